@@ -1,0 +1,1 @@
+"""Epsilometer measures how much privacy a text privatization mechanism really gives."""

@@ -1,0 +1,1 @@
+"""One file an attack: rewrite and candidates in, guess out."""

@@ -1,0 +1,104 @@
+"""Components named by their file: how one is declared, and how it is found and built.
+
+A component is a class with typed settings; which one is meant is said by the file it stands in (`dp_mlm` is
+`epsilometer/mechanisms/dp_mlm.py`) or by the path of a user's own file. There is no list of names anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, ValidationError
+from pydantic.dataclasses import dataclass
+
+from epsilometer.errors import UserError, unknown
+
+T = TypeVar("T")
+
+PACKAGE = Path(__file__).parent
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def component(cls: type[T]) -> type[T]:
+    """Declare a component: keyword-only settings, validated on construction, frozen, unknown keys refused."""
+    made: type[T] = dataclass(cls, frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+    return made
+
+
+def names(kind: str) -> list[str]:
+    """The components shipped in `epsilometer/<kind>`, by module name."""
+    return sorted(p.stem for p in (PACKAGE / kind).glob("*.py") if not p.stem.startswith("_"))
+
+
+def module(kind: str, name: str) -> ModuleType:
+    """The module of a component: `dp_mlm`, or the path of a .py file (`mine/noise.py`)."""
+    path = Path(name)
+    if path.suffix != ".py":
+        if name not in names(kind):
+            raise unknown(f"{kind.removesuffix('s')}", name, names(kind))
+        return importlib.import_module(f"epsilometer.{kind}.{name}")
+    if not path.is_file():
+        raise UserError(f"there is no file {name!r}; give the path of a Python file or one of {', '.join(names(kind))}")
+    if path.resolve().is_relative_to(PACKAGE / kind):
+        return importlib.import_module(f"epsilometer.{kind}.{path.stem}")
+    spec = importlib.util.spec_from_file_location(f"epsilometer_user_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    own = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = own
+    try:
+        spec.loader.exec_module(own)
+    except Exception as error:
+        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    return own
+
+
+def find(kind: str, name: str, method: str) -> Callable[..., Any]:
+    """The one class with `method` that the component's module defines, or else its plain function of that name."""
+    where = module(kind, name)
+    classes = [
+        c
+        for _, c in inspect.getmembers(where, inspect.isclass)
+        if c.__module__ == where.__name__ and callable(getattr(c, method, None))
+    ]
+    if len(classes) == 1:
+        return classes[0]
+    function = getattr(where, method, None)
+    if not classes and inspect.isfunction(function):
+        return function
+    raise UserError(
+        f"{name} must define exactly one class with a method {method!r} (or one function of that name), "
+        f"found {len(classes)} classes"
+    )
+
+
+def build(cls: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:
+    """Construct a component from its settings; wrong settings are refused with their place (`where`) in the input."""
+    parameters = inspect.signature(cls).parameters
+    for key in settings:
+        if key not in parameters:
+            raise unknown(f"setting in {where}", key, parameters)
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]
+    if missing:
+        raise UserError(f"{where} needs the setting {missing[0]!r}, which is missing")
+    try:
+        return cls(**settings)
+    except ValidationError as error:
+        raise UserError(describe(error, where)) from error
+
+
+def describe(error: ValidationError, where: str) -> str:
+    """The first complaints of a validation, one a line: place, rule and value."""
+    lines = []
+    for item in error.errors()[:5]:
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
+        message = item["msg"].removeprefix("Value error, ")
+        value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
+        lines.append(f"{(where + place).lstrip('.')}: {message}{value}")
+    return "\n".join(lines)

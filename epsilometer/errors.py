@@ -1,0 +1,18 @@
+"""What a user did wrong, said so that it can be put right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """An error the user can mend: names the value, the rule and the remedy. Shown without a traceback."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
+    """The error for a name that is not among the known ones, with the nearest of them."""
+    options = sorted(known)
+    near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"
+    return UserError(f"unknown {kind} {str(name)!r}; {hint}")

@@ -1,0 +1,61 @@
+"""What a mechanism claims, as data. Losses are in nats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from epsilometer.errors import UserError
+
+
+class Granularity(str, Enum):
+    """The unit of text to which one epsilon belongs."""
+
+    TOKEN = "token"
+    WORD = "word"
+    TRIPLE = "triple"
+    SENTENCE = "sentence"
+    DOCUMENT = "document"
+
+
+class Neighbours(str, Enum):
+    """Which two inputs the claim compares."""
+
+    ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
+    SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A claim: for neighbours x, x' and every set of outputs S, P(M(x) in S) <= exp(epsilon * d(x, x')) P(M(x') in S) + delta.
+
+    epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
+    delta:        the additive slack for a whole text.
+    granularity:  the unit to which epsilon belongs; numbers of unlike granularity are not comparable as they stand.
+    neighbours:   the pairs of inputs that the claim covers.
+    metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
+                  distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
+    """
+
+    epsilon: float
+    granularity: Granularity
+    neighbours: Neighbours
+    delta: float = 0.0
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
+        if not 0 <= self.delta < 1:
+            raise UserError(f"delta must be in [0, 1), got {self.delta}")
+
+    def describe(self) -> str:
+        """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
+        parts = [f"{self.epsilon:g} per {self.granularity.value}"]
+        if self.metric:
+            parts.append(f"times {self.metric}")
+        if self.delta:
+            parts.append(f"delta {self.delta:g}")
+        covered = "any two texts" if self.neighbours is Neighbours.ANY else "texts of equal length"
+        return ", ".join(parts) + f"; {covered}"

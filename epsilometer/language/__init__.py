@@ -1,0 +1,1 @@
+"""What several mechanisms and attacks share: words, encoders and language models."""

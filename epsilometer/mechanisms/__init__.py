@@ -1,0 +1,1 @@
+"""One file a mechanism: text in, text out."""

@@ -1,0 +1,58 @@
+"""Rows of unequal length in two flat arrays, so that word-level work needs no loop over tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """values: [total]; offsets: int64 [rows + 1]; row i is values[offsets[i]:offsets[i + 1]]."""
+
+    values: NDArray[np.integer]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
+        """From a sequence of rows of integers."""
+        lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+        values = np.fromiter((v for row in rows for v in row), np.int64, int(lengths.sum()))
+        return cls.from_lengths(values, lengths)
+
+    @classmethod
+    def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
+        """From the flat values and each row's length."""
+        return cls(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """[rows]"""
+        return np.diff(self.offsets)
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """[total]: the row of each value."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """[total]: the place of each value within its row."""
+        return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)
+
+    def take(self, rows: NDArray[np.integer]) -> Ragged:
+        """The rows with these numbers, in this order (repeats allowed)."""
+        lengths = self.lengths[rows]
+        out = Ragged.from_lengths(np.empty(0, self.values.dtype), lengths)
+        index = np.arange(out.offsets[-1]) + np.repeat(self.offsets[rows] - out.offsets[:-1], lengths)
+        return Ragged(self.values[index], out.offsets)
+
+    def row(self, number: int) -> NDArray[np.integer]:
+        """One row."""
+        return self.values[self.offsets[number] : self.offsets[number + 1]]

@@ -1,0 +1,115 @@
+"""The typed tables that cross a stage border: their columns, their validation, and Parquet that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from epsilometer.errors import UserError
+
+Schema = Mapping[str, pl.DataType | type[pl.DataType]]
+
+PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
+TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int8}
+REWRITES: Schema = {"trial": pl.Int64, "text": pl.String, "units": pl.List(pl.Int32), "claim": pl.Float64}
+GUESSES: Schema = {"epsilon": pl.Float64, "attack": pl.String, "trial": pl.Int64, "guess": pl.Int8}
+ESTIMATES: Schema = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,
+    "candidates": pl.Int64,
+    "successes": pl.Int64,
+    "success_rate": pl.Float64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+    "claim": pl.String,
+    "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
+    "p_value": pl.Float64,
+    "verdict": pl.String,
+}
+
+_ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
+
+
+def check(table: pl.DataFrame, schema: Schema, name: str) -> pl.DataFrame:
+    """The table, if it has the schema's columns with their types (more columns are allowed); else UserError."""
+    for column, dtype in schema.items():
+        if column not in table.columns:
+            raise UserError(f"{name} has no column {column!r}; columns: {', '.join(table.columns)}")
+        if table.schema[column] != dtype:
+            raise UserError(f"{name}.{column} must be {dtype}, got {table.schema[column]}")
+    return table
+
+
+def read(path: Path | str, schema: Schema) -> pl.DataFrame:
+    """Read a stage's table; a damaged or foreign file is refused by name."""
+    try:
+        table = pl.read_parquet(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; `dvc repro` makes it") from None
+    except Exception as error:  # whatever a Parquet reader raises on damaged bytes
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); delete it and run `dvc repro`") from error
+    return check(table, schema, str(path))
+
+
+class Writer:
+    """Write a table piece by piece; the file appears under its name only when everything was written.
+
+    Use as a context manager; an exception inside leaves no file behind.
+    """
+
+    def __init__(self, path: Path | str, schema: Schema) -> None:
+        self.path, self.schema = Path(path), schema
+        self._pending: list[pl.DataFrame] = []
+        self._rows = 0
+        self._file: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Writer:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    @property
+    def _partial(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+
+    def write(self, table: pl.DataFrame) -> None:
+        """Append rows."""
+        self._pending.append(check(table, self.schema, self.path.name))
+        self._rows += len(table)
+        while self._rows >= _ROWS:
+            self._flush(_ROWS)
+
+    def _flush(self, rows: int) -> None:
+        pending = pl.concat(self._pending) if self._pending else pl.DataFrame(schema=self.schema)
+        arrow = pending.head(rows).rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+        if self._file is None:
+            self._file = pq.ParquetWriter(self._partial, arrow.schema, compression="zstd")
+        self._file.write_table(arrow, row_group_size=_ROWS)
+        self._pending, self._rows = [pending.slice(rows)], max(0, self._rows - rows)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and (self._rows or self._file is None):
+            self._flush(self._rows)
+        if self._file is not None:
+            self._file.close()
+        if kind is None:
+            os.replace(self._partial, self.path)
+        else:
+            self._partial.unlink(missing_ok=True)
+
+
+def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
+    """Write a whole table atomically."""
+    with Writer(path, schema) as writer:
+        writer.write(table)

@@ -1,0 +1,1 @@
+"""Prefect flows: order, schedule, alerts; nothing else."""

@@ -1,0 +1,1 @@
+"""One thin module a DVC stage: parse, read, call, write."""
