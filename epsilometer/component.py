@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
@@ -28,8 +28,7 @@ PACKAGE = Path(__file__).parent
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def component(cls: type[T]) -> type[T]:
     """Declare a component: keyword-only settings, validated on construction, frozen, unknown keys refused."""
-    made: type[T] = dataclass(cls, frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
-    return made
+    return cast(type[T], dataclass(cls, frozen=True, kw_only=True, config=ConfigDict(extra="forbid")))
 
 
 def names(kind: str) -> list[str]:
@@ -49,7 +48,8 @@ def module(kind: str, name: str) -> ModuleType:
     if path.resolve().is_relative_to(PACKAGE / kind):
         return importlib.import_module(f"epsilometer.{kind}.{path.stem}")
     spec = importlib.util.spec_from_file_location(f"epsilometer_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise UserError(f"{name} is not a Python file that can be imported")
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
     try:

@@ -14,7 +14,7 @@ from epsilometer.errors import UserError
 class Estimate:
     """The privacy loss that an adversary's successes prove, with its interval.
 
-    loss:         the lower bound at confidence 1 - alpha/2 (the paper's figure); 0 means "no evidence", never "private".
+    loss:         the lower bound at confidence 1 - alpha/2 (the paper's figure); 0 means no evidence, never private.
     point:        the plug-in value at the observed success rate.
     upper:        the upper end for this adversary: what it could reach, not what a better one could.
     ceiling:      the largest `loss` that this number of trials can show.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from epsilometer.errors import UserError
 
 
-class Granularity(str, Enum):
+class Granularity(StrEnum):
     """The unit of text to which one epsilon belongs."""
 
     TOKEN = "token"
@@ -19,7 +19,7 @@ class Granularity(str, Enum):
     DOCUMENT = "document"
 
 
-class Neighbours(str, Enum):
+class Neighbours(StrEnum):
     """Which two inputs the claim compares."""
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
@@ -28,7 +28,7 @@ class Neighbours(str, Enum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A claim: for neighbours x, x' and every set of outputs S, P(M(x) in S) <= exp(epsilon * d(x, x')) P(M(x') in S) + delta.
+    """A claim: for neighbours x, x' and every set S, P(M(x) in S) <= e^(epsilon d(x, x')) P(M(x') in S) + delta.
 
     epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
     delta:        the additive slack for a whole text.

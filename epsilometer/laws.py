@@ -57,24 +57,32 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in drawn]
 
 
-def log_likelihood(laws: Laws, texts: NDArray[np.integer], units: Ragged, epsilon: float) -> NDArray[np.float64]:
-    """[n]: log P(units[i] | texts[i]); minus infinity where the text has another number of units."""
+def log_likelihood(
+    laws: Laws, texts: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
+) -> list[NDArray[np.float64]]:
+    """For each epsilon [n]: log P(units[epsilon][i] | texts[i]); minus infinity for another number of units.
+
+    units: for each epsilon the n outputs, row i as long at every epsilon (the number of units is the source's).
+    """
     rows = laws.rows.take(texts)
-    total = np.where(rows.lengths == units.lengths, 0.0, -np.inf)
-    fits = np.flatnonzero(np.isfinite(total))
-    rows, units = rows.take(fits), units.take(fits)
-    value = np.empty(len(rows.values))
+    fits = np.flatnonzero(rows.lengths == units[0].lengths)
+    rows, drawn = rows.take(fits), [u.take(fits).values for u in units]
+    values = [np.empty(len(rows.values)) for _ in epsilons]
     for chunk, members, places in _by_row(rows.values, laws.chunk()):
-        (log_p,) = laws.log_probabilities(chunk, [epsilon])
         at = np.repeat(np.arange(len(chunk)), np.diff(places))
-        value[members] = log_p[at, units.values[members]]
-    # Not reduceat: it has no empty rows. bincount cannot hold -inf * 0, so impossible units are counted apart.
-    possible = np.isfinite(value)
-    number = rows.row_numbers
-    summed = np.bincount(number, np.where(possible, value, 0.0), minlength=len(fits))
-    impossible = np.bincount(number, ~possible, minlength=len(fits)) > 0
-    total[fits] = np.where(impossible, -np.inf, summed)
-    return total
+        for value, output, log_p in zip(values, drawn, laws.log_probabilities(chunk, epsilons), strict=True):
+            value[members] = log_p[at, output[members]]
+    totals = []
+    for value in values:
+        total = np.full(len(texts), -np.inf)
+        # Sums over rows by differences of the running sum would turn -inf into NaN: impossible units are set apart.
+        possible = np.isfinite(value)
+        number = rows.row_numbers
+        summed = np.bincount(number, np.where(possible, value, 0.0), minlength=len(fits))
+        impossible = np.bincount(number, ~possible, minlength=len(fits)) > 0
+        total[fits] = np.where(impossible, -np.inf, summed)
+        totals.append(total)
+    return totals
 
 
 def _by_row(

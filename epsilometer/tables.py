@@ -1,4 +1,4 @@
-"""The typed tables that cross a stage border: their columns, their validation, and Parquet that is written whole or not at all."""
+"""The typed tables that cross a stage border: columns, validation, and Parquet that is written whole or not at all."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every ma
 
 @dataclass(frozen=True)
 class Trials:
-    """candidates: int32 [count, k] text numbers, distinct in a row; target: int8 [count], the slot of the source text."""
+    """candidates: int32 [count, k] text numbers, distinct in a row; target: int8 [count], the source's slot."""
 
     candidates: NDArray[np.int32]
     target: NDArray[np.int8]
@@ -46,7 +46,7 @@ def sample(
 
     embeddings: [texts, dimensions], unit rows (zeros allowed). groups: [texts] or None: a set's texts then share a
     group (their number of words, say); texts of groups with fewer than `candidates` members are never drawn.
-    Memory: O(count * candidates), plus the similarities among the texts up to 8,192 of them, never texts squared beyond.
+    Memory: O(count * candidates), and the similarities of up to 8,192 texts; beyond that, blocks of them.
     Raises UserError when `count` < 1, or `candidates` is below 2 or above the number of texts.
     """
     total = len(embeddings)

@@ -1,0 +1,85 @@
+"""What an attack is: rewrites and candidates in, guessed slots out. Knows no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanism import Mechanism, Rewrites
+from epsilometer.randomness import Noise
+
+_GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Sentence embeddings of the texts by one model: vectors [texts, dimensions], unit rows."""
+
+    model: str
+    precision: str
+    vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an adversary knows besides the rewrite and its candidates.
+
+    texts: the audited texts that candidates number; mechanism and epsilon: what made the rewrites (None: unknown);
+    noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already.
+    """
+
+    texts: Sequence[str]
+    mechanism: Mechanism | None
+    epsilon: float
+    noise: Noise
+    embedded: Embedded | None = None
+
+
+class Attack(Protocol):
+    """An adversary that names the source of each rewrite among its candidates."""
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+        """candidates: [n, k] text numbers -> [n] guessed slots. Ties are broken by the context's stream."""
+        ...
+
+
+@runtime_checkable
+class GuessesGrid(Protocol):
+    """An attack that shares work between privacy budgets."""
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int8]]:
+        """As `guess`, for the rewrites of the same trials at several epsilons."""
+        ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """An attack that not every mechanism can be attacked with."""
+
+    def applies(self, mechanism: Mechanism | None) -> bool:
+        """Whether this attack works on rewrites of this mechanism."""
+        ...
+
+
+def guess_all(
+    attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+) -> list[NDArray[np.int8]]:
+    """The guesses at every epsilon of a grid, one array [n] each."""
+    if isinstance(attack, GuessesGrid):
+        return attack.guess_grid(rewrites, candidates, contexts)
+    return [attack.guess(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
+
+
+def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int8]:
+    """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
+    with np.errstate(invalid="ignore"):
+        best = scores.max(axis=1, keepdims=True)
+        tied = (scores >= best - _GRID) | (scores == best)
+    draw = np.where(tied, noise.uniforms(scores.shape[1]), -1.0)
+    return draw.argmax(axis=1).astype(np.int8)

@@ -1,0 +1,37 @@
+"""The lexical attack: cosine of character n-gram TF-IDF vectors. The surface adversary that needs no model."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.attack import Context, choose
+from epsilometer.component import component
+from epsilometer.mechanism import Rewrites
+
+_ROWS = 1 << 15
+
+
+@component
+class LexicalAttack:
+    """N-grams of `shortest` to `longest` characters within words; weights are fitted on the candidates' texts alone."""
+
+    shortest: PositiveInt = 2
+    longest: PositiveInt = 4
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+        """The candidate with the largest cosine."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(self.shortest, self.longest), sublinear_tf=True, dtype=np.float32
+        )
+        known = vectorizer.fit_transform(context.texts)
+        scores = np.empty(candidates.shape)
+        for start in range(0, len(candidates), _ROWS):
+            part = slice(start, start + _ROWS)
+            seen = vectorizer.transform(rewrites.texts[part])
+            for slot in range(candidates.shape[1]):
+                scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
+        return choose(scores, context.noise)

@@ -1,0 +1,54 @@
+"""The likelihood attack: the optimal adversary, argmax of the mechanism's own law over the candidates.
+
+With a uniformly drawn source, guessing the candidate x of the largest P(y | x) succeeds most often of all adversaries
+that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at the privatised units; the
+text is computed from them, so it can hold no more. Word-by-word mechanisms keep the number of units, so candidates of
+another length have likelihood 0: a leak at any epsilon that no claim of such a mechanism covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.attack import Context, choose
+from epsilometer.component import component
+from epsilometer.laws import log_likelihood
+from epsilometer.mechanism import HasLaws, Mechanism, Rewrites
+
+
+@component
+class LikelihoodAttack:
+    """Applies to mechanisms whose law can be computed."""
+
+    def applies(self, mechanism: Mechanism | None) -> bool:
+        """Whether the mechanism offers its law."""
+        return isinstance(mechanism, HasLaws)
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+        """The candidate under which the output is most likely."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int8]]:
+        """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once."""
+        units = [made.units for made in rewrites if made.units is not None]
+        if len(units) < len(rewrites):
+            raise TypeError("the likelihood attack needs the privatised units of every rewrite")
+        laws = cast(HasLaws, contexts[0].mechanism).laws(contexts[0].texts)
+        fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
+        # Where one candidate alone has the right length, no law is needed to name it.
+        trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
+        likelihoods = log_likelihood(
+            laws, candidates[trial, slot], [u.take(trial) for u in units], [c.epsilon for c in contexts]
+        )
+        guesses = []
+        for likelihood, context in zip(likelihoods, contexts, strict=True):
+            scores = np.where(fits, 0.0, -np.inf)
+            scores[trial, slot] = likelihood
+            guesses.append(choose(scores, context.noise))
+        return guesses

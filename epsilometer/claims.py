@@ -1,0 +1,71 @@
+"""The claim against the measurement. Losses are in nats.
+
+Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
+where the claim does not cover a pair. Under it an adversary names the source with probability at most
+(e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
+successes against the sum of these bounds. The words are "violated" and "not refuted"; nothing can be proved private by an audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from epsilometer.estimation import success_bound
+from epsilometer.guarantees import Granularity, Guarantee
+from epsilometer.mechanism import HasDistance, Mechanism
+
+VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
+
+
+def trial_claims(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """[trials]: the claimed loss between the candidates of each trial; candidates: [trials, k] text numbers.
+
+    Infinite without a claim. A claim for whole texts counts once however unlike the texts are.
+    """
+    guarantee = mechanism.guarantee(epsilon)
+    if guarantee is None:
+        return np.full(len(candidates), np.inf)
+    if not isinstance(mechanism, HasDistance):
+        whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
+        return np.full(len(candidates), guarantee.epsilon if whole else np.inf)
+    slots = list(combinations(range(candidates.shape[1]), 2))
+    pairs = np.sort(np.concatenate([candidates[:, slot] for slot in slots]), axis=1)
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    distance = mechanism.distance(texts, distinct)[place.ravel()].reshape(len(slots), -1).max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
+
+
+def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float) -> float:
+    """The largest expected number of successes that the trials' claims allow."""
+    distinct, counts = np.unique(claims, return_counts=True)
+    return float(sum(n * success_bound(c, candidates, delta) for c, n in zip(distinct, counts, strict=True)))
+
+
+def p_value(successes: int, trials: int, expected: float) -> float:
+    """How likely that many successes are at most under the claim.
+
+    The successes are a sum of independent, unlike Bernoulli variables; at or above its mean + 1 a binomial variable
+    with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of successes in independent
+    trials", theorem 4), and below that 1 is returned.
+    """
+    if successes < expected + 1:
+        return 1.0
+    return float(binom.sf(successes - 1, trials, min(1.0, expected / trials)))
+
+
+def verdict(p: float, alpha: float, cells: int) -> str:
+    """Violated at level alpha / cells (Bonferroni over all cells judged), else not refuted."""
+    return VIOLATED if p <= alpha / cells else NOT_REFUTED
+
+
+def describe(guarantee: Guarantee | None) -> str:
+    """A claim in words, for tables."""
+    return guarantee.describe() if guarantee else NO_CLAIM

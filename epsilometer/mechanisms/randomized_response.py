@@ -1,0 +1,79 @@
+"""Generalised randomised response over a public list of texts (Warner 1965; Kairouz, Bonawitz and Ramage 2016).
+
+With N texts, the text itself is kept with probability e^epsilon / (e^epsilon + N - 1), and otherwise replaced by one of
+the N - 1 others, uniformly:
+
+    P(y | x) = e^(epsilon [y = x]) / (e^epsilon + N - 1).
+
+Assumptions: the list is public; every input is on it (a text that is not becomes the list's first text before the
+noise). The claim is epsilon-local differential privacy for whole texts: any two inputs, any output. It is tight: on a
+list of two texts the loss of the optimal adversary is exactly epsilon, so it serves as the instrument's check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.component import component
+from epsilometer.errors import UserError
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.laws import Laws
+from epsilometer.mechanism import Rewrites
+from epsilometer.ragged import Ragged
+from epsilometer.randomness import Noise
+
+
+@component
+class RandomizedResponse:
+    """resource: a Parquet file with a column `text`, the public list."""
+
+    resource: Path
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The public list."""
+        texts = pl.read_parquet(self.resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
+        if len(texts) < 2:
+            raise UserError(f"{self.resource} must hold at least 2 distinct texts, got {len(texts)}")
+        return texts
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {text: i for i, text in enumerate(self.outputs)}
+
+    def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([self._number.get(text, 0) for text in texts], np.int64)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for a whole text."""
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Draw by inverse CDF in closed form: the first piece of the unit interval keeps the text."""
+        kept, others = self._numbers(texts), len(self.outputs) - 1
+        uniform = noise.uniforms()[:, 0]
+        # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
+        keep = 1 / (1 + others * np.exp(-epsilon))
+        other = np.minimum(np.maximum(uniform - keep, 0) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int64)
+        drawn = np.where(uniform < keep, kept, other + (other >= kept))
+        units = Ragged.from_lengths(drawn.astype(np.int32), np.ones(len(texts), np.int64))
+        return Rewrites([self.outputs[i] for i in drawn], units)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """One unit a text: the text itself."""
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                base = -np.logaddexp(epsilon, np.log(len(self.outputs) - 1))
+                law = np.full((len(rows), len(self.outputs)), base)
+                law[np.arange(len(rows)), rows] += epsilon
+                yield law
+
+        rows = Ragged.from_lengths(self._numbers(texts), np.ones(len(texts), np.int64))
+        return Laws(rows, len(self.outputs), log_probabilities)
