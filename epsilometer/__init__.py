@@ -1,1 +1,28 @@
-"""Epsilometer measures how much privacy a text privatization mechanism really gives."""
+"""Epsilometer measures how much privacy a text privatization mechanism really gives.
+
+    import epsilometer
+    epsilometer.audit(texts, my_mechanism, epsilons=[1, 10], attacks=["embedding"])
+
+Submodules (`epsilometer.estimation`, `epsilometer.trials`, ...) load when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epsilometer.api import audit, mechanism
+
+__all__ = ["audit", "mechanism"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("epsilometer.api"), name)
+    try:
+        return importlib.import_module(f"epsilometer.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"epsilometer.{name}":
+            raise
+        raise AttributeError(f"module 'epsilometer' has no attribute {name!r}") from None

@@ -3,7 +3,7 @@
 Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
 where the claim does not cover a pair. Under it an adversary names the source with probability at most
 (e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
-successes against the sum of these bounds. The words are "violated" and "not refuted"; nothing can be proved private by an audit.
+successes against the sum of these bounds. The words are "violated" and "not refuted": an audit proves nothing private.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc
 
 from epsilometer.estimation import success_bound
 from epsilometer.guarantees import Granularity, Guarantee
@@ -53,12 +53,13 @@ def p_value(successes: int, trials: int, expected: float) -> float:
     """How likely that many successes are at most under the claim.
 
     The successes are a sum of independent, unlike Bernoulli variables; at or above its mean + 1 a binomial variable
-    with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of successes in independent
-    trials", theorem 4), and below that 1 is returned.
+    with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of successes in
+    independent trials", theorem 4), and below that 1 is returned.
     """
     if successes < expected + 1:
         return 1.0
-    return float(binom.sf(successes - 1, trials, min(1.0, expected / trials)))
+    # P(B >= s) of a binomial B is a regularised incomplete beta function.
+    return float(betainc(successes, trials - successes + 1, min(1.0, expected / trials)))
 
 
 def verdict(p: float, alpha: float, cells: int) -> str:

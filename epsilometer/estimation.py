@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from epsilometer.errors import UserError
 
@@ -53,8 +53,8 @@ def success_bound(loss: float, candidates: int, delta: float = 0.0) -> float:
 
 def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
     """The exact two-sided 1 - alpha interval of a binomial proportion (Clopper and Pearson 1934)."""
-    low = float(beta.ppf(alpha / 2, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - alpha / 2, successes + 1, trials - successes)) if successes < trials else 1.0
+    low = float(betaincinv(successes, trials - successes + 1, alpha / 2)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - alpha / 2)) if successes < trials else 1.0
     return low, high
 
 

@@ -6,14 +6,13 @@ A user's own mechanism is a Python file with either a class that has `rewrite(te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee
 from epsilometer.laws import Laws
 from epsilometer.ragged import Ragged
@@ -87,56 +86,3 @@ class FunctionMechanism:
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
         return None
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rewrites of some trials at every epsilon of a grid. rows: [n] positions in the list of trials."""
-
-    rows: NDArray[np.int64]
-    rewrites: list[Rewrites]
-
-
-def rewrite_blocks(
-    mechanism: Mechanism,
-    texts: Sequence[str],
-    source: NDArray[np.integer],
-    epsilons: Sequence[float],
-    noises: Sequence[Noise],
-    block: int = 1 << 16,
-) -> Iterable[Block]:
-    """Rewrite texts[source[t]] for each trial t at each epsilon, in blocks of trials of the same texts.
-
-    Trials of one text stand together, so a mechanism does what depends on the text alone (a forward pass) once. The
-    rewrite of a trial does not depend on the block that it falls in.
-    """
-    for rows in blocks(source, block):
-        private, streams = [texts[i] for i in source[rows]], [noise[rows] for noise in noises]
-        if isinstance(mechanism, RewritesGrid):
-            rewrites = mechanism.rewrite_grid(private, epsilons, streams)
-        else:
-            rewrites = [mechanism.rewrite(private, e, n) for e, n in zip(epsilons, streams, strict=True)]
-        for made in rewrites:
-            check_rewrites(made, len(rows))
-        yield Block(rows, rewrites)
-
-
-def blocks(source: NDArray[np.integer], size: int) -> list[NDArray[np.int64]]:
-    """Trials in the order of their source text, cut into blocks of about `size` where the text changes."""
-    order = np.argsort(source, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(source[order])) + 1, len(order))
-    number = (ends - 1) // size
-    return np.split(order, ends[:-1][np.diff(number) > 0])
-
-
-def check_rewrites(made: Rewrites, expected: int) -> None:
-    """Refuse a mechanism's output that is not one string a text."""
-    if len(made.texts) != expected:
-        raise UserError(
-            f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"
-        )
-    wrong = next((t for t in made.texts if not isinstance(t, str)), None)
-    if wrong is not None:
-        raise UserError(
-            f"the mechanism returned a {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
-        )

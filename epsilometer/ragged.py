@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 
@@ -56,3 +58,7 @@ class Ragged:
     def row(self, number: int) -> NDArray[np.integer]:
         """One row."""
         return self.values[self.offsets[number] : self.offsets[number + 1]]
+
+    def to_series(self) -> pl.Series:
+        """As a polars list column."""
+        return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.values))))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
 
@@ -113,3 +118,28 @@ def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
     """Write a whole table atomically."""
     with Writer(path, schema) as writer:
         writer.write(table)
+
+
+def write_array(array: NDArray[Any], path: Path | str) -> None:
+    """Write an array as .npy atomically."""
+    with _whole(path) as partial, partial.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def write_json(value: Any, path: Path | str) -> None:
+    """Write JSON atomically."""
+    with _whole(path) as partial:
+        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _whole(path: Path | str) -> Iterator[Path]:
+    """A hidden file beside `path` that takes its name when all went well, and vanishes otherwise."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

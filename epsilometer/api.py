@@ -1,0 +1,147 @@
+"""One call from texts to calibrated losses, for notebooks and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
+from epsilometer.estimation import estimate
+from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites
+from epsilometer.params import from_settings
+from epsilometer.randomness import Noise
+from epsilometer.rewriting import Job, check_epsilons, rewrite_all
+from epsilometer.trials import Trials, sample
+
+ENCODER = "all-MiniLM-L6-v2"
+
+
+def audit(
+    texts: Sequence[str],
+    mechanism: Mechanism | RewriteFunction,
+    epsilons: Sequence[float],
+    attacks: Sequence[str | Attack] = ("embedding",),
+    trials: int = 2000,
+    candidates: int = 2,
+    temperature: float = -10_000,
+    alpha: float = 0.01,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
+
+    texts: the audited texts; equal ones count once. mechanism: a Mechanism, or any function
+    `rewrite(text, epsilon, rng) -> str`. attacks: modules of `epsilometer.attacks`, paths of files, or objects.
+    Returns one row per epsilon and attack: epsilon, attack, trials, candidates, successes, success_rate, loss (lower
+    bound at confidence 1 - alpha/2), point, upper, ceiling; losses in nats. The adversaries share the same trials.
+    Raises UserError for values outside their range, before any model loads.
+    """
+    texts = distinct(texts)
+    check_epsilons(epsilons)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+    chosen = dict(map(_attack, attacks))
+    made_by = as_mechanism(mechanism)
+    drawn, embedded = draw(texts, trials, candidates, temperature, seed)
+    streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
+    rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams))
+    return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
+
+
+def distinct(texts: Sequence[str]) -> list[str]:
+    """The texts without repeats, in order; refused when empty or not strings."""
+    if isinstance(texts, str):
+        raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
+    wrong = next((t for t in texts if not isinstance(t, str)), None)
+    if wrong is not None or None in texts:
+        raise UserError(f"every text must be a string, got {type(wrong).__name__}")
+    found = list(dict.fromkeys(texts))
+    if not found:
+        raise UserError("there are no texts; give at least as many as a candidate set needs")
+    return found
+
+
+def as_mechanism(mechanism: Mechanism | RewriteFunction) -> Mechanism:
+    """The mechanism itself, or a plain function as one."""
+    if hasattr(mechanism, "rewrite"):
+        return cast(Mechanism, mechanism)
+    if callable(mechanism):
+        return FunctionMechanism(mechanism)
+    raise UserError(
+        f"mechanism must have rewrite(texts, epsilon, noise) or be a function rewrite(text, epsilon, rng), "
+        f"got {type(mechanism).__name__}"
+    )
+
+
+def mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
+    """A shipped mechanism by module name, or one from the path of a user's file, with these settings."""
+    made: Mechanism = from_settings(find("mechanisms", name, "rewrite"), settings or {}, None, f"{name} settings")
+    return made
+
+
+def draw(
+    texts: Sequence[str], trials: int, candidates: int, temperature: float, seed: int
+) -> tuple[Trials, Embedded | None]:
+    """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
+    if temperature == 0:
+        return sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed), None
+    if trials < 1 or not 2 <= candidates <= len(texts):  # refused before the encoder loads
+        sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed)
+    from epsilometer.language.encoder import Encoder
+
+    embedded = Embedded(ENCODER, "float32", Encoder(ENCODER).encode(texts))
+    return sample(embedded.vectors, trials, candidates, temperature, seed), embedded
+
+
+def attacked(
+    texts: Sequence[str],
+    drawn: Trials,
+    epsilons: Sequence[float],
+    rewrites: Sequence[Rewrites],
+    attacks: Mapping[str, Attack],
+    made_by: Mechanism | None,
+    embedded: Embedded | None,
+    alpha: float,
+    seed: int,
+) -> pl.DataFrame:
+    """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism."""
+    rows = []
+    for name, attack in attacks.items():
+        if isinstance(attack, Selective) and not attack.applies(made_by):
+            continue
+        contexts = [
+            Context(texts, made_by, epsilon, Noise.named(len(drawn.target), seed, "attack", name, epsilon), embedded)
+            for epsilon in epsilons
+        ]
+        for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
+            rows.append(_row(epsilon, name, guess, drawn, alpha))
+    return pl.DataFrame(rows, orient="row").sort("epsilon", maintain_order=True) if rows else pl.DataFrame(rows)
+
+
+def _row(epsilon: float, attack: str, guess: NDArray[np.int8], drawn: Trials, alpha: float) -> dict[str, Any]:
+    count, candidates = drawn.candidates.shape
+    found = estimate(int((guess == drawn.target).sum()), count, candidates, alpha)
+    return {
+        "epsilon": float(epsilon),
+        "attack": attack,
+        "trials": count,
+        "candidates": candidates,
+        "successes": found.successes,
+        "success_rate": found.success_rate,
+        "loss": found.loss,
+        "point": found.point,
+        "upper": found.upper,
+        "ceiling": found.ceiling,
+    }
+
+
+def _attack(which: str | Attack) -> tuple[str, Attack]:
+    if isinstance(which, str):
+        made: Callable[..., Any] = find("attacks", which, "guess")
+        return which, build(made, {}, f"attacks.{which}")
+    return type(which).__name__, which

@@ -1,0 +1,205 @@
+"""params.yaml, typed: the only reader of it. Everything is checked before the first model loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+
+from epsilometer.component import build, describe, find
+from epsilometer.errors import UserError, unknown
+from epsilometer.rewriting import check_epsilons
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+Precision = Literal["float32", "bfloat16", "auto"]
+
+
+class Section(BaseModel):
+    """A part of params.yaml: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Audit(Section):
+    """seed names every random stream; round asks for fresh noise; alpha is the error of each interval."""
+
+    seed: int
+    round: int = 0
+    alpha: Probability = 0.01
+
+
+class Dataset(Section):
+    """source: a file or generator (its suffix says which), from the project's folder; part: its corpus.
+
+    text, labels, split: columns; use: the split that is audited; match: candidates of equal length in words, or any;
+    public: whether examples may be shown in the report.
+    """
+
+    source: str
+    part: str | None = None
+    count: PositiveInt | None = None
+    text: str = "text"
+    labels: tuple[str, ...] = ()
+    split: str | None = "split"
+    use: str = "train"
+    match: Literal["words", "none"] = "none"
+    public: bool = False
+
+
+class Embedding(Section):
+    """The sentence encoder behind candidate sampling."""
+
+    model: str = "all-MiniLM-L6-v2"
+    precision: Precision = "float32"
+
+
+class TrialSettings(Section):
+    """count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling."""
+
+    count: PositiveInt
+    candidates: Annotated[int, Field(ge=2)] = 2
+    temperature: float = -10_000
+
+
+class Words(Section):
+    """source: all-MiniLM-L6-v2 or a file of word vectors; lists: how many 1-D lists are built from it."""
+
+    source: str = "all-MiniLM-L6-v2"
+    lists: PositiveInt = 1
+
+
+class MechanismEntry(Section):
+    """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets."""
+
+    mechanism: str
+    file: str
+    resource: str
+    epsilons: tuple[float, ...]
+    settings: Mapping[str, Any] = {}
+
+
+class Cell(MechanismEntry):
+    """A mechanism on a data set: what DVC reruns as a whole."""
+
+    dataset: str
+
+
+class Instrument(Section):
+    """The instrument's own check: randomised response on two texts, whose loss is its epsilon."""
+
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    trials: PositiveInt = 100_000
+
+
+class Runtime(Section):
+    """What cannot change a result: trials a block, worker processes."""
+
+    block: PositiveInt = 1 << 16
+    workers: PositiveInt = 1
+
+
+class Params(Section):
+    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder."""
+
+    root: str = "."
+    title: str = "Privacy calibration"
+    audit: Audit
+    datasets: Mapping[str, Dataset]
+    embedding: Embedding = Embedding()
+    trials: TrialSettings
+    words: Words = Words()
+    mechanisms: Mapping[str, MechanismEntry]
+    cells: Mapping[str, Cell]
+    attacks: Mapping[str, Mapping[str, Any]]
+    instrument: Instrument = Instrument()
+    runtime: Runtime = Runtime()
+    notes: tuple[str, ...] = ()
+
+    @field_validator("datasets", "cells", "attacks")
+    @classmethod
+    def _not_empty(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not value:
+            raise ValueError("must not be empty")
+        return value
+
+    @field_validator("attacks", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """An attack without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _references(self) -> Params:
+        for name, entry in self.mechanisms.items():
+            check_epsilons(entry.epsilons, f"mechanisms.{name}.epsilons")
+        for name, cell in self.cells.items():
+            check_epsilons(cell.epsilons, f"cells.{name}.epsilons")
+            if cell.dataset not in self.datasets:
+                raise unknown(f"data set in cells.{name}.dataset", cell.dataset, self.datasets)
+            if name != f"{cell.dataset}-{cell.mechanism}":
+                raise UserError(f"cells.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
+        return self
+
+    def path(self, of: str) -> str:
+        """A source or mechanism file, from the run's folder."""
+        return str(Path(self.root) / of)
+
+    def build_mechanism(self, cell: str) -> Any:
+        """The cell's mechanism; cheap, since models load at first use."""
+        entry = self.cells[cell]
+        cls = find("mechanisms", self.path(entry.file), "rewrite")
+        return from_settings(cls, entry.settings, entry.resource, f"mechanisms.{entry.mechanism}.settings")
+
+    def build_attack(self, name: str) -> Any:
+        """One of the attacks."""
+        return build(find("attacks", name, "guess"), self.attacks[name], f"attacks.{name}")
+
+
+def from_settings(cls: Any, settings: Mapping[str, Any], resource: str | None, where: str) -> Any:
+    """A mechanism from its class or plain function; the resource is given to those that read one."""
+    import inspect
+
+    from epsilometer.mechanism import FunctionMechanism
+
+    if inspect.isfunction(cls):
+        if settings:
+            raise UserError(f"{where} must be empty: a plain function has no settings")
+        return FunctionMechanism(cls)
+    given = {"resource": resource} if resource is not None and "resource" in inspect.signature(cls).parameters else {}
+    return build(cls, {**given, **settings}, where)
+
+
+def read(path: Path | str = "params.yaml") -> Params:
+    """Read and validate a parameter file; raises UserError naming the field, the rule and the value."""
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; give a parameter file, or run in the project's folder") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not readable YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
+    try:
+        return Params.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(f"{path}: {_nearest(error) or describe(error, '')}") from error
+
+
+def _nearest(error: ValidationError) -> str | None:
+    """For a key that does not exist: the nearest one that does."""
+    for item in error.errors():
+        if item["type"] == "extra_forbidden":
+            *place, key = item["loc"]
+            section: Any = Params
+            for part in place:
+                annotation = (
+                    section.model_fields[part].annotation if part in getattr(section, "model_fields", {}) else None
+                )
+                arguments = getattr(annotation, "__args__", ())
+                section = arguments[-1] if arguments else annotation or section
+            where = ".".join(str(part) for part in place) or "the top level"
+            return str(unknown(f"key in {where}", key, getattr(section, "model_fields", {})))
+    return None

@@ -1,0 +1,131 @@
+"""Run a mechanism over trials: in blocks, in this process or in several, with the same result."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.errors import UserError
+from epsilometer.mechanism import Mechanism, Rewrites, RewritesGrid
+from epsilometer.progress import track
+from epsilometer.ragged import Ragged
+from epsilometer.randomness import Noise
+
+BLOCK = 1 << 16  # trials at a time
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rewrites of some trials, one `Rewrites` an epsilon. rows: [n] positions in the list of trials."""
+
+    rows: NDArray[np.int64]
+    rewrites: list[Rewrites]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be rewritten: text source[t] for each trial t, at each epsilon with its own stream."""
+
+    texts: Sequence[str]
+    source: NDArray[np.integer]
+    epsilons: Sequence[float]
+    noises: Sequence[Noise]
+
+    def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
+        """Rewrite these trials."""
+        private = [self.texts[i] for i in self.source[rows]]
+        streams = [noise[rows] for noise in self.noises]
+        if isinstance(mechanism, RewritesGrid):
+            made = mechanism.rewrite_grid(private, self.epsilons, streams)
+        else:
+            made = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
+        for rewrites in made:
+            _check(rewrites, len(rows))
+        return Block(rows, made)
+
+
+def rewrite_blocks(build: Callable[[], Mechanism], job: Job, block: int = BLOCK, workers: int = 1) -> Iterator[Block]:
+    """The rewrites of all trials, block after block.
+
+    Trials of one text stand together, so a mechanism does what depends on the text alone (a forward pass) once. The
+    rewrite of a trial depends neither on the block that it falls in nor on the number of workers. `build` makes the
+    mechanism: here, or once in each worker process.
+    """
+    parts = _blocks(job.source, block)
+    if workers == 1:
+        mechanism = build()
+        yield from track((job.run(mechanism, rows) for rows in parts), len(parts), "rewrite")
+        return
+    threads = str(max(1, (os.cpu_count() or 1) // workers))
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build, job, threads)) as pool:
+        yield from track(pool.map(_work, parts), len(parts), "rewrite")
+
+
+def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
+    """The rewrites of all trials in the trials' order, one `Rewrites` an epsilon, in memory."""
+    blocks = list(rewrite_blocks(lambda: mechanism, job))
+    back = np.argsort(np.concatenate([b.rows for b in blocks]))
+    return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
+
+
+def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
+    """Refuse an empty list, and what is not a finite number above 0, with its place."""
+    if not epsilons:
+        raise UserError(f"{where} is empty; give at least one epsilon > 0")
+    for i, epsilon in enumerate(epsilons):
+        if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
+            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
+    if len(set(epsilons)) < len(epsilons):
+        raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")
+
+
+def _blocks(source: NDArray[np.integer], size: int) -> list[NDArray[np.int64]]:
+    """Trials in the order of their source text, cut into blocks of about `size` where the text changes."""
+    order = np.argsort(source, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(source[order])) + 1, len(order))
+    number = (ends - 1) // size
+    return np.split(order, ends[:-1][np.diff(number) > 0])
+
+
+def _check(made: Rewrites, expected: int) -> None:
+    """Refuse a mechanism's output that is not one string a text."""
+    if len(made.texts) != expected:
+        raise UserError(
+            f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"
+        )
+    wrong = next((text for text in made.texts if not isinstance(text, str)), None)
+    if wrong is not None or any(text is None for text in made.texts):
+        raise UserError(
+            f"the mechanism returned {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
+        )
+
+
+def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
+    texts = [text for part in parts for text in part.texts]
+    units = [part.units for part in parts if part.units is not None]
+    if len(units) < len(parts):
+        return Rewrites([texts[i] for i in order])
+    joined = Ragged.from_lengths(np.concatenate([u.values for u in units]), np.concatenate([u.lengths for u in units]))
+    return Rewrites([texts[i] for i in order], joined.take(order))
+
+
+_worker: tuple[Mechanism, Job]
+
+
+def _begin(build: Callable[[], Mechanism], job: Job, threads: str) -> None:
+    """Set up a worker process: its share of the processor, its mechanism, loaded once."""
+    global _worker
+    os.environ["OMP_NUM_THREADS"] = threads
+    _worker = build(), job
+
+
+def _work(rows: NDArray[np.int64]) -> Block:
+    mechanism, job = _worker
+    return job.run(mechanism, rows)

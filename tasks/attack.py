@@ -1,0 +1,47 @@
+"""Stage attack@cell: which slot each adversary names, for every trial and epsilon of a cell.
+
+usage: python -m tasks.attack CELL
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.attack import Context, Embedded, Selective, guess_all
+from epsilometer.params import read as read_params
+from epsilometer.randomness import Noise
+from tasks.files import audited_texts, rewrites, trials
+
+
+def main(name: str) -> None:
+    """Write data/guesses/<cell>.parquet."""
+    params = read_params()
+    cell = params.cells[name]
+    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    mechanism = params.build_mechanism(name)
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    made = [rewrites(name, epsilon)[0] for epsilon in cell.epsilons]
+    with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
+        for attack_name in params.attacks:
+            attack = params.build_attack(attack_name)
+            if isinstance(attack, Selective) and not attack.applies(mechanism):
+                continue
+            stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
+            contexts = [
+                Context(texts, mechanism, epsilon, Noise.named(len(drawn.target), *stream, epsilon), embedded)
+                for epsilon in cell.epsilons
+            ]
+            guesses = guess_all(attack, made, drawn.candidates, contexts)
+            for epsilon, guess in zip(cell.epsilons, guesses, strict=True):
+                rows = {"epsilon": epsilon, "attack": attack_name, "trial": np.arange(len(guess)), "guess": guess}
+                writer.write(pl.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,48 @@
+"""Stage trials@dataset: candidate sets and targets, the same for every mechanism on the data set.
+
+usage: python -m tasks.draw DATASET
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.params import read as read_params
+from epsilometer.trials import sample
+from tasks.files import audited
+
+
+def main(name: str) -> None:
+    """Write data/trials/<name>.parquet, and how many texts found no partners."""
+    params = read_params()
+    settings = params.trials
+    table = audited(params, name)
+    groups = table["words"].to_numpy() if params.datasets[name].match == "words" else None
+    embeddings = np.load(f"data/embeddings/{name}.npy")
+    drawn = sample(
+        embeddings,
+        settings.count,
+        settings.candidates,
+        settings.temperature,
+        f"{params.audit.seed}/{name}",
+        groups,
+    )
+    rows = pl.DataFrame(
+        {
+            "trial": np.arange(settings.count),
+            "candidates": pl.Series(drawn.candidates, dtype=pl.Array(pl.Int32, settings.candidates)).arr.to_list(),
+            "target": drawn.target,
+        }
+    )
+    tables.write(rows, f"data/trials/{name}.parquet", tables.TRIALS)
+    sizes = np.unique(groups, return_counts=True)[1] if groups is not None else np.array([len(table)])
+    alone = int(sizes[sizes < settings.candidates].sum())
+    tables.write_json({"texts": len(table), "unmatched_dropped": alone}, f"data/trials/{name}.json")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,58 @@
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
+
+usage: python -m tasks.rewrite CELL
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from functools import partial
+
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.claims import trial_claims
+from epsilometer.params import read as read_params
+from epsilometer.randomness import Noise
+from epsilometer.rewriting import Job, rewrite_blocks
+from tasks.files import audited_texts, rewrites_path, trials
+
+
+def main(name: str) -> None:
+    """Write data/rewrites/<cell>/<epsilon>.parquet."""
+    params = read_params()
+    cell = params.cells[name]
+    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    streams = [
+        Noise.named(
+            len(drawn.target), params.audit.seed, params.audit.round, "rewrite", cell.dataset, cell.mechanism, epsilon
+        )
+        for epsilon in cell.epsilons
+    ]
+    job = Job(texts, drawn.source, cell.epsilons, streams)
+    mechanism = params.build_mechanism(name)
+    claims = [trial_claims(mechanism, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
+    build = partial(params.build_mechanism, name) if params.runtime.workers > 1 else lambda: mechanism
+    with ExitStack() as files:
+        writers = [
+            files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
+            for epsilon in cell.epsilons
+        ]
+        for block in rewrite_blocks(build, job, params.runtime.block, params.runtime.workers):
+            for made, claim, writer in zip(block.rewrites, claims, writers, strict=True):
+                units = made.units.to_series() if made.units else pl.Series([None] * len(made.texts))
+                writer.write(
+                    pl.DataFrame(
+                        {
+                            "trial": block.rows,
+                            "text": made.texts,
+                            "units": units.cast(pl.List(pl.Int32)),
+                            "claim": claim[block.rows],
+                        }
+                    )
+                )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
