@@ -1,0 +1,140 @@
+"""From a source to an audit's corpus: read the texts, then clean, merge and count them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.component import module
+from epsilometer.corpora import files, hub
+from epsilometer.errors import UserError, unknown
+from epsilometer.language.words import words
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+_OWN = (*tables.PREPARED, "identifiers")  # columns that a label must not be called
+_SPLITS = ("train", "validation", "test")
+
+
+def read(
+    source: str | Path,
+    text: str = "text",
+    labels: Sequence[str] = (),
+    split: str | None = "split",
+    seed: int = 0,
+    count: int | None = None,
+    part: str | None = None,
+) -> pl.DataFrame:
+    """The texts of a source, as columns `text`, `split`, the labels, and `identifiers` where the source has them.
+
+    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a pin of a Hugging Face data set
+    (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set, owner/name or
+    owner/name@revision. text, labels, split: its columns; without a column `split` all rows are "train". seed, count
+    (texts) and part (its name for a corpus) are for a generator. Raises UserError for whatever is missing, unknown or
+    damaged, naming the remedy.
+    """
+    for label in labels:
+        if label in _OWN:
+            raise UserError(f"a label cannot be called {label!r}, a column of epsilometer's own; rename that column")
+    if Path(source).suffix == ".py":
+        raw = _generate(str(source), part, count, seed)
+    elif part is not None or count is not None:
+        raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
+    else:
+        raw = _load(str(source))
+    if split == "split" and split not in raw.columns:
+        split = None
+    wanted = [("text", text), *(("label", label) for label in labels)] + ([("split", split)] if split else [])
+    for kind, column in wanted:
+        if column not in raw.columns:
+            there = ", ".join(raw.columns)
+            raise UserError(f"{source} has the columns {there}: {unknown(f'{kind} column', column, raw.columns)}")
+    if raw.schema[text] != pl.String:
+        strings = [name for name, dtype in raw.schema.items() if dtype == pl.String]
+        raise UserError(
+            f"{source}: the text column {text!r} must hold strings, got {raw.schema[text]}; "
+            f"columns of strings: {', '.join(strings) or 'none'}"
+        )
+    if split and (missing := raw[split].null_count()):
+        raise UserError(f"{source}: {missing} rows have no value in the split column {split!r}; fill it in")
+    return raw.select(
+        pl.col(text).alias("text"),
+        pl.col(split).cast(pl.String).alias("split") if split else pl.lit("train").alias("split"),
+        *(pl.col(label) for label in labels),
+        *(["identifiers"] if "identifiers" in raw.columns else []),
+    )
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """table: tables.PREPARED, the labels as strings, `identifiers` where there were any; counts: what became of rows.
+
+    counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
+    """
+
+    table: pl.DataFrame
+    counts: dict[str, int]
+
+
+def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
+    """Drop texts without a word, merge duplicates, number the words and give every text its stable id.
+
+    raw: columns text, split and the labels. Two texts are one when they differ in white space alone; the first row of
+    train, else of validation, else of test stands for all. The texts themselves stay as they are. Raises UserError
+    when nothing is left.
+    """
+    order = {name: i for i, name in enumerate(_SPLITS)}
+    counted = raw.with_columns(pl.col("text").fill_null(""), pl.col(list(labels)).cast(pl.String)).with_columns(
+        pl.col("text").map_elements(lambda t: len(words(t)), return_dtype=pl.Int32).alias("words"),
+        layout_free("text").alias("_key"),
+        pl.col("split").replace_strict(order, default=len(order), return_dtype=pl.Int32).alias("_rank"),
+        pl.int_range(pl.len()).alias("_row"),
+    )
+    worded = counted.filter(pl.col("words") > 0)
+    if worded.is_empty():
+        raise UserError(f"the corpus is empty: none of its {len(raw)} rows holds a word; check the text column")
+    kept = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
+    ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in kept["text"]])
+    extra = [name for name in ("identifiers",) if name in raw.columns]
+    table = kept.with_columns(ids).select(*tables.PREPARED, *labels, *extra)
+    counts = {
+        "rows": len(raw),
+        "empty_dropped": len(raw) - len(worded),
+        "duplicates_merged": len(worded) - len(kept),
+        "texts": len(kept),
+    }
+    return Corpus(tables.check(table, tables.PREPARED, "corpus"), counts)
+
+
+def layout_free(column: str) -> pl.Expr:
+    """A column of texts without layout: white space collapsed and stripped. Texts equal in it count as one."""
+    return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars()
+
+
+def _load(source: str) -> pl.DataFrame:
+    path = Path(source)
+    if path.suffix == ".json":
+        return hub.read_pin(path)
+    dataset, _, revision = source.partition("@")
+    if _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
+        return hub.load(dataset, revision=revision or None)
+    return files.read(path)
+
+
+def _generate(source: str, part: str | None, count: int | None, seed: int) -> pl.DataFrame:
+    if not Path(source).is_file():
+        raise UserError(f"there is no file {source!r}; check the path of the generator")
+    if part is None or count is None:
+        raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
+    generate = getattr(module("corpora", source), "generate", None)
+    if not callable(generate):
+        raise UserError(f"{source} must define a function generate(name, count, seed)")
+    made = generate(part, count, seed)
+    if not isinstance(made, pl.DataFrame):
+        raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(made).__name__}")
+    return made
