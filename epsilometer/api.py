@@ -13,10 +13,10 @@ from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
-from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites
-from epsilometer.params import from_settings
+from epsilometer.guarantees import check_epsilons
+from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
 from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, check_epsilons, rewrite_all
+from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import Trials, sample
 
 ENCODER = "all-MiniLM-L6-v2"
@@ -80,8 +80,7 @@ def as_mechanism(mechanism: Mechanism | RewriteFunction) -> Mechanism:
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
     """A shipped mechanism by module name, or one from the path of a user's file, with these settings."""
-    made: Mechanism = from_settings(find("mechanisms", name, "rewrite"), settings or {}, None, f"{name} settings")
-    return made
+    return build_mechanism(name, settings or {}, None, f"the settings of {name}")
 
 
 def draw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,3 +60,14 @@ class Guarantee:
             parts.append(f"delta {self.delta:g}")
         covered = "any two texts" if self.neighbours is Neighbours.ANY else "texts of equal length"
         return ", ".join(parts) + f"; {covered}"
+
+
+def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
+    """Refuse an empty list, and what is not a finite number above 0, with its place."""
+    if not epsilons:
+        raise UserError(f"{where} is empty; give at least one epsilon > 0")
+    for i, epsilon in enumerate(epsilons):
+        if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
+            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
+    if len(set(epsilons)) < len(epsilons):
+        raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")

@@ -6,13 +6,16 @@ A user's own mechanism is a Python file with either a class that has `rewrite(te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee
 from epsilometer.laws import Laws
 from epsilometer.ragged import Ragged
@@ -86,3 +89,18 @@ class FunctionMechanism:
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
         return None
+
+
+def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, where: str) -> Mechanism:
+    """A mechanism by module name or path of its file; cheap, since models load at first use.
+
+    resource: what it reads, given to the classes that have such a setting. where: the settings' place, for errors.
+    """
+    found = find("mechanisms", name, "rewrite")
+    if inspect.isfunction(found):
+        if settings:
+            raise UserError(f"{where} must be empty: a plain function has no settings")
+        return FunctionMechanism(found)
+    reads = resource is not None and "resource" in inspect.signature(found).parameters
+    made: Mechanism = build(found, {"resource": resource, **settings} if reads else settings, where)
+    return made

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
-from epsilometer.component import build, describe, find
+from epsilometer.component import describe
 from epsilometer.errors import UserError, unknown
-from epsilometer.rewriting import check_epsilons
+from epsilometer.guarantees import check_epsilons
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Precision = Literal["float32", "bfloat16", "auto"]
@@ -76,7 +76,7 @@ class MechanismEntry(Section):
 
     mechanism: str
     file: str
-    resource: str
+    resource: str | None = None
     epsilons: tuple[float, ...]
     settings: Mapping[str, Any] = {}
 
@@ -146,30 +146,6 @@ class Params(Section):
     def path(self, of: str) -> str:
         """A source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
-
-    def build_mechanism(self, cell: str) -> Any:
-        """The cell's mechanism; cheap, since models load at first use."""
-        entry = self.cells[cell]
-        cls = find("mechanisms", self.path(entry.file), "rewrite")
-        return from_settings(cls, entry.settings, entry.resource, f"mechanisms.{entry.mechanism}.settings")
-
-    def build_attack(self, name: str) -> Any:
-        """One of the attacks."""
-        return build(find("attacks", name, "guess"), self.attacks[name], f"attacks.{name}")
-
-
-def from_settings(cls: Any, settings: Mapping[str, Any], resource: str | None, where: str) -> Any:
-    """A mechanism from its class or plain function; the resource is given to those that read one."""
-    import inspect
-
-    from epsilometer.mechanism import FunctionMechanism
-
-    if inspect.isfunction(cls):
-        if settings:
-            raise UserError(f"{where} must be empty: a plain function has no settings")
-        return FunctionMechanism(cls)
-    given = {"resource": resource} if resource is not None and "resource" in inspect.signature(cls).parameters else {}
-    return build(cls, {**given, **settings}, where)
 
 
 def read(path: Path | str = "params.yaml") -> Params:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -73,17 +72,6 @@ def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
     blocks = list(rewrite_blocks(lambda: mechanism, job))
     back = np.argsort(np.concatenate([b.rows for b in blocks]))
     return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
-
-
-def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
-    """Refuse an empty list, and what is not a finite number above 0, with its place."""
-    if not epsilons:
-        raise UserError(f"{where} is empty; give at least one epsilon > 0")
-    for i, epsilon in enumerate(epsilons):
-        if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
-            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
-    if len(set(epsilons)) < len(epsilons):
-        raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")
 
 
 def _blocks(source: NDArray[np.integer], size: int) -> list[NDArray[np.int64]]:

@@ -12,9 +12,11 @@ import polars as pl
 
 from epsilometer import tables
 from epsilometer.attack import Context, Embedded, Selective, guess_all
+from epsilometer.component import build, find
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
-from tasks.files import audited_texts, rewrites, trials
+from tasks.cells import mechanism, rewrites, trials
+from tasks.files import audited_texts
 
 
 def main(name: str) -> None:
@@ -22,19 +24,19 @@ def main(name: str) -> None:
     params = read_params()
     cell = params.cells[name]
     drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
-    mechanism = params.build_mechanism(name)
+    built = mechanism(params, name)
     embedded = Embedded(
         params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
     )
     made = [rewrites(name, epsilon)[0] for epsilon in cell.epsilons]
     with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
         for attack_name in params.attacks:
-            attack = params.build_attack(attack_name)
-            if isinstance(attack, Selective) and not attack.applies(mechanism):
+            attack = build(find("attacks", attack_name, "guess"), params.attacks[attack_name], f"attacks.{attack_name}")
+            if isinstance(attack, Selective) and not attack.applies(built):
                 continue
             stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
             contexts = [
-                Context(texts, mechanism, epsilon, Noise.named(len(drawn.target), *stream, epsilon), embedded)
+                Context(texts, built, epsilon, Noise.named(len(drawn.target), *stream, epsilon), embedded)
                 for epsilon in cell.epsilons
             ]
             guesses = guess_all(attack, made, drawn.candidates, contexts)

@@ -11,7 +11,8 @@ from epsilometer import tables
 from epsilometer.claims import NO_CLAIM, describe, expected_successes, p_value, verdict
 from epsilometer.estimation import estimate
 from epsilometer.params import read as read_params
-from tasks.files import rewrites_path, trials
+from tasks.cells import mechanism, trials
+from tasks.files import rewrites_path
 
 
 def main() -> None:
@@ -19,10 +20,10 @@ def main() -> None:
     params = read_params()
     rows = []
     for name, cell in params.cells.items():
-        mechanism, target = params.build_mechanism(name), trials(cell.dataset).target
+        built, target = mechanism(params, name), trials(cell.dataset).target
         guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
         for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
-            guarantee = mechanism.guarantee(epsilon)
+            guarantee = built.guarantee(epsilon)
             delta = guarantee.delta if guarantee else 0.0
             successes = int((part.sort("trial")["guess"].to_numpy() == target).sum())
             found = estimate(successes, len(part), params.trials.candidates, params.audit.alpha)

@@ -16,7 +16,8 @@ from epsilometer.claims import trial_claims
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_blocks
-from tasks.files import audited_texts, rewrites_path, trials
+from tasks.cells import mechanism, trials
+from tasks.files import audited_texts, rewrites_path
 
 
 def main(name: str) -> None:
@@ -31,9 +32,9 @@ def main(name: str) -> None:
         for epsilon in cell.epsilons
     ]
     job = Job(texts, drawn.source, cell.epsilons, streams)
-    mechanism = params.build_mechanism(name)
-    claims = [trial_claims(mechanism, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
-    build = partial(params.build_mechanism, name) if params.runtime.workers > 1 else lambda: mechanism
+    built = mechanism(params, name)
+    claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
+    build = partial(mechanism, params, name) if params.runtime.workers > 1 else lambda: built
     with ExitStack() as files:
         writers = [
             files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
