@@ -1,0 +1,183 @@
+"""Rewrites made elsewhere: programs that behave and programs that do not, recorded rewrites with known truth."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer import audit
+from epsilometer.elsewhere import CommandMechanism, _allot, _draw, audit_recorded, recorded
+from epsilometer.errors import UserError
+from epsilometer.randomness import Noise
+
+PYTHON = shlex.quote(sys.executable)
+
+
+def program(code: str) -> CommandMechanism:
+    return CommandMechanism(f"{PYTHON} -c {shlex.quote(code)} --eps {{epsilon}}")
+
+
+def rewrite(mechanism: CommandMechanism, texts: list[str], epsilon: float = 0.5) -> list[str]:
+    return list(mechanism.rewrite(texts, epsilon, Noise.operating_system(len(texts))).texts)
+
+
+def test_a_program_reads_and_writes_lines() -> None:
+    mechanism = program("import sys\nfor line in sys.stdin: print(sys.argv[2], line.strip().upper())")
+    assert rewrite(mechanism, ["a\nb\u2028c", "", "naïve {x} 東京"]) == ["0.5 A B C", "0.5 ", "0.5 NAÏVE {X} 東京"]
+    assert rewrite(mechanism, ["a"], 10.0) == ["10 A"]
+    assert rewrite(mechanism, []) == []
+    assert mechanism.guarantee(1) is None
+
+
+def test_a_program_is_audited_like_any_mechanism() -> None:
+    texts = [f"text number {word}" for word in ("one", "two", "three", "four", "five")]
+    settings = {"epsilons": [1.0], "attacks": ["lexical"], "trials": 400, "temperature": 0}
+    kept = audit(texts, CommandMechanism("cat"), **settings)
+    assert kept["loss"].to_list() == kept["ceiling"].to_list()
+    lost = audit(texts, program("import sys\nfor line in sys.stdin: print('x')"), **settings)
+    assert lost["loss"].to_list() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("print('only one')", "wrote 1 lines for 2; write exactly one line for each"),
+        ("pass", "wrote 0 lines for 2"),
+        ("import sys; print('no model', file=sys.stderr); sys.exit(3)", "failed with exit status 3:\nno model"),
+        ("import os; os.write(1, b'caf\\xe9\\n\\n')", "not UTF-8 (byte 3)"),
+    ],
+)
+def test_a_program_that_misbehaves_is_named(code: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        rewrite(program(code), ["secret", "words"])
+    assert message in str(error.value)
+    assert "--eps 0.5" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("command", ["", "no-such-program --eps {epsilon}", "'unclosed"])
+def test_a_command_that_starts_nothing_is_refused_at_once(command: str) -> None:
+    with pytest.raises(UserError, match=r"starts no program that exists|cannot be split into words"):
+        CommandMechanism(command)
+
+
+TABLE = pl.DataFrame({"original": ["a b", "c"], "epsilon": [0.5, 10.0], "rewrite": ["x, y", ""], "note": [1, 2]})
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_recorded_rewrites_in_every_format(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rewrites.{suffix}"
+    {"csv": TABLE.write_csv, "jsonl": TABLE.write_ndjson, "parquet": TABLE.write_parquet}[suffix](path)
+    assert recorded(path).equals(TABLE.drop("note"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("original,epsilon,rewritten\na,1,b\n", "unknown column 'rewrite'; did you mean 'rewritten'?"),
+        ("original,epsilon,rewrite\na,high,b\n", "epsilon must be a number, which 1 rows do not have"),
+        ("original,epsilon,rewrite\na,-1,b\n", "epsilon must be a finite number > 0, got -1.0"),
+        ("original,epsilon,rewrite\na,nan,b\n", "epsilon must be a finite number > 0, got nan"),
+        ("original,epsilon,rewrite\n", "holds no rewrites"),
+    ],
+)
+def test_bad_recordings_are_named(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "rewrites.csv"
+    path.write_text(content)
+    with pytest.raises(UserError) as error:
+        recorded(path)
+    assert message in str(error.value)
+
+
+def respond(originals: list[str], repeats: int, epsilon: float, seed: int) -> pl.DataFrame:
+    """Randomised response between two texts, recorded."""
+    rng = np.random.default_rng(seed)
+    truth = np.tile(np.arange(2), repeats)
+    keep = rng.random(len(truth)) < 1 / (1 + math.exp(-epsilon))
+    return pl.DataFrame(
+        {
+            "original": [originals[i] for i in truth],
+            "epsilon": epsilon,
+            "rewrite": [originals[i] for i in np.where(keep, truth, 1 - truth)],
+        }
+    )
+
+
+def test_recorded_randomised_response_comes_out_at_its_epsilon() -> None:
+    """The loss is exactly epsilon: above it with probability 0.005 each (alpha / 2), below 0.85 of it under 1e-6."""
+    texts = ["yes", "no thank you"]
+    table = pl.concat([respond(texts, 40_000, epsilon, seed) for seed, epsilon in enumerate((1.0, 2.0))])
+    found = audit_recorded(table, ["length"], temperature=0)
+    assert found["trials"].to_list() == [40_000, 40_000]
+    for epsilon, loss in found.select("epsilon", "loss").iter_rows():
+        assert 0.85 * epsilon < loss <= epsilon
+    assert found.columns == audit(texts, lambda t, e, r: t, [1], ["length"], 10).columns
+
+
+def test_constant_rewrites_prove_nothing_though_some_texts_are_in_most_sets() -> None:
+    """Few odd texts are the furthest from all others. Were targets drawn first and dropped when their rewrites are
+    used up, most targets would be the other texts, and the rewrite, which resembles these, would be a sure hint.
+    False alarm: 0.005."""
+    words = ("flight", "train", "bus", "boat", "tram", "car")
+    usual = [f"book a {a} and a {b} to boston" for a in words for b in words]
+    odd = ["xylophone quartz symphony", "zzz"]
+    texts = usual + odd
+    table = pl.DataFrame({"original": texts * 30, "epsilon": 1.0, "rewrite": "book a flight and a train to boston"})
+    found = audit_recorded(table, ["lexical", "embedding"])
+    assert found["trials"].to_list() == [30 * len(texts) // 2] * 2
+    assert found["loss"].to_list() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("candidates", [2, 3])
+@pytest.mark.parametrize("temperature", [0, -10_000])
+def test_no_rewrite_serves_twice(candidates: int, temperature: float) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 40, 300)
+    vectors = rng.normal(size=(300, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    sets, numbers = _allot(counts, vectors, candidates, temperature, 0)
+    assert all(len(set(row)) == candidates for row in sets.tolist())
+    assert len({*zip(sets.ravel().tolist(), numbers.ravel().tolist(), strict=True)}) == sets.size
+    assert (numbers < counts[sets]).all()
+    assert len(sets) > 0.9 * counts.sum() / candidates
+    drawn, rows = _draw(counts, vectors, candidates, temperature, 0, 500, 1.0)
+    assert len(set(rows.tolist())) == 500
+    assert (np.repeat(np.arange(300), counts)[rows] == drawn.source).all()
+
+
+def test_sets_are_as_unlike_as_the_temperature_asks() -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(400, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def cosine(temperature: float) -> float:
+        sets, _ = _allot(np.ones(400, np.int64), vectors, 2, temperature, 0)
+        return float(np.einsum("nd,nd->n", vectors[sets[:, 0]], vectors[sets[:, 1]]).mean())
+
+    assert cosine(-10_000) < -0.5
+    assert abs(cosine(0)) < 0.1
+    assert cosine(10_000) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"trials": 0}, "trials must be >= 1, got 0"),
+        ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: each takes one of the 6 recorded rewrites"),
+        ({"candidates": 3}, "the number of distinct originals, 2 at epsilon 1, got 3"),
+        ({"candidates": 1}, "candidates must be >= 2"),
+        ({"alpha": 1.5}, "alpha must be in"),
+        ({"attacks": ["lexcal"]}, "did you mean 'lexical'"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict, message: str) -> None:
+    table = respond(["a b", "c d"], 3, 1.0, 0)
+    with pytest.raises(UserError) as error:
+        audit_recorded(table, **{"attacks": ["length"], "temperature": 0, **settings})
+    assert message in str(error.value)
