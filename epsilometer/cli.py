@@ -1,0 +1,266 @@
+"""The command line. A user's error ends with exit code 2 and one message; results go to standard output, notes do not.
+
+Heavy imports stand inside the commands, so that `epsilometer --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from epsilometer.errors import UserError
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Measure how much privacy a text privatization mechanism really gives.",
+)
+
+_LINES = 10_000  # rewritten at a time
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
+
+
+@app.command()
+def audit(
+    file: Annotated[Path | None, typer.Argument(help="The texts: .parquet, .csv, .tsv, .jsonl or .txt.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help="A shipped mechanism, or the path of a .py file.")] = None,
+    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
+    rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
+    epsilons: Annotated[str | None, typer.Option(help="Privacy budgets: 1,10,100.")] = None,
+    attacks: Annotated[str, typer.Option(help="Attacks, shipped or .py files: embedding,lexical.")] = "embedding",
+    trials: Annotated[int | None, typer.Option(help="2000, or all that recorded rewrites allow.")] = None,
+    candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
+    temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike candidates.")] = -10_000,
+    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
+    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    as_json: Json = False,
+) -> None:
+    """Measure a mechanism's empirical privacy loss."""
+    if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
+        raise UserError("give one of --mechanism, --command and --rewrites")
+    if rewrites is None and (file is None or epsilons is None):
+        raise UserError("give a FILE of texts and --epsilons (only --rewrites needs neither)")
+    if rewrites is not None and (file or epsilons):
+        raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+    if settings and mechanism is None:
+        raise UserError("--set is for --mechanism; write a program's settings into its command")
+    names = attacks.split(",")
+    common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
+    if rewrites is not None:
+        from epsilometer.elsewhere import audit_recorded, recorded
+
+        found = audit_recorded(recorded(rewrites), names, trials, **common)
+    else:
+        from epsilometer import api
+        from epsilometer.elsewhere import CommandMechanism
+
+        budgets = [_number(part) for part in (epsilons or "").split(",")]
+        made = CommandMechanism(command) if command is not None else api.mechanism(str(mechanism), _settings(settings))
+        texts = _texts(str(file), text)
+        found = api.audit(texts, made, budgets, names, 2000 if trials is None else trials, **common)
+    for name in names:
+        if found.is_empty() or name not in found["attack"]:
+            _note(f"the attack {name} does not apply to these rewrites")
+    _print(found.to_dicts(), as_json)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
+) -> None:
+    """Validate a parameter file and what it names."""
+    from epsilometer import params
+
+    downloads = params.check(params.read(file))
+    if as_json:
+        _print({"file": str(file), "downloads": downloads}, as_json)
+    else:
+        print(f"{file} is valid", *(f"would be downloaded: {name}" for name in downloads), sep="\n", flush=True)
+
+
+@app.command()
+def mechanisms(as_json: Json = False) -> None:
+    """List the mechanisms, their claims and sources."""
+    import inspect
+
+    from epsilometer.component import find, module, names
+
+    rows = []
+    for name in names("mechanisms"):
+        made = find("mechanisms", name, "rewrite")
+        claim = _first(inspect.getdoc(getattr(made, "guarantee", None)))
+        rows.append({"mechanism": name, "claim": claim, "source": _first(module("mechanisms", name).__doc__)})
+    if as_json:
+        _print(rows, as_json)
+    else:
+        print(*(f"{r['mechanism']}\n  {r['source']}\n  Claim: {r['claim']}" for r in rows), sep="\n\n", flush=True)
+
+
+@app.command()
+def rewrite(
+    mechanism: Annotated[str, typer.Option(help="A shipped mechanism, or the path of a .py file.")],
+    epsilon: Annotated[float, typer.Option(help="The privacy budget.")],
+    file: Annotated[Path | None, typer.Argument(help="Texts, one a line; standard input by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for release.")] = None,
+    settings: Settings = [],  # noqa: B006 - typer copies it
+) -> None:
+    """Privatise texts, one a line.
+
+    Draws from the operating system's randomness, and reads and writes block by block.
+    """
+    import numpy as np
+    from tqdm import tqdm
+
+    from epsilometer import api
+    from epsilometer.guarantees import check_epsilons
+    from epsilometer.randomness import Noise
+    from epsilometer.rewriting import Job
+
+    check_epsilons([epsilon], "--epsilon")
+    if file is not None and not file.is_file():
+        raise UserError(f"there is no file {str(file)!r}; check the path")
+    made = api.mechanism(mechanism, _settings(settings))
+    if seed is not None:
+        _note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
+    done = 0
+    with (
+        file.open("rb") if file is not None else sys.stdin.buffer as lines,
+        tqdm(unit=" lines", disable=not sys.stderr.isatty()) as progress,
+    ):
+        for texts in _blocks(lines, str(file or "standard input")):
+            numbers = np.arange(len(texts))
+            fresh = Noise.operating_system(len(texts))
+            noise = fresh if seed is None else Noise.named(done + numbers, seed, "rewrite", epsilon)
+            (private,) = Job(texts, numbers, [epsilon], [noise]).run(made, numbers).rewrites
+            # A text stays on its line, whatever the mechanism wrote.
+            sys.stdout.buffer.write("".join(" ".join(t.split()) + "\n" for t in private.texts).encode())
+            sys.stdout.buffer.flush()
+            done += len(texts)
+            progress.update(len(texts))
+
+
+@app.command()
+def report(as_json: Json = False) -> None:
+    """Print where the report is, and its estimates."""
+    from epsilometer import tables
+
+    shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
+    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    page = Path("reports/audit.html")
+    if not page.is_file():
+        raise UserError(f"{page} does not exist; `dvc repro` makes it")
+    if as_json:
+        _print({"report": str(page.resolve()), "estimates": estimates.to_dicts()}, as_json)
+    else:
+        _print(estimates.select(shown).to_dicts(), as_json)
+        print(f"\n{page.resolve()}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point `epsilometer`."""
+    try:
+        app(arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _texts(source: str, column: str) -> list[str]:
+    from epsilometer.corpora.reading import prepare, read
+
+    corpus = prepare(read(source, text=column))
+    for key, meaning in {
+        "empty_dropped": "texts without a word dropped",
+        "duplicates_merged": "duplicate texts merged",
+    }.items():
+        if corpus.counts[key]:
+            _note(f"{corpus.counts[key]} {meaning}")
+    found: list[str] = corpus.table["text"].to_list()
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"--epsilons must be numbers separated by commas, got {text!r}") from None
+
+
+def _settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings as on the command line: the value is YAML, as it would be in a parameter file."""
+    import yaml
+
+    settings = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UserError(f"--set takes key=value, got {item!r}")
+        settings[key] = yaml.safe_load(value)
+    return settings
+
+
+def _blocks(lines: IO[bytes], name: str) -> Iterator[list[str]]:
+    """Texts in blocks, their layout normalised: it is not private."""
+    done = 0
+    while block := list(islice(lines, _LINES)):
+        texts = []
+        for number, line in enumerate(block, start=done + 1):
+            try:
+                texts.append(" ".join(line.decode().split()))
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{name}, line {number}: not UTF-8 (byte {error.start} of the line); convert it to UTF-8 first"
+                ) from error
+        yield texts
+        done += len(block)
+
+
+def _first(doc: str | None) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((doc or "").split("\n\n")[0].split())
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)
+
+
+def _print(result: Any, as_json: bool) -> None:
+    """JSON, or an aligned table of rows."""
+    print(json.dumps(_finite(result), indent=1) if as_json else _table(result), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what is unbounded becomes null."""
+    if isinstance(value, Mapping):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "nothing was estimated"
+    cells = [list(rows[0])] + [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    text = [isinstance(value, str) for value in rows[0].values()]
+    return "\n".join(
+        "  ".join(c.ljust(w) if t else c.rjust(w) for c, w, t in zip(row, widths, text, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""The command line as a user meets it: results on standard output, one message and exit code 2 for a mistake."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer import tables
+from epsilometer.cli import main
+from epsilometer.component import names
+
+PROJECT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
+RUN = f"{shlex.quote(sys.executable)} -m epsilometer.cli"
+
+SHOUT = """
+def rewrite(text, epsilon, rng):
+    return f"{text.upper()}\\n{epsilon:g} {rng.integers(1000000)}"
+"""
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run a command in this process: exit code, output, error output."""
+    with pytest.raises(SystemExit) as exit:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return int(exit.value.code or 0), out, err
+
+
+def shell(command: str, folder: Path, **settings: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=ENVIRONMENT, capture_output=True, check=False, timeout=120, **settings
+    )
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.csv"
+    rows = [f"{word} times {other}" for word in ("two", "three", "four", "five") for other in ("six", "seven")]
+    pl.DataFrame({"query": [*rows, "two  times six ", "!"]}).write_csv(path)
+    return path
+
+
+@pytest.fixture
+def shout(tmp_path: Path) -> Path:
+    path = tmp_path / "shout.py"
+    path.write_text(SHOUT)
+    return path
+
+
+def test_help_needs_nothing_heavy() -> None:
+    code = "import sys, epsilometer.cli; print(*{'numpy', 'polars', 'pydantic', 'torch', 'rich'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    options = ["--text", "query", "--epsilons", "1,0.5", "--attacks", "lexical,length", "--trials", 300]
+    arguments = ["audit", texts, "--mechanism", "identity", "--temperature", 0, *options]
+    code, out, err = call(capsys, *arguments, "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [(row["epsilon"], row["attack"]) for row in rows] == [
+        (0.5, "lexical"), (0.5, "length"), (1.0, "lexical"), (1.0, "length"),
+    ]  # fmt: skip
+    assert rows[0]["loss"] == rows[0]["ceiling"] > 3
+    assert rows[0]["upper"] is None  # JSON has no infinity
+    assert rows[1]["loss"] == 0  # every text has three words
+    assert err.splitlines() == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
+    code, out, _ = call(capsys, *arguments)
+    assert out.split("\n")[0].split() == list(rows[0])
+    assert out.split("\n")[1].split()[:5] == ["0.5", "lexical", "300", "2", "300"]
+
+
+def test_audit_of_an_own_mechanism_a_program_and_recorded_rewrites(
+    capsys: pytest.CaptureFixture[str], texts: Path, shout: Path, tmp_path: Path
+) -> None:
+    recorded = tmp_path / "recorded.jsonl"
+    originals = pl.read_csv(texts)["query"].to_list()[:8] * 20
+    pl.DataFrame({"original": originals, "epsilon": 1, "rewrite": originals}).write_ndjson(recorded)
+    file = [texts, "--text", "query", "--epsilons", 1]
+    for source in ([*file, "--mechanism", shout], [*file, "--command", "cat"], ["--rewrites", recorded]):
+        code, out, _ = call(
+            capsys, "audit", *source, "--attacks", "lexical", "--trials", 80, "--temperature", 0, "--json"
+        )
+        (row,) = json.loads(out)
+        assert code == 0
+        assert row["trials"] == row["successes"] == 80
+
+
+def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    code, out, err = call(capsys, *arguments, "--trials", 5, "--attacks", "likelihood,length", "--json")
+    assert code == 0
+    assert [row["attack"] for row in json.loads(out)] == ["length"]
+    assert "note: the attack likelihood does not apply" in err
+
+
+MISTAKES = {
+    "": "give one of --mechanism, --command and --rewrites",
+    "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
+    "--mechanism identity --epsilons 1": "give a FILE of texts and --epsilons",
+    "texts.csv --mechanism identity": "give a FILE of texts and --epsilons",
+    "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
+    "texts.csv --mechanism identity --epsilons 1": "unknown text column 'text'; known: query",
+    "nothing.csv --mechanism identity --epsilons 1": "there is no file 'nothing.csv'",
+    "texts.csv --text query --mechanism identiti --epsilons 1": "did you mean 'identity'?",
+    "texts.csv --text query --mechanism mine.py --epsilons 1": "there is no file 'mine.py'",
+    "texts.csv --text query --mechanism identity --epsilons 1,x": "--epsilons must be numbers separated by commas",
+    "texts.csv --text query --mechanism identity --epsilons 1,-2": "epsilon must be a finite number > 0, got -2.0",
+    "texts.csv --text query --mechanism identity --epsilons nan": "epsilon must be a finite number > 0, got nan",
+    "texts.csv --text query --mechanism identity --epsilons 1 --attacks embeding": "did you mean 'embedding'?",
+    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 1": "candidates (k) must be between 2 and",
+    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 9": "the number of distinct texts (8)",
+    "texts.csv --text query --mechanism identity --epsilons 1 --trials 0": "trials must be >= 1, got 0",
+    "texts.csv --text query --mechanism identity --epsilons 1 --alpha 1": "alpha must be in (0, 1), got 1.0",
+    "texts.csv --text query --mechanism identity --epsilons 1 --set depth": "--set takes key=value, got 'depth'",
+    "texts.csv --text query --mechanism identity --epsilons 1 --set depth=2": "'depth'; known: none",
+    "texts.csv --text query --command no-such-program --epsilons 1": "starts no program that exists",
+    "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
+    "--rewrites texts.csv": "unknown column 'original'",
+    "--epsilon 1": "No such option: --epsilon",
+    "--candidates two": "'--candidates': Input should be a valid integer",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_ends_with_one_message(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, texts: Path, arguments: str
+) -> None:
+    monkeypatch.chdir(texts.parent)
+    code, out, err = call(capsys, "audit", *arguments.split())
+    assert code == 2
+    assert out == ""
+    assert MISTAKES[arguments].lower() in err.lower()
+    assert "Traceback" not in err
+
+
+def test_mechanisms_lists_every_file_with_claim_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "mechanisms", "--json")
+    rows = {row["mechanism"]: row for row in json.loads(out)}
+    assert code == 0
+    assert list(rows) == names("mechanisms")
+    assert all(row["claim"] and row["source"] for row in rows.values())
+    assert rows["randomized_response"]["claim"] == "Epsilon for a whole text."
+    assert "Warner 1965" in rows["randomized_response"]["source"]
+    _, out, _ = call(capsys, "mechanisms")
+    assert "identity\n  The identity: every text comes out as it went in." in out
+
+
+def test_rewrite_keeps_a_text_on_its_line(tmp_path: Path, shout: Path) -> None:
+    lines = [" a\t b ", "", "naïve  東京\r", *(f"line {i}" for i in range(12_000))]
+    source = "\n".join(lines).encode()
+    fresh = [shell(f"{RUN} rewrite --mechanism shout.py --epsilon 2", tmp_path, input=source).stdout for _ in range(2)]
+    assert fresh[0] != fresh[1]
+    private = fresh[0].decode().split("\n")
+    assert [line.rpartition(" ")[0] for line in private[:4]] == ["A B 2", " 2".strip(), "NAÏVE 東京 2", "LINE 0 2"]
+    assert len(private) == len(lines) + 1
+
+
+def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, shout: Path
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("\n".join(f"line {i}" for i in range(10_003)))
+
+    def seeded(source: Path) -> list[bytes]:
+        with pytest.raises(SystemExit) as exit:
+            main(["rewrite", str(source), "--mechanism", str(shout), "--epsilon", "2", "--seed", "7"])
+        out, err = capfdbinary.readouterr()
+        assert not exit.value.code
+        assert b"not for release" in err
+        return out.splitlines()
+
+    whole = seeded(file)
+    assert len(whole) == 10_003
+    assert len({line.split()[-1] for line in whole[:100] + whole[-3:]}) > 100  # no block begins the stream anew
+    file.write_text("\n".join(f"line {i}" for i in range(5)))
+    assert seeded(file) == whole[:5]
+
+
+def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    """The input never ends: whatever reads it whole, or does not notice that nobody listens, runs into the timeout."""
+    done = shell(f"yes some text | {RUN} rewrite --mechanism identity --epsilon 1 | head -2", tmp_path)
+    assert done.stdout == b"some text\n" * 2
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
+        ("--mechanism idenity --epsilon 1", "did you mean 'identity'?"),
+        ("--mechanism identity --epsilon 1 nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity --epsilon 1 latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
+        ("--epsilon 1", "Missing option '--mechanism'"),
+    ],
+)
+def test_a_mistake_in_a_rewrite(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("latin.txt").write_bytes(b"tea\ncaf\xe9\n")
+    code, out, err = call(capsys, "rewrite", *arguments.split())
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "epsilometer.cli", "rewrite", "--mechanism", "identity", "--epsilon", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"text\n" * 10_000)  # one block: its output says that the program has begun
+        process.stdin.flush()
+        assert process.stdout.readline() == b"text\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == b""
+
+
+def test_report_prints_estimates_and_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(capsys, "report")
+    assert code == 2
+    assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
+    row = {name: "x" if dtype == pl.String else 1 for name, dtype in tables.ESTIMATES.items()}
+    row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None}
+    tables.write(pl.DataFrame([row], schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    assert call(capsys, "report")[0] == 2
+    Path("reports").mkdir()
+    Path("reports/audit.html").write_text("<p>")
+    code, out, _ = call(capsys, "report", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["report"] == str(tmp_path / "reports/audit.html")
+    assert found["estimates"] == [row | {"upper": None}]
+    _, out, _ = call(capsys, "report")
+    assert "0.25" in out
+    assert out.endswith("reports/audit.html\n")
