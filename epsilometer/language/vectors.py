@@ -1,0 +1,238 @@
+"""Static word vectors: one vector a word, with exact Euclidean geometry.
+
+Files: an npz archive (arrays `words`, `vectors`), word2vec's text format (a first line `words dimensions`) or GloVe's
+(none); which one it is, is seen from the content. A BERT checkpoint gives its token embeddings.
+
+The distances enter privacy claims, so they are float64 and agree with one another to rounding wherever they are
+computed; float32 is only used to find candidates, and what it leaves in doubt is settled in float64.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.errors import UserError
+from epsilometer.language.words import words as words_of
+
+_SLICE = 64  # rows of every matrix product: a constant, so that no number depends on what else was asked for
+_PAIRS = 1 << 13  # pairs of vectors in memory at a time
+_NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    words: [V] distinct; vectors: float32 [V, d], finite.
+    Raises UserError for duplicates, values that are not finite, sizes that do not fit, or fewer than two words.
+    """
+
+    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], where: str = "the word vectors") -> None:
+        self.words = [str(word) for word in words]
+        self.vectors = np.ascontiguousarray(vectors, np.float32)
+        if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
+            raise UserError(
+                f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words"
+            )
+        if len(self.words) < 2:
+            raise UserError(f"{where}: a vocabulary needs at least two words, got {len(self.words)}")
+        word, times = Counter(self.words).most_common(1)[0]
+        if times > 1:
+            raise UserError(f"{where}: the word {word!r} occurs {times} times; keep one vector for each word")
+        broken = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))
+        if len(broken):
+            raise UserError(
+                f"{where}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
+                f"finite; {len(broken)} such entries must be mended or left out"
+            )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @classmethod
+    def load(cls, path: Path | str) -> WordVectors:
+        """Read a file of word vectors in any of the three formats. Raises UserError where it is damaged."""
+        path = Path(path)
+        if not path.is_file():
+            raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
+        if zipfile.is_zipfile(path):
+            words, vectors = read_arrays(path, "words", "vectors")
+            return cls(words.tolist(), vectors, str(path))
+        return cls(*_read_text(path), str(path))
+
+    @classmethod
+    def from_transformer(cls, folder: Path) -> WordVectors:
+        """The token embeddings of a BERT checkpoint (model.safetensors, and vocab.txt or tokenizer.json in `folder`).
+
+        Only whole words and numbers are kept: tokens in ASCII that `epsilometer.language.words.words` yields as they
+        are. Continuations (`##ing`), special tokens and punctuation are no words.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        tokens = _tokens(folder)
+        path = folder / "model.safetensors"
+        try:
+            with safe_open(path, framework="numpy") as tensors:
+                name = next((n for n in tensors.keys() if n.endswith("word_embeddings.weight")), None)  # noqa: SIM118
+                if name is None:
+                    raise UserError(f"{path} has no tensor '...word_embeddings.weight'; give a BERT checkpoint")
+                matrix = tensors.get_tensor(name)
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{path} cannot be read ({error}); give the folder of a BERT checkpoint") from error
+        kept = [i for token, i in tokens.items() if token.isascii() and words_of(token) == [token]]
+        if max(kept, default=0) >= len(matrix):
+            raise UserError(f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}")
+        names = {i: token for token, i in tokens.items()}
+        kept.sort()
+        return cls([names[i] for i in kept], matrix[kept], str(folder))
+
+    def save(self, path: Path | str) -> None:
+        """Write as npz (`words`, `vectors`); equal vectors give equal bytes."""
+        write_arrays(path, words=np.array(self.words), vectors=self.vectors)
+
+    def whole_words(self) -> WordVectors:
+        """Only the entries that `epsilometer.language.words.words` yields as they are.
+
+        No text holds the others (capitals, punctuation, phrases), so as outputs they would only mark a rewrite.
+        """
+        kept = np.array([words_of(word) == [word] for word in self.words])
+        if kept.all():
+            return self
+        return WordVectors([w for w, k in zip(self.words, kept, strict=True) if k], self.vectors[kept])
+
+    def normalised(self) -> WordVectors:
+        """The same directions at length 1. Raises UserError for a zero vector."""
+        norms = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
+        if not norms.all():
+            word = self.words[int(np.argmin(norms))]
+            raise UserError(f"the vector of {word!r} is zero and has no direction; leave it out before normalising")
+        return WordVectors(self.words, self.vectors / norms)
+
+    @cached_property
+    def exact(self) -> NDArray[np.float64]:
+        """[V, d]: the vectors in float64."""
+        return self.vectors.astype(np.float64)
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """[V]: squared lengths."""
+        return np.einsum("ij,ij->i", self.exact, self.exact)
+
+    def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
+        """[n]: Euclidean distances between word left[i] and word right[i]."""
+        out = np.empty(len(left))
+        for start in range(0, len(left), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            out[part] = np.linalg.norm(self.exact[left[part]] - self.exact[right[part]], axis=1)
+        return out
+
+    def distances(self, words: NDArray[np.integer]) -> NDArray[np.float64]:
+        """[n, V]: Euclidean distances from these words to all words."""
+        out = np.empty((len(words), len(self)))
+        for start in range(0, len(words), _SLICE):
+            rows = np.asarray(words[start : start + _SLICE])
+            full = np.resize(rows, _SLICE)
+            norms = self.squares[full, None] + self.squares
+            squared = norms - 2 * (self.exact[full] @ self.exact.T)
+            # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
+            near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
+            squared[near, word] = self.between(rows[near], word) ** 2
+            np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
+        return out
+
+    def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
+        out = np.empty(len(points), np.int64)
+        half = (self.squares / 2).astype(np.float32)
+        for start in range(0, len(points), _SLICE):
+            part = points[start : start + _SLICE]
+            scores = half - part.astype(np.float32) @ self.vectors.T  # = (distance^2 - |point|^2) / 2
+            slack = rounding(np.sqrt(np.einsum("ij,ij->i", part, part)), self.squares.max() ** 0.5, part.shape[1])
+            row, word = np.nonzero(scores <= (scores.min(axis=1) + slack)[:, None])
+            difference = part[row] - self.exact[word]
+            order = np.lexsort((word, np.einsum("ij,ij->i", difference, difference), row))
+            first = np.searchsorted(row, np.arange(len(part)))  # `row` ascends, and every point has a candidate
+            out[start : start + len(part)] = word[order[first]]
+        return out
+
+
+def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
+    """[n]: by how much two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+
+    points: [n] norms of the points x; largest: of the y. Twice the usual bound (d + 2) u |x| |y| of an inner product,
+    Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.
+    """
+    return ((dimensions + 6) * 2.0**-23 * (points + largest) * largest).astype(np.float32)
+
+
+def write_arrays(path: Path | str, **arrays: NDArray) -> None:
+    """Write an npz archive, whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path, *names: str) -> list[NDArray]:
+    """Read these arrays of an npz archive; a damaged or foreign file is refused by name."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [archive[name] for name in names]
+    except KeyError as error:
+        raise UserError(f"{path} must hold the arrays {', '.join(names)}: {error.args[0]}") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} cannot be read as npz ({error}); make it anew") from error
+
+
+def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
+    words: list[str] = []
+    rows: list[NDArray[np.float32]] = []
+    count, dimensions = None, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if number == 1:
+                fields = line.split()
+                if len(fields) == 2 and all(field.isdigit() for field in fields):
+                    count, dimensions = int(fields[0]), int(fields[1])
+                    continue
+                dimensions = len(fields) - 1
+            word, *values = line.rsplit(None, dimensions) if line.strip() else [b""]
+            try:
+                if len(values) != dimensions or not dimensions:
+                    raise ValueError(f"a word and {dimensions or 'its'} numbers are due, got {len(values) + 1} fields")
+                words.append(word.decode())
+                rows.append(np.array([float(value) for value in values], np.float32))
+            except ValueError as error:
+                raise UserError(f"{path}, line {number}: {error}; give word vectors as npz or text") from error
+    if count is not None and count != len(words):
+        raise UserError(f"{path}: the first line announces {count} words, the file holds {len(words)}; fetch it anew")
+    if not words:
+        raise UserError(f"{path} holds no word vectors")
+    return words, np.stack(rows)
+
+
+def _tokens(folder: Path) -> dict[str, int]:
+    """The ids of a checkpoint's tokens, from vocab.txt or else tokenizer.json."""
+    if (folder / "vocab.txt").is_file():
+        return {token: i for i, token in enumerate((folder / "vocab.txt").read_text("utf-8").split("\n")) if token}
+    if (folder / "tokenizer.json").is_file():
+        vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
+        if isinstance(vocabulary, dict):
+            return vocabulary
+    raise UserError(
+        f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary; give a BERT checkpoint's folder"
+    )
