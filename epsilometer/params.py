@@ -65,9 +65,9 @@ class TrialSettings(Section):
 
 
 class Words(Section):
-    """source: all-MiniLM-L6-v2 or a file of word vectors; lists: how many 1-D lists are built from it."""
+    """source: a file of word vectors; lists: how many 1-D lists are built from it."""
 
-    source: str = "all-MiniLM-L6-v2"
+    source: str
     lists: PositiveInt = 1
 
 
@@ -82,9 +82,10 @@ class MechanismEntry(Section):
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set: what DVC reruns as a whole."""
+    """A mechanism on a data set: what DVC reruns as a whole. A mechanism that reads nothing may name its data set."""
 
     dataset: str
+    resource: str
 
 
 class Instrument(Section):
@@ -110,7 +111,8 @@ class Params(Section):
     datasets: Mapping[str, Dataset]
     embedding: Embedding = Embedding()
     trials: TrialSettings
-    words: Words = Words()
+    words: Words
+    models: Mapping[str, str] = {}
     mechanisms: Mapping[str, MechanismEntry]
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]

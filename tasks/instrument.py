@@ -1,0 +1,21 @@
+"""Stage instrument: the instrument's own check on two-text randomised response.
+
+usage: python -m tasks.instrument
+"""
+
+from __future__ import annotations
+
+from epsilometer import tables
+from epsilometer.instrument import check
+from epsilometer.params import read
+
+
+def main() -> None:
+    """Write data/instrument.parquet."""
+    params = read()
+    found = check(params.instrument.epsilons, params.instrument.trials, params.audit.alpha, params.audit.seed)
+    tables.write(found, "data/instrument.parquet", {})
+
+
+if __name__ == "__main__":
+    main()

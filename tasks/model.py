@@ -1,0 +1,36 @@
+"""Stage model@name: a model that mechanisms read, as an ordinary model folder.
+
+The source is either the trained part of an embedded model (a folder with delta.safetensors, put on all-MiniLM-L6-v2), or
+a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub.
+
+usage: python -m tasks.model NAME
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from epsilometer.errors import UserError
+from epsilometer.language.masked_lm import assemble
+from epsilometer.language.models import locate
+from epsilometer.params import read
+
+
+def main(name: str) -> None:
+    """Write data/models/<name>."""
+    params = read()
+    source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
+    if (source / "delta.safetensors").is_file():
+        assemble(source, locate("all-MiniLM-L6-v2"), out)
+    elif source.suffix == ".json":
+        pin = json.loads(source.read_text())
+        shutil.copytree(locate(f"{pin['model']}@{pin['revision']}"), out, dirs_exist_ok=True)
+    else:
+        raise UserError(f"models.{name}: {source} is neither a folder with delta.safetensors nor a .json pin of a model")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
