@@ -1,7 +1,7 @@
 """Stage model@name: a model that mechanisms read, as an ordinary model folder.
 
-The source is either the trained part of an embedded model (a folder with delta.safetensors, put on all-MiniLM-L6-v2), or
-a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub.
+The source is either the trained part of an embedded model (a folder with delta.safetensors, put on all-MiniLM-L6-v2)
+or a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub.
 
 usage: python -m tasks.model NAME
 """
@@ -29,7 +29,9 @@ def main(name: str) -> None:
         pin = json.loads(source.read_text())
         shutil.copytree(locate(f"{pin['model']}@{pin['revision']}"), out, dirs_exist_ok=True)
     else:
-        raise UserError(f"models.{name}: {source} is neither a folder with delta.safetensors nor a .json pin of a model")
+        raise UserError(
+            f"models.{name}: {source} is neither a folder with delta.safetensors nor a .json pin of a model"
+        )
 
 
 if __name__ == "__main__":

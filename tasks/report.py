@@ -1,0 +1,91 @@
+"""Stage report: the page, its figures, and the tracked metrics.
+
+usage: python -m tasks.report
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.params import Params
+from epsilometer.params import read as read_params
+from epsilometer.report.examples import comparable
+from epsilometer.report.figures import metrics, plot_table
+from epsilometer.report.page import DATASETS, EXAMPLES, INSTRUMENT, AuditData, build
+from tasks.cells import trials
+from tasks.files import audited, audited_texts, rewrites_path
+
+SHOWN = 2  # texts an example level
+
+
+def main() -> None:
+    """Write reports/audit.html, reports/figures, reports/metrics.json and reports/calibration.csv."""
+    params = read_params()
+    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    audit = AuditData(
+        estimates=estimates,
+        instrument=tables.read("data/instrument.parquet", INSTRUMENT),
+        examples=_examples(params, estimates),
+        datasets=pl.DataFrame([_dataset(params, name) for name in params.datasets], schema=dict(DATASETS)),
+        title=params.title,
+        settings=_settings(params),
+        provenance={"epsilometer": version("epsilometer")},
+        notes=params.notes,
+    )
+    build(Path("reports/audit.html"), Path("reports/figures"), audit)
+    metrics(estimates, Path("reports/metrics.json"))
+    plot_table(estimates, Path("reports/calibration.csv"))
+
+
+def _settings(params: Params) -> dict[str, str]:
+    return {
+        "trials": f"{params.trials.count:,}",
+        "k": str(params.trials.candidates),
+        "temperature": f"{params.trials.temperature:,g}",
+        "alpha": f"{params.audit.alpha:g}",
+        "seed": str(params.audit.seed),
+        "round": str(params.audit.round),
+    }
+
+
+def _dataset(params: Params, name: str) -> dict[str, Any]:
+    settings = params.datasets[name]
+    counts, drawn, cut = (
+        json.loads(Path(f"data/{folder}/{name}.json").read_text()) for folder in ("prepared", "trials", "embeddings")
+    )
+    return {
+        "dataset": name,
+        "source": settings.source if settings.part is None else f"{settings.source} ({settings.part})",
+        "public": settings.public,
+        "texts": drawn["texts"],
+        "duplicates_merged": counts["duplicates_merged"],
+        "empty_dropped": counts["empty_dropped"],
+        "unmatched_dropped": drawn["unmatched_dropped"],
+        "cut": cut["cut"],
+        "mean_words": audited(params, name)["words"].mean(),
+        "match": None if settings.match == "none" else settings.match,
+    }
+
+
+def _examples(params: Params, estimates: pl.DataFrame) -> pl.DataFrame:
+    """The first trials of every public data set, as rewritten by mechanisms of comparable loss."""
+    rows = []
+    attack = next(iter(params.attacks))
+    for dataset, mechanism, epsilon, loss in comparable(estimates, attack).iter_rows():
+        if not params.datasets[dataset].public:
+            continue
+        texts, source = audited_texts(params, dataset), trials(dataset).source
+        made = tables.read(rewrites_path(f"{dataset}-{mechanism}", epsilon), tables.REWRITES)
+        for trial, rewrite in made.filter(pl.col("trial") < SHOWN).sort("trial").select("trial", "text").iter_rows():
+            rows.append((dataset, mechanism, epsilon, loss, texts[source[trial]], rewrite))
+    return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+
+
+if __name__ == "__main__":
+    main()

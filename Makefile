@@ -1,0 +1,51 @@
+# make audit     install everything into .venv, run the default audit, print where the report is
+# make audit PROFILE=atis     the same with profiles/atis.yaml, in a folder of its own (runs/atis)
+# make test      the same set-up, then the checks and the test suite
+# make flow      the audit as a Prefect flow;  make ui / make ui-stop: the Prefect server to watch it in
+# make bench     the speed and memory tables
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := $(CURDIR)/.venv/bin
+FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
+SHELL := /bin/bash
+export PATH := $(BIN):$(PATH)
+export DO_NOT_TRACK := 1
+export DVC_NO_ANALYTICS := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export PREFECT_HOME := $(CURDIR)/.prefect
+
+.PHONY: audit test test-slow flow ui ui-stop bench setup profile
+
+audit: setup profile
+	@cd $(FOLDER) && epsilometer check && dvc repro --quiet dvc.yaml && epsilometer report
+
+test: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	pytest -q
+
+test-slow: setup
+	pytest -q -m slow
+
+flow: setup profile
+	@python -m flows.audit --folder $(FOLDER)
+
+bench: setup
+	@python -m benchmarks
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+# A profile runs beside the others: a copy of the stages, and its own parameters, data and lock.
+profile:
+ifdef PROFILE
+	@mkdir -p $(FOLDER)
+	@cmp -s dvc.yaml $(FOLDER)/dvc.yaml || cp dvc.yaml $(FOLDER)/dvc.yaml
+	@sed 's|^root: .*|root: ../..|' profiles/$(PROFILE).yaml | cmp -s - $(FOLDER)/params.yaml || sed 's|^root: .*|root: ../..|' profiles/$(PROFILE).yaml > $(FOLDER)/params.yaml
+endif

@@ -1,0 +1,1 @@
+"""Mechanisms broken on purpose: the audit must catch them."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.attack import Context, Embedded, choose
+from epsilometer.attacks.embedding import EmbeddingAttack
+from epsilometer.attacks.length import LengthAttack
+from epsilometer.attacks.lexical import LexicalAttack
+from epsilometer.attacks.likelihood import LikelihoodAttack
+from epsilometer.mechanism import Rewrites
+from epsilometer.mechanisms.identity import Identity
+from epsilometer.mechanisms.randomized_response import RandomizedResponse
+from epsilometer.randomness import Noise
+
+TEXTS = ["show flights to boston", "play some jazz", "what is the weather like in paris tomorrow", "set an alarm"]
+CANDIDATES = np.array([[0, 1], [2, 3], [3, 0], [1, 2]])
+SOURCE = np.array([0, 1, 0, 1])
+
+
+def context(**more: object) -> Context:
+    return Context(TEXTS, None, 1.0, Noise.named(4, "attack"), **more)  # type: ignore[arg-type]
+
+
+def sources() -> list[str]:
+    return [TEXTS[CANDIDATES[i, s]] for i, s in enumerate(SOURCE)]
+
+
+@pytest.mark.parametrize("attack", [LexicalAttack(), LengthAttack(), EmbeddingAttack()])
+def test_unchanged_texts_are_named(attack: LexicalAttack) -> None:
+    guess = attack.guess(Rewrites(sources()), CANDIDATES, context())
+    apart = [i for i, (a, b) in enumerate(CANDIDATES) if len(TEXTS[a].split()) != len(TEXTS[b].split())]
+    np.testing.assert_array_equal(guess[apart], SOURCE[apart])
+
+
+def test_the_embedding_attack_reads_meaning_not_words() -> None:
+    rewrites = ["a plane trip to massachusetts", "wake me up at seven", "wake me up", "rain or sunshine in france"]
+    guess = EmbeddingAttack().guess(Rewrites(rewrites), CANDIDATES, context())
+    assert guess.tolist() == [0, 1, 0, 1]
+
+
+def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = EmbeddingAttack()
+    vectors = np.eye(4, dtype=np.float32)
+    monkeypatch.setattr("epsilometer.attacks.embedding.Encoder", None)  # any use would fail
+    found = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
+    np.testing.assert_array_equal(found, SOURCE)
+
+
+def test_ties_are_broken_by_the_stream_and_evenly() -> None:
+    """2,000 fair coins: outside 5 standard deviations with probability 6e-7; fixed seed."""
+    scores = np.zeros((2000, 2))
+    guess = choose(scores, Noise.named(2000, "ties"))
+    assert abs(guess.mean() - 0.5) < 5 * 0.5 / np.sqrt(2000)
+    np.testing.assert_array_equal(guess, choose(scores, Noise.named(2000, "ties")))
+    assert choose(np.array([[-np.inf, -3.0], [-np.inf, -np.inf]]), Noise.named(2, "t"))[0] == 1
+
+
+def test_the_likelihood_attack_is_bayes(tmp_path: Path) -> None:
+    pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "t.parquet")
+    mechanism = RandomizedResponse(resource=tmp_path / "t.parquet")
+    noise = Noise.named(4, "rewrite")
+    made = mechanism.rewrite(sources(), 3.0, noise)
+    guess = LikelihoodAttack().guess(made, CANDIDATES, Context(TEXTS, mechanism, 3.0, Noise.named(4, "a")))
+    for i, row in enumerate(CANDIDATES):
+        if made.texts[i] in [TEXTS[c] for c in row]:
+            assert TEXTS[row[guess[i]]] == made.texts[i]
+
+
+def test_the_likelihood_attack_applies_where_there_is_a_law() -> None:
+    assert not LikelihoodAttack().applies(Identity())
+    assert not LikelihoodAttack().applies(None)
+    assert LikelihoodAttack().applies(RandomizedResponse(resource=Path("any")))

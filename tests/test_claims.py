@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.errors import UserError
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.mechanisms.identity import Identity
+
+
+class PerWord:
+    """Claims epsilon a word, between texts of equal length."""
+
+    def rewrite(self, texts, epsilon, noise):  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts: list[str], pairs: np.ndarray) -> np.ndarray:
+        lengths = np.array([len(t.split()) for t in texts])[pairs]
+        return np.where(lengths[:, 0] == lengths[:, 1], lengths[:, 0], np.inf)
+
+
+class Whole(PerWord):
+    distance = None  # type: ignore[assignment]
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=1e-5)
+
+
+def poisson_binomial_tail(probabilities: np.ndarray, successes: int) -> float:
+    law = np.ones(1)
+    for p in probabilities:
+        law = np.convolve(law, [1 - p, p])
+    return float(law[successes:].sum())
+
+
+@given(st.lists(st.floats(0.5, 1), min_size=5, max_size=60), st.data())
+def test_the_p_value_never_understates(bounds: list[float], data: st.DataObject) -> None:
+    """Hoeffding's theorem against the exact tail of unlike trials, by convolution."""
+    successes = data.draw(st.integers(0, len(bounds)))
+    exact = poisson_binomial_tail(np.array(bounds), successes)
+    assert p_value(successes, len(bounds), sum(bounds)) >= exact - 1e-12
+
+
+def test_claims_of_trials() -> None:
+    texts = ["a b c", "d e f", "g h", "i j"]
+    candidates = np.array([[0, 1], [2, 3], [0, 2], [1, 0]])
+    assert trial_claims(PerWord(), 0.5, texts, candidates).tolist() == [1.5, 1.0, math.inf, 1.5]
+    assert trial_claims(Identity(), 1.0, texts, candidates).tolist() == [math.inf] * 4
+
+
+def test_a_claim_for_whole_texts_counts_once() -> None:
+    class Document:
+        def rewrite(self, texts, epsilon, noise):  # type: ignore[no-untyped-def]
+            raise NotImplementedError
+
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+    assert trial_claims(Document(), 2.0, ["a", "b c"], np.array([[0, 1]])).tolist() == [2.0]
+
+
+def test_the_largest_distance_of_a_set_counts() -> None:
+    class Line(PerWord):
+        def distance(self, texts: list[str], pairs: np.ndarray) -> np.ndarray:
+            return np.abs(pairs[:, 0] - pairs[:, 1]).astype(float)
+
+    assert trial_claims(Line(), 2.0, ["a"] * 9, np.array([[0, 8, 3], [4, 5, 6]])).tolist() == [16.0, 4.0]
+
+
+def test_expected_successes_mix_claims() -> None:
+    claims = np.array([0.0, 0.0, math.inf, math.log(3)])
+    assert expected_successes(claims, 2, 0.0) == pytest.approx(0.5 + 0.5 + 1 + 0.75)
+
+
+def test_verdicts() -> None:
+    assert verdict(p_value(900, 1000, 600.0), 0.01, 100) == VIOLATED
+    assert verdict(p_value(620, 1000, 600.0), 0.01, 100) == NOT_REFUTED
+    assert p_value(1000, 1000, 1000.0) == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_epsilon_out_of_range(epsilon: float) -> None:
+    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+        Guarantee(epsilon, Granularity.WORD, Neighbours.ANY)
+
+
+def test_guarantee_in_words() -> None:
+    claim = Guarantee(0.5, Granularity.WORD, Neighbours.SAME_LENGTH, metric="L2 distance")
+    assert claim.describe() == "0.5 per word, times L2 distance; texts of equal length"

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, binom
+
+from epsilometer.errors import UserError
+from epsilometer.estimation import clopper_pearson, estimate, loss_at, success_bound
+
+
+def test_the_published_ceiling() -> None:
+    """TeDA, Figure 2: about 7.54 at k = 2, T = 10,000, alpha = 0.01."""
+    found = estimate(10_000, 10_000, candidates=2, alpha=0.01)
+    assert found.loss == pytest.approx(7.543, abs=5e-4)
+    assert found.loss == found.ceiling
+    assert found.point == found.upper == math.inf
+
+
+def test_chance_is_no_evidence() -> None:
+    found = estimate(5000, 10_000)
+    assert found.loss == found.point == 0
+    assert found.upper > 0
+
+
+@given(st.integers(1, 5000), st.data(), st.integers(2, 16), st.floats(1e-4, 0.5))
+def test_against_the_textbook(trials: int, data: st.DataObject, candidates: int, alpha: float) -> None:
+    """The naive twin: scipy's beta quantiles and eq. 11 as printed."""
+    successes = data.draw(st.integers(0, trials))
+    found = estimate(successes, trials, candidates, alpha)
+    low = 0.0 if successes == 0 else beta.ppf(alpha / 2, successes, trials - successes + 1)
+    twin = max(0.0, math.log((candidates - 1) * low / (1 - low))) if 0 < low < 1 else 0.0
+    assert found.loss == pytest.approx(twin, abs=1e-7)
+    assert 0 <= found.loss <= found.point <= found.upper
+    assert found.loss <= found.ceiling
+
+
+@given(st.floats(0, 20), st.integers(2, 16), st.floats(0, 0.01))
+def test_bound_and_loss_are_inverse(loss: float, candidates: int, delta: float) -> None:
+    assert loss_at(success_bound(loss, candidates, delta), candidates, delta) == pytest.approx(loss, abs=1e-5)
+
+
+@given(st.integers(0, 999), st.floats(1e-4, 0.3))
+def test_more_hits_more_loss_more_confidence_less(hits: int, alpha: float) -> None:
+    assert estimate(hits + 1, 1000, alpha=alpha).loss >= estimate(hits, 1000, alpha=alpha).loss
+    assert estimate(hits, 1000, alpha=alpha).loss >= estimate(hits, 1000, alpha=alpha / 2).loss
+
+
+@pytest.mark.parametrize("p", [0.5, 0.7, 0.95])
+def test_coverage_is_exact(p: float) -> None:
+    """Summed over all outcomes, not sampled: the interval misses the truth with probability at most alpha."""
+    trials, alpha = 200, 0.05
+    missed = 0.0
+    for hits in range(trials + 1):
+        low, high = clopper_pearson(hits, trials, alpha)
+        if not low <= p <= high:
+            missed += binom.pmf(hits, trials, p)
+    assert missed <= alpha
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, 0), "trials must be >= 1, got 0"),
+        ((11, 10), "successes must be between 0 and trials"),
+        ((1, 10, 1), "candidates must be >= 2, got 1"),
+        ((1, 10, 2, 1.0), r"alpha must be in \(0, 1\), got 1.0"),
+        ((1, 10, 2, 0.01, 1.0), r"delta must be in \[0, 1\), got 1.0"),
+    ],
+)
+def test_values_out_of_range(arguments: tuple, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        estimate(*arguments)
+
+
+def test_delta_lowers_the_loss() -> None:
+    assert estimate(900, 1000, delta=0.1).loss < estimate(900, 1000).loss
+    assert np.isclose(success_bound(0.0, 2, 0.1), 0.55)

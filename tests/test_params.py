@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from epsilometer.errors import UserError
+from epsilometer.params import read
+
+
+@pytest.fixture
+def good() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "params.yaml").read_text())
+
+
+def written(folder: Path, content: Any) -> Path:
+    path = folder / "params.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.parametrize("file", ["params.yaml", *(f"profiles/{p.name}" for p in (ROOT / "profiles").glob("*.yaml"))])
+def test_what_is_shipped_is_valid(file: str) -> None:
+    params = read(ROOT / file)
+    assert params.cells
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("mechanisms", "dp_mlm", "epsilons"), [1, 2, -1.0], r"got -1.0 \(mechanisms.dp_mlm.epsilons\[2\]\)"),
+        (("mechanisms", "dp_mlm", "epsilons"), [float("nan")], r"got nan \(mechanisms.dp_mlm.epsilons\[0\]\)"),
+        (("cells", "queries-tem", "epsilons"), [0], r"epsilon must be a finite number > 0"),
+        (("trials", "candidates"), 1, r"trials.candidates: .*greater than or equal to 2, got 1"),
+        (("trials", "count"), 0, r"trials.count: .*greater than 0"),
+        (("audit", "alpha"), 1.0, r"audit.alpha: .*less than 1"),
+        (("audit", "alpa"), 0.01, r"unknown key in audit 'alpa'; did you mean 'alpha'\?"),
+        (("trails",), {}, r"unknown key in the top level 'trails'; did you mean 'trials'\?"),
+        (("datasets", "queries", "txt"), "a", r"unknown key in datasets.queries 'txt'; did you mean 'text'\?"),
+        (("cells", "queries-tem", "dataset"), "querys", r"unknown data set .* 'querys'; did you mean 'queries'\?"),
+        (("attacks",), {}, r"attacks: must not be empty"),
+        (("cells",), {}, r"cells: must not be empty"),
+    ],
+)
+def test_bad_values_name_place_rule_and_value(
+    tmp_path: Path, good: dict[str, Any], place: tuple[str, ...], value: Any, message: str
+) -> None:
+    bad = copy.deepcopy(good)
+    section = bad
+    for key in place[:-1]:
+        section = section[key]
+    section[place[-1]] = value
+    with pytest.raises(UserError, match=message):
+        read(written(tmp_path, bad))
+
+
+def test_a_cell_is_named_by_its_parts(tmp_path: Path, good: dict[str, Any]) -> None:
+    good["cells"]["mine"] = good["cells"].pop("queries-tem")
+    with pytest.raises(UserError, match="must be named queries-tem"):
+        read(written(tmp_path, good))
+
+
+def test_files_that_are_not_parameters(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not exist"):
+        read(tmp_path / "nothing.yaml")
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(UserError, match="must hold settings"):
+        read(tmp_path / "list.yaml")
+    (tmp_path / "broken.yaml").write_text("a: [1")
+    with pytest.raises(UserError, match="not readable YAML"):
+        read(tmp_path / "broken.yaml")

@@ -1,0 +1,100 @@
+"""The house's plan: imports point one way, and DVC knows every file that a stage uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from imports import ROOT, closure, direct
+
+# Each floor may import from itself and from the floors before it.
+FLOORS = [
+    ["errors", "ragged", "progress"],
+    ["guarantees", "randomness", "tables", "component"],
+    ["laws"],
+    ["mechanism", "attack"],
+    ["language"],
+    ["corpora", "mechanisms", "attacks", "trials", "rewriting"],
+    ["estimation"],
+    ["claims"],
+    ["api"],
+    ["instrument", "elsewhere"],
+    ["report", "params"],
+    ["cli"],
+]
+FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", sources("epsilometer"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(file: Path) -> None:
+    place = file.relative_to(ROOT / "epsilometer").parts[0].removesuffix(".py")
+    if place == "__init__":
+        return
+    for used in direct(file):
+        package, *rest = used.relative_to(ROOT).parts
+        assert package == "epsilometer", f"{file.name} imports {used.name}: the library knows neither stages nor flows"
+        assert FLOOR[rest[0].removesuffix(".py")] <= FLOOR[place], f"{file} imports {used}, which stands above it"
+
+
+def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
+    for file in sources("epsilometer/mechanisms"):
+        assert not any("attack" in str(used) or "estimation" in str(used) for used in closure(file))
+    for file in sources("epsilometer/attacks"):
+        assert not any("estimation" in str(used) or "/mechanisms/" in str(used) for used in closure(file))
+    used = {path.name for path in closure(ROOT / "epsilometer/estimation.py")}
+    assert used == {"estimation.py", "errors.py"}
+
+
+def test_the_library_knows_neither_dvc_nor_prefect() -> None:
+    for file in sources("epsilometer"):
+        text = file.read_text()
+        assert "import dvc" not in text
+        assert "import prefect" not in text
+        assert "from prefect" not in text
+
+
+def test_every_stage_lists_the_files_that_it_uses() -> None:
+    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    for name, stage in stages.items():
+        items = params[stage["foreach"][2:-1]].values() if "foreach" in stage else [{}]
+        body = stage.get("do", stage)
+        task = ROOT / (body["cmd"].split()[2].replace(".", "/") + ".py")
+        for item in items:
+            used = closure(task)
+            listed = [dep.replace("${root}/", "") for dep in body["deps"]]
+            if isinstance(item, dict) and "file" in item:
+                listed = [dep.replace("${item.file}", item["file"]) for dep in listed]
+                used |= closure(ROOT / item["file"])
+            if name == "attack":
+                used |= {path for a in params["attacks"] for path in closure(ROOT / f"epsilometer/attacks/{a}.py")}
+            if name == "instrument":
+                used |= closure(ROOT / "epsilometer/attacks/likelihood.py")
+            files = {str(path.relative_to(ROOT)) for path in used}
+            missing = {f for f in files if not any(f == dep or f.startswith(dep + "/") for dep in listed)}
+            assert not missing, f"stage {name} uses {sorted(missing)}, which dvc.yaml does not list among its deps"
+            stale = {dep for dep in listed if dep.endswith(".py") and "${" not in dep and dep not in files}
+            assert not stale, f"stage {name} lists {sorted(stale)}, which it does not use"
+
+
+def test_no_stage_depends_on_how_it_is_run() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    for name, stage in stages.items():
+        assert not any(p.startswith("runtime") for p in stage.get("do", stage).get("params", [])), name
+
+
+def test_importing_costs_nothing() -> None:
+    code = (
+        "import sys, epsilometer, epsilometer.api, epsilometer.params\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'sklearn', 'datasets', 'prefect', 'dvc'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
