@@ -1,0 +1,323 @@
+"""TEM, SanText, 1-Diffractor and MVC: their laws against their claims, exactly; their draws against their laws."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
+from epsilometer.guarantees import Granularity, Neighbours
+from epsilometer.language.lists import WordLists
+from epsilometer.language.vectors import WordVectors
+from epsilometer.language.words import words
+from epsilometer.mechanism import HasDistance, HasLaws, RewritesGrid
+from epsilometer.mechanisms.diffractor import Geometric, Truncated
+from epsilometer.mechanisms.mvc import spherical
+from epsilometer.randomness import Noise
+
+BROKEN = Path(__file__).parent / "broken"
+GLOVE = Path(__file__).parent.parent.parent / "shared" / "data" / "glove_50d.npz"
+# A test of a distribution fails by chance once in 10^9 seeds, and wrong distributions must be below it.
+ALPHA = 1e-9
+
+
+def clustered() -> WordVectors:
+    """200 words of 20 dimensions, half of them in clusters, two of them equal."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(200, 20))
+    vectors[:100] = vectors[rng.integers(100, 110, 100)] + 0.2 * vectors[:100]
+    vectors[1] = vectors[0]
+    return WordVectors([f"w{i}" for i in range(200)], vectors)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Resources: clustered.npz, tiny.npz (30 words), glove.npz where there is data, and 1 and 3 lists from each."""
+    path = tmp_path_factory.mktemp("words")
+    everything = {"clustered": clustered()}
+    everything["tiny"] = WordVectors(everything["clustered"].words[85:115], everything["clustered"].vectors[85:115])
+    if GLOVE.is_file():
+        glove = WordVectors.load(GLOVE).whole_words()
+        everything["glove"] = WordVectors(glove.words[:300], glove.vectors[:300])
+    for name, vectors in everything.items():
+        vectors.save(path / f"{name}.npz")
+        for lists in (1, 3):
+            WordLists.build([vectors], lists).save(path / f"{name}_{lists}.npz")
+    return path
+
+
+def make(name: str, resource: Path, **settings: Any) -> Any:
+    return build(find("mechanisms", name, "rewrite"), {"resource": resource, **settings}, name)
+
+
+LAWFUL = {
+    "tem": ("tem", "", {}),
+    "tem_wide_window": ("tem", "", {"beta": 0.5}),
+    "santext": ("santext", "", {}),
+    "geometric_1": ("diffractor", "_1", {}),
+    "geometric_3": ("diffractor", "_3", {}),
+    "tem_1": ("diffractor", "_1", {"noise": "tem"}),
+    "tem_3": ("diffractor", "_3", {"noise": "tem", "gamma": 2.5}),
+}
+ALL = {**LAWFUL, "mvc": ("mvc", "", {})}
+
+
+def made(folder: Path, key: str, data: str) -> Any:
+    name, lists, settings = ALL[key]
+    if not (folder / f"{data}.npz").exists():
+        pytest.skip("no shared data beside the project")
+    return make(name, folder / f"{data}{lists}.npz", **settings)
+
+
+def law(mechanism: Any, epsilon: float) -> np.ndarray:
+    """[V, V]: log P(y | x) of all words."""
+    size = len(mechanism.vocabulary)
+    (log_p,) = mechanism.laws(mechanism.vocabulary.words).log_probabilities(np.arange(size), [epsilon])
+    np.testing.assert_allclose(logsumexp(log_p, axis=1), 0, atol=1e-12)
+    return log_p
+
+
+def excess(mechanism: Any, epsilon: float, cap: float = np.inf) -> float:
+    """max of log P(y|x) - log P(y|x') - epsilon d(x, x') over words x, x', y: at most 0 if the claim is true."""
+    names = mechanism.vocabulary.words
+    pairs = np.array(list(itertools.product(range(len(names)), repeat=2)))
+    distance = mechanism.distance(names, pairs).reshape(len(names), -1)
+    log_p = law(mechanism, epsilon)
+    with np.errstate(invalid="ignore"):  # what neither word can give: inf - inf
+        return max(
+            float(np.nanmax(row - log_p - epsilon * np.minimum(d, cap)[:, None]))
+            for row, d in zip(log_p, distance, strict=True)
+        )
+
+
+@pytest.mark.parametrize("data", ["clustered", "glove"])
+@pytest.mark.parametrize("key", LAWFUL)
+def test_the_claim_holds_for_all_words_and_outputs(folder: Path, key: str, data: str) -> None:
+    mechanism = made(folder, key, data)
+    for epsilon in (0.05, 1, 5, 20):
+        assert excess(mechanism, epsilon) <= 1e-9
+
+
+@pytest.mark.parametrize("key", ["tem_1", "tem_3"])
+def test_the_loss_of_list_tem_is_at_most_epsilon_gamma(folder: Path, key: str) -> None:
+    mechanism = made(folder, key, "clustered")
+    for epsilon in (0.05, 1, 5):
+        assert excess(mechanism, epsilon, cap=mechanism.gamma) <= 1e-9
+
+
+def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
+    """With one place less it fails, so the check has power; so it does for the others with much less of their distance."""
+    mechanism = made(folder, "geometric_1", "tiny")
+    assert excess(mechanism, 1.0, cap=28) > 0.999  # the list's ends are 29 places apart
+    for key in ("tem", "santext", "geometric_3", "tem_1"):
+        mechanism = made(folder, key, "clustered")
+        assert excess(mechanism, 5, cap=0.1) > 1
+
+
+@pytest.mark.parametrize("epsilon", [3, 4, 5])
+def test_the_released_tem_breaks_the_claim(folder: Path, epsilon: float) -> None:
+    """By its own gamma, where some words see fewer words within it than others do."""
+    assert excess(make(str(BROKEN / "tem_released.py"), folder / "clustered.npz"), epsilon) > 0.5
+    assert excess(made(folder, "tem", "clustered"), epsilon) <= 1e-9
+
+
+def test_the_released_diffractor_breaks_the_claim(folder: Path) -> None:
+    released = str(BROKEN / "diffractor_released.py")
+    assert excess(make(released, folder / "clustered_3.npz"), 1) > 100  # unlike lists
+    assert excess(make(released, folder / "clustered_1.npz"), 1) == np.inf  # words that pass through
+
+
+def test_tem_is_the_two_step_mechanism_with_the_rest_candidate(folder: Path) -> None:
+    """The naive twin: words within gamma, and one candidate for the rest that is then drawn from uniformly."""
+    for epsilon in (1, 5, 20):
+        mechanism = made(folder, "tem", "clustered")
+        gamma, log_p = mechanism.gamma(epsilon), law(mechanism, epsilon)
+        for x in (0, 50, 150):
+            d = np.linalg.norm(mechanism.vectors.exact - mechanism.vectors.exact[x], axis=1)
+            inside = d <= gamma
+            weight = np.exp(-epsilon / 2 * d[inside])
+            outside = (~inside).sum()
+            rest = np.exp(epsilon / 2 * (-gamma + 2 / epsilon * np.log(outside))) if outside else 0.0
+            np.testing.assert_allclose(np.exp(log_p[x, inside]), weight / (weight.sum() + rest), rtol=1e-9)
+            assert rest / (weight.sum() + rest) <= mechanism.beta * (1 + 1e-9)
+            if outside:
+                np.testing.assert_allclose(np.exp(log_p[x, ~inside]), rest / outside / (weight.sum() + rest), rtol=1e-9)
+    assert outside > 0  # the largest epsilon leaves words outside
+
+
+def test_geometric_noise_has_the_published_probabilities() -> None:
+    """1-Diffractor eq. 4: P(k) = (1 - a) / (1 + a) a^|k|, and the tails at the ends (eq. 5)."""
+    a, p = np.exp(-0.5), np.exp(Geometric(41).log_law(np.array([20]), 0.5)[0])
+    k = np.arange(-19, 20)
+    np.testing.assert_allclose(p[1:-1], (1 - a) / (1 + a) * a ** np.abs(k), rtol=1e-12)
+    np.testing.assert_allclose(p[[0, -1]], a**20 / (1 + a), rtol=1e-12)
+    assert np.exp(Geometric(9).log_law(np.array([4]), np.log(3))[0, 3:6]).tolist() == pytest.approx(
+        [1 / 6, 1 / 2, 1 / 6]
+    )
+
+
+@pytest.mark.parametrize(
+    "moves", [Geometric(12), Truncated(12, 5), Truncated(12, 2.5), Truncated(12, 0), Truncated(12, 99)]
+)
+@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 3, 800])
+def test_closed_forms_invert_their_laws(moves: Any, epsilon: float) -> None:
+    """Each place takes one stretch of the uniform: of 10,000 even steps it must get its share to within one."""
+    uniforms = (np.arange(10_000) + 0.5) / 10_000
+    for place in (0, 1, 6, 11):
+        drawn = moves.draw(np.full(10_000, place), epsilon, uniforms)
+        expected = 10_000 * np.exp(moves.log_law(np.array([place]), epsilon)[0])
+        assert np.abs(np.bincount(drawn, minlength=12) - expected).max() <= 1 + 1e-6
+
+
+def test_closed_forms_survive_the_ends_of_the_uniform() -> None:
+    ends = np.array([2.0**-54, 1 - 2.0**-53])
+    for moves, epsilon in itertools.product(
+        (Geometric(9), Truncated(9, 5), Truncated(9, 99)), (1e-300, 1e-9, 1.0, 1e4)
+    ):
+        drawn = moves.draw(np.array([4, 4]), epsilon, ends)
+        assert ((drawn >= 0) & (drawn < 9)).all()
+
+
+def fit(drawn: np.ndarray, log_p: np.ndarray) -> float:
+    """p-value of Pearson's chi-square, outputs of small expectation pooled."""
+    order = np.argsort(log_p)
+    expected = np.exp(log_p[order]) * len(drawn)
+    seen = np.bincount(drawn, minlength=len(log_p))[order]
+    pool = np.maximum(np.cumsum(expected) // 20, 0)
+    pool = np.minimum(np.unique(pool, return_inverse=True)[1], np.unique(pool).size - 2)
+    return float(stats.chisquare(np.bincount(pool, seen), np.bincount(pool, expected)).pvalue)
+
+
+@pytest.mark.parametrize("key", LAWFUL)
+def test_draws_follow_the_law(folder: Path, key: str) -> None:
+    """Chi-square of 20,000 draws of one word of a text; a law whose epsilon is a quarter off is told apart."""
+    mechanism, count, epsilon = made(folder, key, "tiny"), 20_000, 1.0
+    units = mechanism.rewrite(["w3 w100 w90"] * count, epsilon, Noise.named(count, 0, key)).units
+    for place, word in ((1, "w100"), (2, "w90")):
+        drawn = units.values[place::3]
+        x = mechanism.vocabulary.index[word]
+        assert fit(drawn, law(mechanism, epsilon)[x]) > ALPHA
+        assert fit(drawn, law(mechanism, 1.25 * epsilon)[x]) < ALPHA
+
+
+def test_noise_of_mvc_has_the_right_length_and_every_direction() -> None:
+    """Kolmogorov-Smirnov on 20,000 draws; lengths and directions a little off are told apart."""
+    size, epsilon = 6, 3.0
+    z = spherical(Noise.named(20_000, 0, "mvc").uniforms(size + 1), epsilon)
+    length = np.linalg.norm(z, axis=1)
+    assert stats.kstest(length * epsilon, stats.gamma(size).cdf).pvalue > ALPHA
+    assert stats.kstest(length * epsilon, stats.gamma(size + 0.2).cdf).pvalue < ALPHA
+    # A coordinate of a uniform direction: (u + 1) / 2 ~ Beta((d - 1) / 2, (d - 1) / 2).
+    slanted = (z @ np.array([0.6, 0.8, 0, 0, 0, 0])) / length
+    half = (size - 1) / 2
+    for u in (z[:, 0] / length, z[:, 5] / length, slanted):
+        assert stats.kstest((u + 1) / 2, stats.beta(half, half).cdf).pvalue > ALPHA
+    assert stats.kstest((slanted + 1) / 2, stats.beta(half - 0.5, half - 0.5).cdf).pvalue < ALPHA
+    assert abs(np.corrcoef(length, z[:, 0] / length)[0, 1]) < 6.2 / np.sqrt(20_000)  # 6.2 standard errors: 6e-10
+
+
+def test_mvc_on_a_line_follows_its_law_and_keeps_its_claim(tmp_path: Path) -> None:
+    """In one dimension the noise is Laplace, so the law is a difference of its CDF at the middles between words."""
+    at = np.sort(np.random.default_rng(4).normal(size=9)).astype(np.float32).astype(np.float64)
+    WordVectors([f"w{i}" for i in range(9)], at[:, None]).save(tmp_path / "line.npz")
+    mechanism, epsilon, count = make("mvc", tmp_path / "line.npz"), 1.5, 20_000
+    borders = np.concatenate([[-np.inf], (at[1:] + at[:-1]) / 2, [np.inf]])
+    log_p, sharper = (np.log(np.diff(stats.laplace.cdf(borders, at[:, None], 1 / e), axis=1)) for e in (1.5, 1.9))
+    ratio = log_p[:, None] - log_p[None] - epsilon * np.abs(at[:, None] - at)[:, :, None]
+    assert ratio.max() <= 1e-9
+    drawn = mechanism.rewrite(["w2"] * count, epsilon, Noise.named(count, 0, "line")).units.values
+    assert fit(drawn, log_p[2]) > ALPHA
+    assert fit(drawn, sharper[2]) < ALPHA
+
+
+def test_mvc_is_its_naive_twin(folder: Path) -> None:
+    """Word by word, with a generator's worth of uniforms for each."""
+    mechanism = make("mvc", folder / "clustered.npz")
+    texts, epsilon = ["w1 w150 nonsense", "", "w7", "w150 w150"], 12.0
+    noise = Noise.named(4, 1, "twin")
+    twin = []
+    for i, text in enumerate(texts):
+        for number, word in enumerate(words(text)):
+            x = mechanism.vectors.exact[mechanism.vocabulary.index.get(word, 0)]
+            *u, last = noise[i : i + 1].uniforms(21, first=21 * number)[0]
+            g = stats.norm.ppf(u)
+            z = x + stats.gamma(20, scale=1 / epsilon).ppf(last) * g / np.sqrt((g**2).sum())
+            twin.append(min(range(200), key=lambda w: np.linalg.norm(mechanism.vectors.exact[w] - z)))
+    assert mechanism.rewrite(texts, epsilon, noise).units.values.tolist() == twin
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_texts_keep_their_length_and_do_not_depend_on_the_batch(folder: Path, key: str) -> None:
+    mechanism = made(folder, key, "clustered")
+    texts = ["w1 W2, w3!", "", "zebra w7", "w1 W2, w3!", "...", "w199 " * 40] * 20
+    noise = Noise.named(len(texts), 2, key)
+    whole = mechanism.rewrite(texts, 2.0, noise)
+    assert [len(words(text)) for text in whole.texts] == [3, 0, 2, 3, 0, 40] * 20
+    assert whole.units.lengths.tolist() == [3, 0, 2, 3, 0, 40] * 20
+    assert list(whole.texts) == [
+        " ".join(mechanism.vocabulary.words[u] for u in whole.units.row(i)) for i in range(len(texts))
+    ]
+    assert whole.texts[5] != whole.texts[11]  # one text, two streams
+    for i in range(0, len(texts), 7):
+        assert mechanism.rewrite(texts[i : i + 1], 2.0, noise[i : i + 1]).texts[0] == whole.texts[i]
+    order = np.random.default_rng(0).permutation(len(texts))
+    shuffled = mechanism.rewrite([texts[i] for i in order], 2.0, noise[order])
+    assert list(shuffled.texts) == [whole.texts[i] for i in order]
+    assert list(mechanism.rewrite([], 2.0, noise[:0]).texts) == []
+
+
+@pytest.mark.parametrize("key", [key for key in LAWFUL if "_1" not in key and "_3" not in key])
+def test_a_grid_equals_its_parts(folder: Path, key: str) -> None:
+    mechanism = made(folder, key, "clustered")
+    assert isinstance(mechanism, RewritesGrid)
+    texts, noises = ["w1 w2", "w150", ""] * 10, [Noise.named(30, e) for e in range(3)]
+    grid = mechanism.rewrite_grid(texts, [0.5, 2, 9], noises)
+    for part, epsilon, noise in zip(grid, [0.5, 2, 9], noises, strict=True):
+        assert list(part.texts) == list(mechanism.rewrite(texts, epsilon, noise).texts)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_claims_and_distances(folder: Path, key: str) -> None:
+    mechanism = made(folder, key, "clustered")
+    claim = mechanism.guarantee(0.5)
+    assert (claim.epsilon, claim.granularity, claim.neighbours) == (0.5, Granularity.WORD, Neighbours.SAME_LENGTH)
+    assert claim.delta == 0
+    assert isinstance(mechanism, HasDistance)
+    assert isinstance(mechanism, HasLaws) == (key != "mvc")
+    texts = ["w3 w100", "w3 w20", "w150 w20", "w3", "", "?", "zebra w100"]
+    pairs = np.array([(0, 1), (1, 2), (0, 2), (0, 3), (4, 5), (4, 3), (0, 0), (0, 6)])
+    d = mechanism.distance(texts, pairs)
+    if "vectors" in dir(type(mechanism)):
+        v = mechanism.vectors.exact
+        one, two = np.linalg.norm(v[100] - v[20]), np.linalg.norm(v[3] - v[150])
+        far = np.linalg.norm(v[3] - v[0])  # a word outside the vocabulary is its first word
+        assert claim.metric == "L2 distance"
+    else:
+        place = mechanism.lists.place.tolist()
+        one, two, far = (max(abs(p[i] - p[j]) for p in place) for i, j in ((100, 20), (3, 150), (3, 0)))
+        assert claim.metric == "largest list distance"
+    np.testing.assert_allclose(d, [one, two, one + two, np.inf, 0, np.inf, 0, far], rtol=1e-12)
+    assert mechanism.distance(texts, np.empty((0, 2), int)).shape == (0,)
+
+
+def test_settings_are_checked_and_files_read_late(tmp_path: Path) -> None:
+    for name, settings, complaint in (
+        ("tem", {"beta": 1.0}, "beta"),
+        ("diffractor", {"noise": "laplace"}, "noise"),
+        ("diffractor", {"gamma": -1}, "gamma"),
+        ("mvc", {"gamma": 1}, "gamma"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            make(name, tmp_path / "none.npz", **settings)
+    for name in ("tem", "santext", "mvc", "diffractor"):
+        mechanism = make(name, tmp_path / "none.npz")
+        assert mechanism.guarantee(1).epsilon == 1
+        with pytest.raises(UserError, match="there is no file"):
+            mechanism.rewrite(["a"], 1, Noise.named(1, 0))
