@@ -1,0 +1,335 @@
+"""The audit's figures, and the numbers behind them for `dvc plots` and `dvc metrics`. Losses are in nats."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+import vl_convert
+from altair.utils._importers import vl_version_for_vl_convert
+
+Specification = dict[str, Any]
+"""A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""
+
+_VEGA_LITE = vl_version_for_vl_convert()  # the version that the specifications of this altair are written in
+
+# Distinct with normal and with red-green or blue-yellow blind sight, and dark enough on white (after Okabe and Ito
+# 2008 and Tol 2021); the shape says the same once more, for grey print.
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#332288",
+    "#e69f00",
+    "#56b4e9",
+    "#882255",
+    "#7a7a26",
+    "#5f5f5f",
+)
+SHAPES = (
+    "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",  # circle
+    "M-0.9,-0.9H0.9V0.9H-0.9Z",  # square
+    "M0,-1.25L1.25,0L0,1.25L-1.25,0Z",  # diamond
+    "M-1.1,-0.9H1.1L0,1.1Z",  # triangle
+    "M-0.4,-1.1H0.4V-0.4H1.1V0.4H0.4V1.1H-0.4V0.4H-1.1V-0.4H-0.4Z",  # cross
+)
+DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
+ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
+
+INK, MUTED, GRID, FAINT = "#1d2733", "#5b6773", "#e3e7eb", "#eef3f8"
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+WIDTH = 1096  # of the page's figures, in pixels
+
+_CONFIG = {
+    "font": FONT,
+    "background": "white",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": INK,
+        "labelFontSize": 11,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "gridColor": GRID,
+        "domainColor": "#9aa4ae",
+        "tickColor": "#9aa4ae",
+    },
+    "title": {"fontSize": 13, "fontWeight": 600, "color": INK, "anchor": "start", "frame": "group", "offset": -10},
+    "legend": {"labelFontSize": 12, "labelColor": INK, "titleFontSize": 12, "symbolSize": 70},
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a mechanism is drawn, everywhere: its colour, its marker (an SVG path within -1..1) and its dashes."""
+
+    colour: str
+    shape: str
+    dash: tuple[int, ...]
+
+
+def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
+    """One fixed style for each mechanism, in order of their names."""
+    rounds = len(COLOURS)
+    return {
+        name: Style(
+            COLOURS[i % rounds],
+            SHAPES[(i + i // rounds) % len(SHAPES)],  # two mechanisms of one colour differ in shape
+            DASHES[i // rounds % len(DASHES)],
+        )
+        for i, name in enumerate(sorted(set(mechanisms)))
+    }
+
+
+def nats(value: float, ceiling: float = math.inf) -> str:
+    """A loss with two decimals; what has no finite value is `above` the ceiling."""
+    return f"{value:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"
+
+
+def budget(epsilon: float) -> str:
+    """A nominal epsilon as it is written everywhere: `0.5`, `2,500`."""
+    return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
+
+
+def share(part: float) -> str:
+    """A share in percent with one decimal: `57.4 %`, in one line."""
+    return f"{100 * part:.1f}\N{NO-BREAK SPACE}%"
+
+
+def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:
+    """The estimates with loss, point and upper cut at the ceiling: nothing above it can be shown or compared."""
+    return estimates.with_columns(pl.min_horizontal(c, "ceiling").alias(c) for c in ("loss", "point", "upper"))
+
+
+def instrument(table: pl.DataFrame) -> Specification:
+    """Measured loss against the truth: two-text randomised response, whose loss is exactly epsilon.
+
+    Left as it is, right as a share of the truth, where the intervals can be seen. table: epsilon, trials, loss, point,
+    upper, ceiling, one row a privacy budget.
+    """
+    rows = [
+        {
+            **row,
+            **{f"{name}_share": row[name] / row["epsilon"] for name in ("loss", "point", "upper")},
+            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+        }
+        for row, full in zip(within_ceiling(table).to_dicts(), table.to_dicts(), strict=True)
+    ]
+    end = 1.06 * max(row["epsilon"] for row in rows)
+    truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
+    labels = [{"epsilon": 0.5 * end, "truth": 0.5 * end, "truth_share": 1, "text": "the truth"}]
+    x = alt.X(
+        "epsilon:Q",
+        title="true loss: ε of randomised response (nats)",
+        scale=alt.Scale(domain=[0, end]),
+        axis=alt.Axis(tickCount=6, format="~g"),
+    )
+    tooltip = [
+        alt.Tooltip("epsilon:Q", title="true loss", format="~g"),
+        alt.Tooltip("interval:N", title="loss to upper end"),
+        alt.Tooltip("trials:Q", format=","),
+    ]
+
+    def panel(suffix: str, title: str, domain: list[float], number: str) -> alt.LayerChart | alt.FacetChart:
+        def y(field: str) -> alt.Y:
+            scale, axis = alt.Scale(domain=domain, nice=False, zero=False), alt.Axis(tickCount=6, format=number)
+            return alt.Y(f"{field}{suffix}:Q", title=title, scale=scale, axis=axis)
+
+        known, measured, text = (alt.Chart(alt.NamedData(name)) for name in ("truth", "measured", "labels"))
+        colour = COLOURS[1]
+        loss, point, upper = y("loss"), y("point"), alt.Y2(f"upper{suffix}")
+        return alt.layer(
+            known.mark_area(color="#cfe3f1").encode(x, y("least"), alt.Y2(f"truth{suffix}")),
+            known.mark_line(color=INK, strokeWidth=1.2).encode(x, y("truth")),
+            text.mark_text(align="right", baseline="bottom", dx=-6, dy=-2, color=INK, fontSize=12).encode(
+                x, y("truth"), text="text:N"
+            ),
+            measured.mark_rule(strokeWidth=2.5, color=colour).encode(x, loss, upper, tooltip=tooltip),
+            measured.mark_tick(thickness=2.5, size=14, orient="horizontal", color=colour).encode(
+                x, loss, tooltip=tooltip
+            ),
+            measured.mark_point(filled=True, size=36, opacity=1, color=colour).encode(x, point, tooltip=tooltip),
+        ).properties(width=450, height=260)
+
+    top = 1.04 * max(end, *(row["upper"] for row in rows))
+    low = 0.95 * min(0.85, *(row["loss_share"] for row in rows))
+    high = 1.02 * max(1.0, *(row["upper_share"] for row in rows))
+    chart = alt.hconcat(
+        panel("", "measured loss (nats)", [0, top], "~g"),
+        panel("_share", "measured loss, share of the truth", [low, high], ".0%"),
+        spacing=60,
+    )
+    return _specification(chart, {"truth": truth, "measured": rows, "labels": labels})
+
+
+def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specification:
+    """Empirical loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
+
+    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. All
+    figures of one audit share their axes and styles. The parameter `highlight` (names; none for all) fades the rest.
+    """
+    style = styles(estimates["mechanism"])
+    here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
+    attacks = here["attack"].unique(maintain_order=True).to_list()
+    columns = min(estimates["attack"].n_unique(), 4)  # panels of one size in all figures
+    width = min(420, (WIDTH - 40) // columns - 42)
+    low, high = _range(estimates["epsilon"])
+    x = alt.X(
+        "epsilon:Q",
+        title="nominal ε",
+        scale=alt.Scale(type="log", domain=[low / 1.25, high * 1.25], nice=False),
+        axis=alt.Axis(values=_ticks(low, high), format=",~f", labelOverlap=True, grid=False),
+    )
+    y_scale = alt.Scale(domain=[0, 1.14 * _range(estimates["ceiling"])[1]], nice=False)
+
+    def by_mechanism(values: Sequence[str] | Sequence[list[int]]) -> alt.Scale:
+        return alt.Scale(domain=list(style), range=values)
+
+    fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, a letter being 7 pixels wide
+    key = (
+        alt.Legend(
+            title=None, orient="top", columns=max(1, fitting), labelLimit=0, symbolOpacity=1, symbolStrokeWidth=0
+        )
+        if legend
+        else None
+    )
+    colour = alt.Color("mechanism:N", scale=by_mechanism([s.colour for s in style.values()]), legend=key)
+    shape = alt.Shape("mechanism:N", scale=by_mechanism([s.shape for s in style.values()]), legend=key)
+    solid = [1, 0]
+    dash = alt.StrokeDash(
+        "mechanism:N", scale=by_mechanism([list(s.dash) or solid for s in style.values()]), legend=None
+    )
+    tooltip = [
+        alt.Tooltip("mechanism:N"),
+        alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+        alt.Tooltip("interval:N", title="loss to upper end"),
+        alt.Tooltip("plug_in:N", title="plug-in"),
+        alt.Tooltip("correct:N", title="correct guesses"),
+    ]
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def data(name: str, rows: list[dict[str, Any]]) -> alt.Chart:
+        datasets[name] = rows
+        return alt.Chart(alt.NamedData(name))
+
+    def shown(strong: float, weak: float) -> alt.OpacityValue:
+        chosen = "length(highlight) == 0 || indexof(highlight, datum.mechanism) >= 0"
+        return alt.OpacityValue(weak, condition={"test": chosen, "value": strong})
+
+    def panel(number: int, attack: str) -> alt.LayerChart | alt.FacetChart:
+        rows = _points(here.filter(attack=attack))
+        ceilings = sorted({row["ceiling"] for row in rows})
+        title = "empirical loss (nats)" if number % columns == 0 else None
+
+        def y(field: str) -> alt.Y:
+            return alt.Y(f"{field}:Q", title=title, scale=y_scale, axis=alt.Axis(tickCount=6))
+
+        base = data(f"points {number}", rows)
+        limit = data(f"ceilings {number}", [{"ceiling": c} for c in ceilings])
+        label = data(f"labels {number}", [{"text": "ceiling " + " and ".join(map(nats, ceilings))}])
+        return alt.layer(
+            limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),
+            label.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
+                x=alt.value(width), y=alt.value(-6), text="text:N"
+            ),
+            base.mark_area().encode(x, y("loss"), alt.Y2("upper"), colour, opacity=shown(0.13, 0.02)),
+            base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
+                x, y("loss"), colour, dash, opacity=shown(1, 0.1)
+            ),
+            base.transform_filter("datum.budgets == 1")  # a line and a band need two
+            .mark_rule(strokeWidth=1.8)
+            .encode(x, y("loss"), alt.Y2("upper"), colour, opacity=shown(1, 0.1)),
+            base.transform_filter("datum.above")
+            .mark_point(shape=ARROW, size=34, filled=True, yOffset=-7)
+            .encode(x, y("upper"), colour, opacity=shown(1, 0.1)),
+            base.mark_point(filled=True, size=38).encode(
+                x, y("point"), colour, shape, opacity=shown(1, 0.1), tooltip=tooltip
+            ),
+        ).properties(width=width, height=210, title=attack)
+
+    chart = (
+        alt.concat(*(panel(i, a) for i, a in enumerate(attacks)), columns=columns, spacing=22)
+        .resolve_scale(color="shared", shape="shared", strokeDash="shared")
+        .add_params(alt.param(name="highlight", value=[]))
+    )
+    return _specification(chart, datasets)
+
+
+def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
+    """One panel's rows: what is drawn, cut at the ceiling, and what the tooltips say, uncut."""
+    drawn = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
+    columns = ("mechanism", "epsilon", "loss", "point", "upper", "ceiling", "budgets")
+    return [
+        {
+            **row,
+            "above": full["upper"] > full["ceiling"],
+            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+            "plug_in": nats(full["point"], full["ceiling"]),
+            "correct": f"{full['successes']:,} of {full['trials']:,} ({share(full['success_rate'])})",
+        }
+        for row, full in zip(drawn.select(columns).to_dicts(), estimates.to_dicts(), strict=True)
+    ]
+
+
+def _range(values: pl.Series) -> tuple[float, float]:
+    ordered = values.sort()
+    return float(ordered[0]), float(ordered[-1])
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Powers of ten within the range, or 1-2-5 steps where it is narrow; at least one."""
+    steps = (1,) if high / low >= 100 else (1, 2, 5)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [s * 10.0**p for p in powers for s in steps if low / 1.25 <= s * 10.0**p <= high * 1.25] or [low]
+
+
+def _specification(chart: alt.HConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
+    # The rows go in last: altair would copy and check them again for every layer.
+    return {**chart.to_dict(), "datasets": datasets, "config": _CONFIG}
+
+
+def script() -> str:
+    """The JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without any network."""
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
+
+
+def svg(specification: Specification) -> str:
+    """A still picture of a specification."""
+    return vl_convert.vegalite_to_svg(specification, vl_version=_VEGA_LITE)
+
+
+def save(specification: Specification, folder: Path, name: str) -> None:
+    """Write `name`.svg and `name`.png (twice the size in pixels)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.svg").write_text(svg(specification), encoding="utf-8", newline="\n")
+    (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(specification, vl_version=_VEGA_LITE, scale=2))
+
+
+def metrics(estimates: pl.DataFrame, path: Path) -> None:
+    """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics diff`.
+
+    Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
+    (JSON knows no infinity).
+    """
+    tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for row in within_ceiling(estimates).sort("dataset", "mechanism", "epsilon", "attack").iter_rows(named=True):
+        budgets = tree.setdefault(row["dataset"], {}).setdefault(row["mechanism"], {})
+        budgets.setdefault(f"{row['epsilon']:g}", {})[row["attack"]] = round(row["loss"], 3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+
+
+def plot_table(estimates: pl.DataFrame, path: Path) -> None:
+    """Write the curves as CSV for `dvc plots`: losses with three decimals, cut at the ceiling."""
+    columns = ("dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = within_ceiling(estimates).select(columns).sort("dataset", "attack", "mechanism", "epsilon")
+    table.with_columns(pl.col("loss", "point", "upper", "ceiling").round(3)).write_csv(path)

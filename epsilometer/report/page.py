@@ -1,0 +1,425 @@
+"""The report page: one HTML file that opens offline, with everything in it. Losses are in nats."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+
+from epsilometer.claims import NO_CLAIM, VIOLATED
+from epsilometer.errors import UserError
+from epsilometer.report import figures as draw
+from epsilometer.report.figures import budget, nats, share
+from epsilometer.tables import ESTIMATES, Schema, check
+
+LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
+
+INSTRUMENT: Schema = {
+    "epsilon": pl.Float64,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+}
+EXAMPLES: Schema = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "loss": pl.Float64,
+    "original": pl.String,
+    "rewrite": pl.String,
+}
+DATASETS: Schema = {
+    "dataset": pl.String,
+    "source": pl.String,
+    "public": pl.Boolean,
+    "texts": pl.Int64,
+    "duplicates_merged": pl.Int64,
+    "empty_dropped": pl.Int64,
+    "unmatched_dropped": pl.Int64,
+    "cut": pl.Int64,
+    "mean_words": pl.Float64,
+    "match": pl.String,
+}
+
+_WIDE = 0.99  # a claim under which an adversary may be right this often can hardly be refuted by counting
+_NAMED = 6  # mechanisms named in one sentence before the rest is counted
+
+
+@dataclass(frozen=True)
+class AuditData:
+    """All that the page shows.
+
+    estimates:  schema `tables.ESTIMATES`, verdicts as in `claims`; `point` and `upper` may be infinite.
+    instrument: schema `INSTRUMENT`, two-text randomised response, whose loss is epsilon; may have no rows.
+    examples:   schema `EXAMPLES`, of public data sets only; may have no rows.
+    datasets:   schema `DATASETS`; `match` says in what the candidates of a trial agree, null for nothing.
+    title:      of the page.
+    settings:   trials, k, temperature, alpha, seed, round, profile, in words.
+    provenance: version, date, commit, hash of dvc.lock, hardware.
+    notes:      what was left out.
+    """
+
+    estimates: pl.DataFrame
+    instrument: pl.DataFrame
+    examples: pl.DataFrame
+    datasets: pl.DataFrame
+    title: str
+    settings: Mapping[str, str]
+    provenance: Mapping[str, str]
+    notes: Sequence[str]
+
+
+def build(page: Path, figures: Path, audit: AuditData) -> None:
+    """Write the page, and each of its figures as SVG and PNG into the folder `figures`.
+
+    Raises UserError for a table that lacks a column, for an audit without estimates, and for examples of a data set
+    that is not marked public.
+    """
+    _check(audit)
+    estimates = audit.estimates.sort("dataset", "attack", "mechanism", "epsilon")
+    names = estimates["dataset"].unique().sort().to_list()
+    stems = {name: f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}" for name in names}
+    curves = {}
+    for name in names:
+        draw.save(draw.curves(estimates, name), figures, stems[name])
+        drawn = draw.curves(estimates, name, legend=False)  # the page has one legend for all of them
+        curves[name] = _Figure.of(stems[name], drawn, f"Calibration curves of data set {name}")
+    check_figure = None
+    if len(audit.instrument):
+        drawn = draw.instrument(audit.instrument.sort("epsilon"))
+        draw.save(drawn, figures, "instrument")
+        check_figure = _Figure.of("instrument", drawn, "Measured loss against the true loss")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"nats": nats, "budget": budget, "p": _probability, "share": share}
+    html = environment.get_template("page.html.j2").render(
+        audit=audit,
+        answer=answer(estimates),
+        facts=_facts(estimates),
+        instrument=check_figure,
+        instrument_sentence=instrument_sentence(audit.instrument),
+        styles=draw.styles(estimates["mechanism"]),
+        curves=curves,
+        rows=_rows(estimates),
+        claims=_claims(estimates, audit.settings),
+        unclaimed=_unclaimed(estimates),
+        heat=_heat(estimates, audit.datasets),
+        length_sentence=length_sentence(estimates),
+        examples=_examples(audit.examples),
+        confidence=_confidence(audit.settings),
+        datasets=audit.datasets.to_dicts(),
+        script=draw.script(),
+    )
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(html, encoding="utf-8", newline="\n")
+
+
+def _check(audit: AuditData) -> None:
+    check(audit.estimates, ESTIMATES, "estimates")
+    check(audit.instrument, INSTRUMENT, "instrument")
+    check(audit.examples, EXAMPLES, "examples")
+    check(audit.datasets, DATASETS, "datasets")
+    if not len(audit.estimates):
+        raise UserError("there are no estimates to report; name at least one mechanism and one attack in params.yaml")
+    public = set(audit.datasets.filter("public")["dataset"])
+    for name in audit.examples["dataset"].unique().sort():
+        if name not in public:
+            raise UserError(
+                f"examples of data set {name!r} must not be shown: it is not public; set public: true or leave them out"
+            )
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure of the page: what scripts draw, and the still picture until then or without them."""
+
+    name: str
+    json: str
+    picture: str
+    words: str
+
+    @classmethod
+    def of(cls, name: str, specification: draw.Specification, words: str) -> _Figure:
+        text = json.dumps(specification, ensure_ascii=False, allow_nan=False)
+        picture = base64.b64encode(draw.svg(specification).encode()).decode()
+        # "</script>" in a text must not end the script element that holds the JSON.
+        return cls(name, text.replace("<", "\\u003c"), f"data:image/svg+xml;base64,{picture}", words)
+
+
+# ---------------------------------------------------------------------------------------------------- sentences
+
+
+def answer(estimates: pl.DataFrame) -> list[str]:
+    """What the audit found, in plain sentences: claims, largest budgets, smallest budgets."""
+    return [_claims_sentence(estimates), *_budget_sentences(estimates)]
+
+
+def _claims_sentence(estimates: pl.DataFrame) -> str:
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM)
+    claims = judged.select("mechanism", "epsilon").unique()
+    broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").unique().sort("mechanism", "epsilon")
+    if not len(claims):
+        return "No mechanism of this audit makes a claim that could be tested."
+    if not len(broken):
+        them = "The one claim tested was" if len(claims) == 1 else f"None of the {len(claims)} claims tested was"
+        no = "not " if len(claims) == 1 else ""
+        return f"{them} {no}refuted; that does not prove {'it' if len(claims) == 1 else 'them'}."
+    named = _list([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
+    count = "The one claim tested is" if len(claims) == 1 else f"{len(broken)} of {len(claims)} claims tested"
+    verb = "" if len(claims) == 1 else " is" if len(broken) == 1 else " are"
+    return f"{count}{verb} violated: {named}."
+
+
+def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
+    largest = _at_end(estimates, largest=True)
+    top, bottom = nats(largest[0]["loss"]), nats(largest[-1]["loss"])
+    if largest[0]["loss"] == 0:
+        return ["No attack found evidence of a leak, not even at the largest budgets. That is no proof of privacy."]
+    most = [row for row in largest if nats(row["loss"]) == top]
+    least = sorted(row["mechanism"] for row in largest if nats(row["loss"]) == bottom)
+    none = sorted(row["mechanism"] for row in largest if row["loss"] == 0)
+    named, leak = _list(sorted(row["mechanism"] for row in most)), "leaks" if len(most) == 1 else "leak"
+    sentence = (
+        f"At {'its' if len(largest) == 1 else 'their'} largest budget{'s' if len(largest) > 1 else ''} {named} {leak} "
+        f"{'most, ' if len(most) < len(largest) else ''}at least {top} of the "
+        f"{nats(largest[0]['ceiling'])} nats that this audit can show"
+    )
+    if len(most) == 1:
+        sentence += f" ({most[0]['attack']} attack on {most[0]['dataset']})"
+    if none:
+        sentence += f"; no attack found evidence against {_list(none)}"
+    elif len(most) < len(largest):
+        sentence += f"; {_list(least)} {'leaks' if len(least) == 1 else 'leak'} least, {bottom}"
+    return [f"{sentence}.", *_smallest_budgets(estimates)]
+
+
+def _smallest_budgets(estimates: pl.DataFrame) -> list[str]:
+    swept = estimates.filter(pl.col("epsilon").n_unique().over("mechanism") > 1)
+    if not len(swept):
+        return []
+    smallest = _at_end(swept, largest=False)
+    none = sorted(row["mechanism"] for row in smallest if row["loss"] == 0)
+    leaking = [row for row in smallest if row["loss"] > 0]
+    listed = _list([f"{row['mechanism']} ({nats(row['loss'])})" for row in leaking])
+    if not leaking:
+        return ["At their smallest budgets no attack found evidence against any mechanism."]
+    sentence = f"{listed} still {'leak' if len(leaking) > 1 else 'leaks'}"
+    by_length = [
+        row["mechanism"]
+        for row in leaking
+        if _loss_of_length(estimates, row["dataset"], row["mechanism"], row["epsilon"]) >= 0.9 * row["loss"]
+    ]
+    if by_length:
+        whose = "this" if len(by_length) == len(leaking) else f"for {_list(sorted(by_length))} this"
+        sentence += f", and {whose} is what length alone gives away"
+    if none:
+        return [f"At the smallest budgets no attack found evidence against {_list(none)}, while {sentence}."]
+    return [f"Even at the smallest budgets {sentence}."]
+
+
+def _at_end(estimates: pl.DataFrame, largest: bool) -> list[dict[str, Any]]:
+    """For each mechanism the row of its largest loss at its largest (smallest) budget; largest loss first."""
+    epsilon = pl.col("epsilon")
+    end = (epsilon.max() if largest else epsilon.min()).over("mechanism")
+    rows = estimates.filter(epsilon == end).sort(
+        "loss", "mechanism", "dataset", "attack", descending=[True, False, False, False]
+    )
+    return rows.unique("mechanism", keep="first", maintain_order=True).to_dicts()
+
+
+def _loss_of_length(estimates: pl.DataFrame, dataset: str, mechanism: str, epsilon: float) -> float:
+    losses = estimates.filter(dataset=dataset, mechanism=mechanism, epsilon=epsilon, attack=LENGTH)["loss"]
+    return float(losses[0]) if len(losses) else 0.0
+
+
+def instrument_sentence(table: pl.DataFrame) -> str:
+    """Whether the audit found what it should where the true loss is known."""
+    if not len(table):
+        return "The instrument was not checked against a known loss in this run."
+    above = table.filter(pl.col("loss") > pl.col("epsilon"))["epsilon"].sort().to_list()
+    below = table.filter(pl.col("loss") < 0.85 * pl.col("epsilon"))["epsilon"].sort().to_list()
+    if not above and not below:
+        where = "the one known loss" if len(table) == 1 else f"all {len(table)} known losses"
+        return (
+            f"Passed: at {where} the reported figure is at most the truth and at least 0.85 of it, "
+            "so where it can be checked the instrument overstates nothing and misses little."
+        )
+    parts = []
+    if above:
+        parts.append(f"reported more than the truth at {_list([f'{e:g}' for e in above])} nats")
+    if below:
+        parts.append(f"missed more than 15 % of it at {_list([f'{e:g}' for e in below])} nats")
+    return f"Look here first: the instrument {' and '.join(parts)}."
+
+
+def length_sentence(estimates: pl.DataFrame) -> str:
+    """For which mechanisms length alone tells the candidates apart at every budget."""
+    lengths = estimates.filter(attack=LENGTH)
+    if not len(lengths):
+        return "This audit ran no attack that looks at length alone."
+    best = lengths.group_by("mechanism", "epsilon").agg(pl.max("loss"))
+    every = best.group_by("mechanism").agg(pl.min("loss")).filter(pl.col("loss") > 0).sort("mechanism")
+    if not len(every):
+        return "There is no mechanism whose texts length alone tells apart at every budget."
+    named = _list([f"{row['mechanism']} ({nats(row['loss'])})" for row in every.to_dicts()])
+    return f"At every budget, length alone gives away at least: {named}."
+
+
+def _list(names: Sequence[str]) -> str:
+    """`a, b and c`; a long list is cut and the rest counted."""
+    if len(names) > _NAMED:
+        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _confidence(settings: Mapping[str, str]) -> str:
+    alpha = _number(settings.get("alpha"))
+    return f"{100 * (1 - alpha / 2):g} %" if alpha else "the stated confidence"
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+def _probability(p: float) -> str:
+    """A p-value: `0.013`, `3 × 10⁻¹²`."""
+    if p >= 0.001:
+        return f"{p:.3f}".rstrip("0").rstrip(".")
+    if p == 0:
+        return "< 10⁻³⁰⁰"
+    digit, power = f"{p:.0e}".split("e-")
+    return f"{digit} × 10⁻{str(int(power)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+# ------------------------------------------------------------------------------------------------------- tables
+
+
+def _facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
+    """Number and what it counts."""
+    trials, ceilings = estimates["trials"].unique().sort(), estimates["ceiling"].unique().sort()
+
+    def span(values: Iterable[str]) -> str:
+        return " to ".join(dict.fromkeys(values))
+
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM)
+    broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").n_unique() if len(judged) else 0
+    claims = judged.select("mechanism", "epsilon").n_unique() if len(judged) else 0
+    return [
+        (f"{broken} of {claims}", "claims violated"),
+        (f"{estimates['mechanism'].n_unique()}", "mechanisms"),
+        (f"{estimates['dataset'].n_unique()}", "data sets"),
+        (f"{estimates['attack'].n_unique()}", "attacks"),
+        (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
+        (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most it can show"),
+    ]
+
+
+def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
+    """The table behind the curves; `first` marks where a new data set or attack begins."""
+    rows = estimates.to_dicts()
+    before: tuple[str, str] | None = None
+    for row in rows:
+        group = (row["dataset"], row["attack"])
+        row["first"], before = group != before, group
+    return rows
+
+
+def _claims(estimates: pl.DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Each claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM).with_columns(
+        allowed=pl.col("expected") / pl.col("trials"),
+        excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
+    )
+    claim = ["mechanism", "epsilon", "claim"]
+    rows = (
+        judged.with_columns(
+            tests=pl.len().over(claim),
+            violations=(pl.col("verdict") == VIOLATED).sum().over(claim),
+            narrowest=pl.col("allowed").min().over(claim),
+        )
+        .sort("p_value", "excess", "dataset", "attack", descending=[False, True, False, False])
+        .unique(claim, keep="first", maintain_order=True)
+        .sort(pl.col("violations") == 0, "mechanism", "epsilon")
+    )
+    alpha = _number(settings.get("alpha"))
+    return {
+        "rows": rows.to_dicts(),
+        "any_violated": VIOLATED in rows["verdict"],
+        "tests": len(judged),
+        "alpha": alpha,
+        "level": alpha / len(judged) if alpha and len(judged) else None,
+        "wide": len(rows.filter(pl.col("narrowest") > _WIDE)),
+        "wide_from": _WIDE,
+    }
+
+
+def _unclaimed(estimates: pl.DataFrame) -> str:
+    """The mechanisms without a claim; some have one, but not at every budget."""
+    budgets = estimates.group_by("mechanism", "epsilon").agg(silent=(pl.col("verdict") == NO_CLAIM).all())
+    silent = budgets.with_columns(never=pl.col("silent").all().over("mechanism")).filter("silent")
+    never = silent.filter("never")["mechanism"].unique().sort().to_list()
+    partly = silent.filter(~pl.col("never")).sort("mechanism", "epsilon").to_dicts()
+    return _list(never + [f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in partly])
+
+
+def _heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any]]:
+    """For each data set: mechanism by budget, smallest first -> largest loss over attacks, and that of length."""
+    matched = dict(datasets.select("dataset", "match").iter_rows())
+    best = estimates.sort("loss", "attack", descending=[True, False]).unique(
+        ["dataset", "mechanism", "epsilon"], keep="first", maintain_order=True
+    )
+    tables = []
+    for (dataset,), table in best.sort("dataset", "mechanism", "epsilon").group_by("dataset", maintain_order=True):
+        rows = {
+            str(mechanism): [_cell(estimates, cell) for cell in cells.to_dicts()]
+            for (mechanism,), cells in table.group_by("mechanism", maintain_order=True)
+        }
+        width = max(map(len, rows.values()))
+        tables.append({"dataset": dataset, "match": matched.get(dataset), "rows": rows, "width": width})
+    return tables
+
+
+def _cell(estimates: pl.DataFrame, best: dict[str, Any]) -> dict[str, Any]:
+    full = min(1.0, best["loss"] / best["ceiling"]) if best["ceiling"] else 0.0
+    run = estimates.filter(dataset=best["dataset"], mechanism=best["mechanism"], epsilon=best["epsilon"], attack=LENGTH)
+    length = float(run["loss"][0]) if len(run) else None
+    # Dark text is legible on the whole scale.
+    shade = [round(white + (dark - white) * full) for white, dark in zip((250, 252, 254), (86, 160, 211), strict=True)]
+    return {
+        "epsilon": best["epsilon"],
+        "loss": best["loss"],
+        "attack": best["attack"],
+        "length": length,
+        "part": min(1.0, length / best["loss"]) if length is not None and best["loss"] else 0.0,
+        "colour": "#" + "".join(f"{c:02x}" for c in shade),
+    }
+
+
+def _examples(examples: pl.DataFrame) -> list[dict[str, Any]]:
+    """Groups of one data set and one level of loss (to the nearest whole nat), each with its originals."""
+    levels = examples.with_columns(level=(pl.col("loss") + 0.5).floor())
+    groups = []
+    for (dataset, level), table in levels.sort("dataset", "level").group_by("dataset", "level", maintain_order=True):
+        texts = [
+            {"original": original, "rewrites": rewrites.sort("mechanism", "epsilon").to_dicts()}
+            for (original,), rewrites in table.group_by("original", maintain_order=True)
+        ]
+        groups.append({"dataset": dataset, "level": level, "texts": texts})
+    return groups

@@ -1,0 +1,448 @@
+"""The report: its figures, its sentences, and a page that opens offline and trusts no text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
+from epsilometer.errors import UserError
+from epsilometer.estimation import estimate
+from epsilometer.report import figures, page
+from epsilometer.report.page import AuditData, answer, build, instrument_sentence, length_sentence
+from epsilometer.tables import ESTIMATES
+
+TRIALS = 1000
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+
+Row = tuple[str, str, float, str, int, float | None, str]
+
+
+def frame(*rows: Row) -> pl.DataFrame:
+    """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict."""
+    made = []
+    for dataset, mechanism, epsilon, attack, successes, expected, verdict in rows:
+        e = estimate(successes, TRIALS)
+        made.append(
+            {
+                "dataset": dataset,
+                "mechanism": mechanism,
+                "epsilon": epsilon,
+                "attack": attack,
+                "trials": TRIALS,
+                "candidates": 2,
+                "successes": successes,
+                "success_rate": e.success_rate,
+                "loss": e.loss,
+                "point": e.point,
+                "upper": e.upper,
+                "ceiling": e.ceiling,
+                "claim": f"{epsilon:g} per word" if expected else NO_CLAIM,
+                "expected": expected,
+                "p_value": p_value(successes, TRIALS, expected) if expected else None,
+                "verdict": verdict,
+            }
+        )
+    return pl.DataFrame(made, schema=ESTIMATES)
+
+
+def estimates() -> pl.DataFrame:
+    """Two data sets, four mechanisms, two attacks: an infinite upper end, losses of zero, a violated claim."""
+    rows: list[Row] = []
+    for dataset in ("queries", "letters"):
+        for attack in ("embedding", "length"):
+            length = attack == "length"
+            rows.append((dataset, "identity", 1.0, attack, 800 if length else 1000, None, NO_CLAIM))
+            for i, epsilon in enumerate((0.5, 5.0, 2500.0)):
+                rows += [
+                    (dataset, "dp_bart", epsilon, attack, 500, 900.0, NOT_REFUTED),
+                    (dataset, "mvc", epsilon, attack, 800 if length else 700 + 120 * i, 995.0, NOT_REFUTED),
+                    (
+                        dataset,
+                        HOSTILE,
+                        epsilon,
+                        attack,
+                        600,
+                        500.0 if i == 1 else 700.0,
+                        (NOT_REFUTED, VIOLATED)[i == 1],
+                    ),
+                ]
+    return frame(*rows)
+
+
+def audit(**changes: object) -> AuditData:
+    truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
+    data = {
+        "estimates": estimates(),
+        "instrument": pl.DataFrame(
+            [
+                {
+                    "epsilon": e,
+                    "trials": x.trials,
+                    "loss": x.loss,
+                    "point": x.point,
+                    "upper": x.upper,
+                    "ceiling": x.ceiling,
+                }
+                for e, x in zip((0.5, 1.0, 4.0), truth, strict=True)
+            ],
+            schema=page.INSTRUMENT,
+        ),
+        "examples": pl.DataFrame(
+            [
+                ("queries", "mvc", 0.5, 1.2, "flights to boston", HOSTILE),
+                ("queries", "dp_bart", 5.0, 0.9, "flights to boston", "planes & trains"),
+                ("queries", "mvc", 5.0, 3.4, "flights to boston", "flights from boston"),
+            ],
+            schema=page.EXAMPLES,
+            orient="row",
+        ),
+        "datasets": pl.DataFrame(
+            [
+                ("queries", "a grammar", True, 4000, 312, 0, 0, 0, 9.31, None),
+                ("letters", HOSTILE, False, 1200, 0, 2, 110, 14, 48.7, "words"),
+            ],
+            schema=page.DATASETS,
+            orient="row",
+        ),
+        "title": "An audit & its page",
+        "settings": {"trials": "1,000", "alpha": "0.01", "profile": "default"},
+        "provenance": {"version": "0.1.0", "date": "2026-01-02"},
+        "notes": ["dp_st was left out."],
+    }
+    return AuditData(**{**data, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    build(folder / "audit.html", folder / "figures", audit())
+    return folder
+
+
+class Elements(HTMLParser):
+    """The tags of a page with their attributes, and what its script and style elements hold."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[str] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        (self.raw if self.cdata_elem else self.text).append(data)
+
+
+@pytest.fixture(scope="module")
+def elements(built: Path) -> Elements:
+    return Elements((built / "audit.html").read_text(encoding="utf-8"))
+
+
+def test_the_page_loads_nothing_from_anywhere(elements: Elements) -> None:
+    for tag, attributes in elements.tags:
+        for name in ("src", "href", "srcset", "data", "action", "poster", "xlink:href"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:")), f"<{tag} {name}={value[:80]!r}>"
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+    styles = [text for text in elements.raw if "font:" in text and "--ink" in text]
+    assert len(styles) == 1
+    assert "url(" not in styles[0]
+    assert "@import" not in styles[0]
+    policy = next(a["content"] for t, a in elements.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+
+
+def test_texts_and_names_are_escaped(elements: Elements) -> None:
+    tags = [tag for tag, _ in elements.tags]
+    assert tags.count("script") == 5  # three figures, the drawing library, the page's own
+    assert not any("onerror" in attributes for _, attributes in elements.tags)
+    text = "".join(elements.text)
+    assert HOSTILE in text  # shown as text: the name, the source and the rewrite
+    assert "planes & trains" in text
+
+
+def test_figures_hold_their_data_whatever_the_names(elements: Elements) -> None:
+    specifications = [json.loads(raw) for raw in elements.raw if raw.startswith("{")]
+    assert len(specifications) == 3
+    names = {
+        row["mechanism"]
+        for s in specifications
+        for rows in s["datasets"].values()
+        for row in rows
+        if "mechanism" in row
+    }
+    assert names == {"identity", "dp_bart", "mvc", HOSTILE}
+
+
+@pytest.mark.parametrize("name", ["instrument", "curves-queries", "curves-letters"])
+def test_figures_are_written_as_pictures(built: Path, name: str) -> None:
+    png = (built / "figures" / f"{name}.png").read_bytes()
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    assert png.endswith(b"IEND\xaeB`\x82")
+    width, height = struct.unpack(">II", png[16:24])
+    assert width > 1000
+    assert height > 400
+    svg = ElementTree.parse(built / "figures" / f"{name}.svg").getroot()
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+    words = " ".join(svg.itertext())
+    assert ("measured loss" if name == "instrument" else "nominal ε") in words
+    if name != "instrument":
+        assert "dp_bart" in words  # the picture stands alone, so it has a legend
+
+
+def test_equal_inputs_give_equal_bytes(built: Path, tmp_path: Path) -> None:
+    shuffled = audit(estimates=estimates().sample(fraction=1.0, shuffle=True, seed=3))
+    build(tmp_path / "audit.html", tmp_path / "figures", shuffled)
+    for first in sorted(p for p in built.rglob("*") if p.is_file()):
+        assert (tmp_path / first.relative_to(built)).read_bytes() == first.read_bytes(), first.name
+
+
+def test_what_is_infinite_is_said_to_be_above_the_ceiling(elements: Elements) -> None:
+    ceiling = estimate(TRIALS, TRIALS).ceiling
+    text = "".join(elements.text)
+    assert f"above {ceiling:.2f}" in text
+    assert not re.search(r"\b(inf|nan|None)\b", text)
+
+
+def test_violated_claims_stand_first(elements: Elements) -> None:
+    text = "".join(elements.text)
+    claims = text[text.index("Do the claims hold?") : text.index("The strongest attack")]
+    assert claims.count("✕ violated") == 1
+    assert "4 of 4" in claims  # both attacks on both data sets
+    assert claims.index("✕ violated") < claims.index("0 of 4")
+    assert "36 tests, each at level 0.01 / 36 = 3 × 10⁻⁴" in claims
+    assert "3 of 9 claims allow an adversary to be right in more than 99 %" in claims
+    assert "No claim is made by identity." in claims
+
+
+def test_mechanisms_that_claim_something_at_some_budgets_only() -> None:
+    table = frame(
+        ("queries", "gumbel", 1.0, "embedding", 500, None, NO_CLAIM),
+        ("queries", "gumbel", 50.0, "embedding", 500, 900.0, NOT_REFUTED),
+        ("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM),
+    )
+    assert page._unclaimed(table) == "identity and gumbel at ε = 1"
+
+
+def test_examples_are_grouped_by_level_of_loss(elements: Elements) -> None:
+    text = "".join(elements.text)
+    first, second = text.index("queries · loss of about 1 nat"), text.index("queries · loss of about 3 nats")
+    assert first < text.index("planes & trains") < second < text.index("flights from boston")
+
+
+def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
+    """One mechanism without a claim at one budget; no check of the instrument, no examples, no notes."""
+    bare = audit(
+        estimates=frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)),
+        instrument=pl.DataFrame(schema=page.INSTRUMENT),
+        examples=pl.DataFrame(schema=page.EXAMPLES),
+        settings={},
+        provenance={},
+        notes=[],
+    )
+    build(tmp_path / "audit.html", tmp_path / "figures", bare)
+    text = "".join(Elements((tmp_path / "audit.html").read_text(encoding="utf-8")).text)
+    assert "No mechanism of this audit makes a claim that could be tested." in text
+    assert "The instrument was not checked" in text
+    assert "Rewrites at comparable loss" not in text
+    assert [p.name for p in sorted((tmp_path / "figures").iterdir())] == ["curves-queries.png", "curves-queries.svg"]
+
+
+def test_examples_of_private_data_are_refused(tmp_path: Path) -> None:
+    examples = audit().examples.with_columns(dataset=pl.lit("letters"))
+    with pytest.raises(UserError, match=r"'letters' must not be shown.*public: true"):
+        build(tmp_path / "audit.html", tmp_path / "figures", audit(examples=examples))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"estimates": pl.DataFrame(schema=ESTIMATES)}, "no estimates to report"),
+        ({"estimates": estimates().drop("ceiling")}, "estimates has no column 'ceiling'"),
+        ({"datasets": pl.DataFrame({"dataset": ["queries"]})}, "datasets has no column 'source'"),
+    ],
+)
+def test_tables_are_checked(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build(tmp_path / "audit.html", tmp_path / "figures", audit(**changes))
+
+
+# ---------------------------------------------------------------------------------------------------- sentences
+
+
+def test_answer_names_what_is_violated_and_what_leaks() -> None:
+    table = frame(
+        ("queries", "mvc", 1.0, "length", 800, 990.0, NOT_REFUTED),
+        ("queries", "mvc", 10.0, "embedding", 990, 500.0, VIOLATED),
+        ("queries", "dp_bart", 10.0, "embedding", 500, 900.0, NOT_REFUTED),
+        ("queries", "dp_bart", 1000.0, "embedding", 700, 900.0, NOT_REFUTED),
+    )
+    largest, ceiling, length, bart = (estimate(s, TRIALS).loss for s in (990, 1000, 800, 700))
+    assert answer(table) == [
+        "1 of 4 claims tested is violated: mvc at ε = 10.",
+        f"At their largest budgets mvc leaks most, at least {largest:.2f} of the {ceiling:.2f} nats that this audit "
+        f"can show (embedding attack on queries); dp_bart leaks least, {bart:.2f}.",
+        f"At the smallest budgets no attack found evidence against dp_bart, while mvc ({length:.2f}) still leaks, and "
+        "this is what length alone gives away.",
+    ]
+
+
+def test_answer_without_any_evidence_promises_nothing() -> None:
+    table = frame(
+        ("queries", "dp_bart", 1.0, "embedding", 500, 900.0, NOT_REFUTED),
+        ("queries", "adept", 1.0, "embedding", 510, 900.0, NOT_REFUTED),
+    )
+    assert answer(table) == [
+        "None of the 2 claims tested was refuted; that does not prove them.",
+        "No attack found evidence of a leak, not even at the largest budgets. That is no proof of privacy.",
+    ]
+
+
+def test_answer_for_a_single_mechanism() -> None:
+    loss, ceiling = estimate(900, TRIALS).loss, estimate(TRIALS, TRIALS).ceiling
+    one = [("queries", "mvc", e, "embedding", s, 900.0, NOT_REFUTED) for e, s in ((1.0, 700), (5.0, 900))]
+    assert answer(frame(one[1])) == [
+        "The one claim tested was not refuted; that does not prove it.",
+        f"At its largest budget mvc leaks at least {loss:.2f} of the {ceiling:.2f} nats that this audit can show "
+        "(embedding attack on queries).",
+    ]
+    assert answer(frame(*one))[2] == f"Even at the smallest budgets mvc ({estimate(700, TRIALS).loss:.2f}) still leaks."
+
+
+def test_answer_joins_ties_and_counts_long_lists() -> None:
+    table = frame(*(("queries", f"m{i}", 1.0, "embedding", 1000, None, NO_CLAIM) for i in range(9)))
+    assert answer(table)[1].startswith("At their largest budgets m0, m1, m2, m3, m4 and 4 more leak at least ")
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ((0.45, 0.9), "Passed: at all 2 known losses"),
+        ((0.55, 0.9), "Look here first: the instrument reported more than the truth at 0.5 nats."),
+        ((0.45, 0.8), "Look here first: the instrument missed more than 15 % of it at 1 nats."),
+    ],
+)
+def test_instrument_sentence(losses: tuple[float, float], expected: str) -> None:
+    table = pl.DataFrame(
+        [(e, 1000, loss, e, 2 * e, 7.0) for e, loss in zip((0.5, 1.0), losses, strict=True)],
+        schema=page.INSTRUMENT,
+        orient="row",
+    )
+    assert instrument_sentence(table).startswith(expected)
+
+
+def test_length_sentence() -> None:
+    leaking = frame(
+        ("queries", "mvc", 1.0, "length", 800, None, NO_CLAIM),
+        ("queries", "mvc", 5.0, "length", 850, None, NO_CLAIM),
+        ("queries", "dp_bart", 1.0, "length", 500, None, NO_CLAIM),
+        ("queries", "dp_bart", 5.0, "length", 900, None, NO_CLAIM),
+    )
+    loss = estimate(800, TRIALS).loss
+    assert length_sentence(leaking) == f"At every budget, length alone gives away at least: mvc ({loss:.2f})."
+    assert "no mechanism whose texts length alone" in length_sentence(leaking.filter(mechanism="dp_bart"))
+    assert "ran no attack" in length_sentence(leaking.with_columns(attack=pl.lit("embedding")))
+
+
+# ------------------------------------------------------------------------------------------- numbers and styles
+
+
+def test_metrics_are_rounded_sorted_and_finite(tmp_path: Path) -> None:
+    table = estimates().with_columns(loss=pl.when(mechanism="identity").then(math.inf).otherwise("loss"))
+    figures.metrics(table.sample(fraction=1.0, shuffle=True, seed=1), tmp_path / "reports" / "metrics.json")
+    text = (tmp_path / "reports" / "metrics.json").read_text(encoding="utf-8")
+    tree = json.loads(text, parse_constant=pytest.fail)  # no Infinity, no NaN
+    assert list(tree) == ["letters", "queries"]
+    assert list(tree["queries"]["mvc"]) == ["0.5", "5", "2500"]
+    assert tree["queries"]["mvc"]["5"] == {
+        "embedding": round(estimate(820, TRIALS).loss, 3),
+        "length": round(estimate(800, TRIALS).loss, 3),
+    }
+    assert tree["queries"]["identity"]["1"]["embedding"] == round(estimate(TRIALS, TRIALS).ceiling, 3)
+    assert tree["queries"]["dp_bart"]["5"]["length"] == 0
+    figures.metrics(table, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text(encoding="utf-8") == text
+
+
+def test_plot_table_is_cut_at_the_ceiling(tmp_path: Path) -> None:
+    figures.plot_table(estimates(), tmp_path / "plots.csv")
+    table = pl.read_csv(tmp_path / "plots.csv")
+    assert len(table) == len(estimates())
+    assert table.columns == ["dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling"]
+    assert table.select((pl.col("upper", "point", "loss") <= pl.col("ceiling")).all()).row(0) == (True, True, True)
+
+
+def test_every_mechanism_has_a_style_of_its_own() -> None:
+    names = [f"m{i:02}" for i in range(40)]
+    styles = figures.styles(names)
+    assert len({(s.colour, s.shape) for s in styles.values()}) == 40
+    assert len({s.colour for s in list(styles.values())[:10]}) == 10
+    assert figures.styles(reversed(names)) == styles
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.5"), (2500.0, "2,500"), (1e6, "1,000,000"), (10.0, "10"), (1e-5, "1e-05")]
+)
+def test_budgets_are_written_plainly(value: float, text: str) -> None:
+    assert figures.budget(value) == text
+
+
+# ------------------------------------------------------------------------------------------------------ browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+USE = """<script>setTimeout(() => {
+  document.querySelectorAll("[data-mechanism]")[1].click();
+  const heads = document.querySelectorAll("#table th[data-sort]");
+  heads[4].click();
+  const select = document.querySelector(".filters select");
+  select.value = "queries";
+  select.dispatchEvent(new Event("change"));
+}, 3000)</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="neither chromium nor google-chrome is on the PATH")
+def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
+    """Figures are drawn, a mechanism is brought out, the table is sorted by loss and filtered; and nothing fails."""
+    used = tmp_path / "audit.html"
+    before, _, after = (built / "audit.html").read_text(encoding="utf-8").rpartition("</body>")
+    used.write_text(before + USE + after, encoding="utf-8")
+    assert CHROMIUM is not None
+    flags = (
+        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --enable-logging=stderr"
+    )
+    command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--virtual-time-budget=20000", "--dump-dom", used.as_uri()]
+    run = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    dom, log = run.stdout.decode(), run.stderr.decode(errors="replace")
+    assert [line for line in log.splitlines() if "CONSOLE" in line] == []
+    assert '<img src="data:' not in dom  # every still picture gave way to the live figure
+    drawn = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
+    assert len(drawn) == 3
+    panels = [svg for svg in drawn if "nominal ε" in svg]
+    assert len(panels) == 2
+    for svg in panels:
+        assert svg.count('aria-label="Title text') >= 2 or len(re.findall("concat_[01]_group", svg)) >= 2
+        assert 'opacity="0.1"' in svg  # mechanisms that were not chosen fade
+    body = dom[dom.index('<table id="table"') :]
+    rows = re.findall(r'<tr(?: class="")?( hidden="")?><td>([^<]*)</td>.*?<strong>([0-9.]+)</strong>', body)
+    assert len(rows) == len(estimates())
+    losses = [float(loss) for _, _, loss in rows]
+    assert losses == sorted(losses, reverse=True)
+    assert all((hidden == "") == (dataset == "queries") for hidden, dataset, _ in rows)
