@@ -81,9 +81,9 @@ def check(
     file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
 ) -> None:
     """Validate a parameter file and what it names."""
-    from epsilometer import params
+    from epsilometer import checking, params
 
-    downloads = params.check(params.read(file))
+    downloads = checking.check(params.read(file))
     if as_json:
         _print({"file": str(file), "downloads": downloads}, as_json)
     else:

@@ -145,6 +145,73 @@ def test_a_mistake_ends_with_one_message(
     assert "Traceback" not in err
 
 
+PARAMS = """
+root: .
+audit: {seed: 0}
+datasets:
+  mine: {source: texts.csv, text: query}
+  theirs: {source: pin.json}
+trials: {count: 10, candidates: 2}
+words: {source: words.json}
+cells:
+  mine-shout: {dataset: mine, mechanism: shout, file: shout.py, resource: texts.csv, epsilons: [1, 2]}
+attacks: {length: {}, embedding: {}}
+mechanisms: {}
+"""
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, texts: Path, shout: Path) -> Path:
+    monkeypatch.chdir(texts.parent)
+    Path("pin.json").write_text(json.dumps({"dataset": "nobody/nothing", "revision": "0" * 40}))
+    Path("words.json").write_text(json.dumps({"model": "nobody/words", "revision": "v1"}))
+    Path("params.yaml").write_text(PARAMS)
+    return Path("params.yaml")
+
+
+def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    downloads = [f"data set theirs (nobody/nothing@{'0' * 40})", "model nobody/words@v1"]
+    code, out, _ = call(capsys, "check", "--json")
+    assert code == 0
+    assert json.loads(out) == {"file": "params.yaml", "downloads": downloads}
+    code, out, _ = call(capsys, "check", project)
+    assert out.splitlines() == ["params.yaml is valid", *(f"would be downloaded: {name}" for name in downloads)]
+
+
+def test_the_default_audit_needs_no_download(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PROJECT)
+    code, out, err = call(capsys, "check", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["downloads"] == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("seed: 0", "sed: 0", "did you mean 'seed'?"),
+        ("texts.csv, text", "text.csv, text", "there is no file 'text.csv'"),
+        ("text: query", "text: qery", "did you mean 'query'?"),
+        ("text: query", "text: query, use: tran", "split in datasets.mine.use 'tran'; did you mean 'train'?"),
+        ("candidates: 2", "candidates: 9", "the number of distinct texts, 8 in the split 'train' of mine, got 9"),
+        ("{length", "{lenght", "unknown attack 'lenght'; did you mean 'length'?"),
+        ("length: {}", "length: {depth: 2}", "'depth'"),
+        ("file: shout.py", "file: shut.py", "there is no file 'shut.py'"),
+        ("[1, 2]", "[1, -2]", "epsilon must be a finite number > 0, got -2.0 (cells.mine-shout.epsilons[1])"),
+        ("embedding: {}", "embedding: {model: ./no/model}", "'./no/model' looks like a path, but is no folder"),
+        ("words.json", "word.json", "words.source: there is no 'word.json'"),
+    ],
+)
+def test_check_names_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], project: Path, right: str, wrong: str, message: str
+) -> None:
+    project.write_text(PARAMS.replace(right, wrong))
+    code, out, err = call(capsys, "check")
+    assert (code, out) == (2, "")
+    assert message in err
+
+
 def test_mechanisms_lists_every_file_with_claim_and_source(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "mechanisms", "--json")
     rows = {row["mechanism"]: row for row in json.loads(out)}

@@ -36,18 +36,29 @@ class Pin(BaseModel):
         return value
 
 
-def read_pin(path: Path) -> pl.DataFrame:
-    """The data set that a pin file names; raises UserError for a file that is no valid pin."""
+def read_pin(path: Path) -> Pin:
+    """The pin in a file; raises UserError for what is no valid pin."""
     try:
-        raw = json.loads(path.read_bytes())
-        pin = Pin.model_validate(raw)
+        return Pin.model_validate(json.loads(path.read_bytes()))
     except FileNotFoundError:
         raise UserError(f"there is no file {str(path)!r}; check the path") from None
     except ValidationError as error:
         raise UserError(describe(error, str(path))) from error
     except ValueError as error:  # neither JSON nor UTF-8
         raise UserError(f'{path} is not JSON ({error}); write {{"dataset": ..., "revision": ...}}') from error
-    return load(pin.dataset, pin.config, pin.revision)
+
+
+def would_download(pin: Pin) -> bool:
+    """Whether `load` would have to fetch this data set: nothing of its revision is in the local cache."""
+    if Path(pin.dataset).is_dir():
+        return False
+    from huggingface_hub import snapshot_download
+
+    try:
+        snapshot_download(pin.dataset, repo_type="dataset", revision=pin.revision, local_files_only=True)
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def load(dataset: str, config: str | None = None, revision: str | None = None) -> pl.DataFrame:

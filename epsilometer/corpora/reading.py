@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,10 +116,21 @@ def layout_free(column: str) -> pl.Expr:
     return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars()
 
 
+def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
+    """The function generate(name, count, seed) of a .py file."""
+    if not Path(source).is_file():
+        raise UserError(f"there is no file {source!r}; check the path of the generator")
+    generate: Callable[[str, int, int], pl.DataFrame] | None = getattr(module("corpora", source), "generate", None)
+    if generate is None:
+        raise UserError(f"{source} must define a function generate(name, count, seed)")
+    return generate
+
+
 def _load(source: str) -> pl.DataFrame:
     path = Path(source)
     if path.suffix == ".json":
-        return hub.read_pin(path)
+        pin = hub.read_pin(path)
+        return hub.load(pin.dataset, pin.config, pin.revision)
     dataset, _, revision = source.partition("@")
     if _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
         return hub.load(dataset, revision=revision or None)
@@ -127,14 +138,9 @@ def _load(source: str) -> pl.DataFrame:
 
 
 def _generate(source: str, part: str | None, count: int | None, seed: int) -> pl.DataFrame:
-    if not Path(source).is_file():
-        raise UserError(f"there is no file {source!r}; check the path of the generator")
     if part is None or count is None:
         raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
-    generate = getattr(module("corpora", source), "generate", None)
-    if not callable(generate):
-        raise UserError(f"{source} must define a function generate(name, count, seed)")
-    made = generate(part, count, seed)
+    made = generator(source)(part, count, seed)
     if not isinstance(made, pl.DataFrame):
         raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(made).__name__}")
     return made

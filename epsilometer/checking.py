@@ -1,0 +1,73 @@
+"""What can be found wrong with an audit before it runs: each component is built, each local file of texts is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from epsilometer.component import build, find
+from epsilometer.corpora import hub
+from epsilometer.corpora.reading import generator, prepare, read
+from epsilometer.errors import UserError, unknown
+from epsilometer.language.models import would_download
+from epsilometer.mechanism import build_mechanism
+from epsilometer.params import Dataset, Params
+
+
+def check(params: Params) -> list[str]:
+    """What the audit would download, by name; loads no model.
+
+    Raises UserError for what does not exist, cannot be built or is not what it should be.
+    """
+    downloads = [
+        f"data set {name} ({pin.dataset}@{pin.revision})"
+        for name, pin in ((name, _check_dataset(params, name, dataset)) for name, dataset in params.datasets.items())
+        if pin is not None and hub.would_download(pin)
+    ]
+    models = [params.embedding.model]
+    for name, source in params.models.items():
+        models += _pinned_model(params.path(source), f"models.{name}")
+    models += _pinned_model(params.path(params.words.source), "words.source")
+    for cell in params.cells.values():
+        where = f"mechanisms.{cell.mechanism}.settings"
+        build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+    for name, settings in params.attacks.items():
+        attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+        models += [attack.model] if hasattr(attack, "model") else []
+    return downloads + [f"model {model}" for model in dict.fromkeys(models) if would_download(model)]
+
+
+def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
+    """Refuse a source without the named columns, split, or texts enough; a pin is returned, since it is not at hand."""
+    source = params.path(dataset.source)
+    if source.endswith(".json"):
+        return hub.read_pin(Path(source))
+    if source.endswith(".py"):
+        generator(source)
+        return None
+    raw = read(
+        source, text=dataset.text, labels=dataset.labels, split=dataset.split, count=dataset.count, part=dataset.part
+    )
+    splits = prepare(raw, dataset.labels).table["split"]
+    if dataset.use not in splits:
+        raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())
+    if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
+        raise UserError(
+            f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
+            f"of {name}, got {params.trials.candidates}"
+        )
+    return None
+
+
+def _pinned_model(source: str, where: str) -> list[str]:
+    """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
+    path = Path(source)
+    if not path.exists():
+        raise UserError(f"{where}: there is no {source!r}; check the path")
+    if path.suffix != ".json":
+        return []
+    try:
+        pin = json.loads(path.read_bytes())
+        return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f'{where}: {source} must be {{"model": id, "revision": commit}}') from error
