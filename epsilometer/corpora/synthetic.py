@@ -1,0 +1,319 @@
+"""The embedded data: a seeded grammar of English queries and reviews.
+
+Two corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
+intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
+author, which show in the choice of words as likely alternatives, never as certain marks; a tenth of the reviews hold
+identifiers, which are listed beside the text. The words are in `_grammar_queries.py` and `_grammar_reviews.py`.
+
+The same (name, count, seed) gives the same frame on every machine, as long as the releases of numpy and Faker stay.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from epsilometer.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from faker import Faker
+
+LARGEST = 20_000  # texts of one corpus; the grammar has been tried up to here
+
+_QUERY_WORDS = range(4, 17)
+_REVIEW_WORDS = range(10, 26)
+_SPLITS = ("train",) * 15 + ("validation",) * 2 + ("test",) * 3
+
+# The labels of the reviews: their values and the share of each.
+_LABELS: dict[str, dict[Any, float]] = {
+    "rating": {5: 0.45, 4: 0.17, 3: 0.12, 2: 0.10, 1: 0.16},
+    "gender": {"F": 0.5, "M": 0.5},
+    "age_group": {"under_35": 0.34, "35_54": 0.33, "over_54": 0.33},
+    "country": {"united_kingdom": 0.28, "united_states": 0.27, "germany": 0.15, "denmark": 0.15, "france": 0.15},
+}
+_IDENTIFIED = {True: 0.1, False: 0.9}
+
+# What the grammar calls the values, and where an author's names and numbers come from.
+_TASTE = {"F": "F", "M": "M", "under_35": "young", "35_54": "middle", "over_54": "old"}
+_TASTE |= dict(zip(_LABELS["country"], ("uk", "us", "de", "dk", "fr"), strict=True))
+_LOCALE = dict(zip(_LABELS["country"], ("en_GB", "en_US", "de_DE", "da_DK", "fr_FR"), strict=True))
+
+# An author takes to an alternative of their own taste this many times more, to one of another taste as much less.
+# Set so that a linear classifier tells three genders in four, and three age groups or countries in five.
+_STRENGTHS = (
+    (frozenset({"F", "M"}), 2.3),
+    (frozenset({"young", "middle", "old"}), 3.2),
+    (frozenset({"uk", "us", "de", "dk", "fr"}), 6.5),
+)
+
+_WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
+_TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
+_GAP = re.compile(r"^ +| +(?=[ .,!]|$)")
+_BARE_ARTICLE = re.compile(r"\b([Aa]) (?=(?!one\b|once\b|uni|us[aeiou]|euro)[aeiou]|hour|honest|8|11|18)")
+_LONG_WORD_TWICE = re.compile(r"\b(\w{5,}?)s?\b.*\b\1s?\b", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"(^|[.!?] )([a-z])")
+
+_Row: TypeAlias = tuple[str, list[str]]  # text, identifiers
+
+
+def generate(name: str, count: int, seed: int) -> pl.DataFrame:
+    """`count` distinct texts of the corpus `name`: "queries" or "reviews".
+
+    Returns the columns text, split (train, validation, test: 75, 10, 15 %, alike in their labels), the labels (of
+    queries: intent; of reviews: rating, gender, age_group, country) and identifiers (list[str]: the names, addresses
+    and numbers that the text holds, verbatim). Raises UserError for an unknown name, a count outside 1 to LARGEST or a
+    negative seed.
+    """
+    corpora: dict[str, Callable[[int, np.random.Generator], tuple[pl.DataFrame, list[_Row]]]]
+    corpora = {"queries": _queries, "reviews": _reviews}
+    if name not in corpora:
+        raise unknown("synthetic corpus", name, corpora)
+    if not 1 <= count <= LARGEST:
+        raise UserError(f"count of synthetic {name} must be between 1 and {LARGEST}, got {count}; change the count")
+    if seed < 0:
+        raise UserError(f"seed of synthetic {name} must be >= 0, got {seed}; choose another seed")
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *name.encode()])))
+    labels, rows = corpora[name](count, rng)
+    texts = pl.DataFrame(rows, schema={"text": pl.String, "identifiers": pl.List(pl.String)}, orient="row")
+    return texts.hstack(labels).select("text", _splits(labels, rng), *labels.columns, "identifiers")
+
+
+def _queries(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
+    from epsilometer.corpora._grammar_queries import COMMON, INTENTS
+
+    common = _compiled(COMMON)
+    scopes = {intent: (_compiled(rules), common) for intent, rules in INTENTS.items()}
+    faker = _faker("en_US", rng)
+
+    def query(intent: str) -> _Row:
+        draft = _Draft(rng, scopes[intent], plant=lambda kind: _identifier(faker, kind).lower())
+        return _tidied(draft.write("query")), draft.planted
+
+    intents = [str(intent) for intent in rng.permutation(np.resize(list(INTENTS), count))]
+    return pl.DataFrame({"intent": intents}), _distinct(query, [(intent,) for intent in intents], _QUERY_WORDS)
+
+
+def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
+    from epsilometer.corpora._grammar_reviews import COMMON, SERVICE, SERVICES, SHOP, SHOPS, TRADES
+
+    common, shop, service = _compiled(COMMON), _compiled(SHOP), _compiled(SERVICE)
+    scopes = {trade: (_compiled(rules), shop, common) for trade, rules in SHOPS.items()}
+    scopes |= {trade: (_compiled(rules), service, common) for trade, rules in SERVICES.items()}
+    trades = _compiled({"trade": TRADES})
+    fakers = {country: _faker(locale, rng) for country, locale in _LOCALE.items()}
+
+    def review(rating: int, gender: str, age_group: str, country: str, named: bool) -> _Row:
+        author = frozenset(_TASTE[value] for value in (gender, age_group, country))
+        trade = _Draft(rng, (trades,), author).write("trade")
+        draft = _Draft(rng, scopes[trade], author, lambda kind: _identifier(fakers[country], kind, gender))
+        text = _tidied(draft.write(f"{rating} named" if named else f"{rating}"))
+        return _SENTENCE_START.sub(lambda start: start[1] + start[2].upper(), text), draft.planted
+
+    labels = pl.DataFrame({label: _quota(shares, count, rng) for label, shares in _LABELS.items()})
+    wanted = [(*row, named) for row, named in zip(labels.rows(), _quota(_IDENTIFIED, count, rng), strict=True)]
+    return labels, _distinct(review, wanted, _REVIEW_WORDS)
+
+
+def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], words: range) -> list[_Row]:
+    """One row for each of the arguments, redrawn until its length fits, it repeats no long word and it is new."""
+    rows: dict[str, _Row] = {}
+    for argument in arguments:
+        key = None
+        while key is None or key in rows:
+            text, planted = write(*argument)
+            fits = len(_WORD.findall(text.lower())) in words and not _LONG_WORD_TWICE.search(text)
+            key = text.lower() if fits else None
+        rows[key] = text, planted
+    return list(rows.values())
+
+
+def _quota(shares: Mapping[Any, float], count: int, rng: np.random.Generator) -> list[Any]:
+    """`count` values in random order, each as often as its share asks (rounded)."""
+    ends = np.rint(np.cumsum([0.0, *shares.values()]) * count).astype(int)
+    values = [value for value, times in zip(shares, np.diff(ends), strict=True) for _ in range(times)]
+    return [values[i] for i in rng.permutation(count)]
+
+
+def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
+    """The split of each row. Rows sorted by their labels are dealt out twenty at a time: alike labels in each split."""
+    order = labels.with_row_index("row").sort(labels.columns, maintain_order=True)["row"].to_numpy()
+    rounds = [rng.permutation(_SPLITS) for _ in range(-(-len(order) // len(_SPLITS)))]
+    splits = np.empty(len(order), dtype=object)
+    splits[order] = np.concatenate(rounds)[: len(order)]
+    return pl.Series("split", splits.tolist(), dtype=pl.String)
+
+
+# The grammar
+
+
+@dataclass(frozen=True)
+class _Slot:
+    rule: str
+
+
+@dataclass(frozen=True)
+class _Choice:
+    options: list[_Parts]
+
+
+_Parts: TypeAlias = "list[str | _Slot | _Choice]"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Alternatives, each a phrase and the tastes of those who like it; `ends` caches cumulative weights by author."""
+
+    phrases: list[tuple[_Parts, frozenset[str]]]
+    ends: dict[frozenset[str], list[float]] = field(default_factory=dict)
+
+    def draw(self, rng: np.random.Generator, author: frozenset[str]) -> int:
+        ends = self.ends.get(author)
+        if ends is None:
+            ends = self.ends[author] = list(accumulate(_weight(tastes, author) for _, tastes in self.phrases))
+        return min(bisect(ends, rng.random() * ends[-1]), len(ends) - 1)
+
+
+def _weight(tastes: frozenset[str], author: frozenset[str]) -> float:
+    weight = 1.0
+    for kind, strength in _STRENGTHS:
+        if wanted := tastes & kind:
+            weight *= strength if wanted & author else 1 / strength
+    return weight
+
+
+def _compiled(rules: Mapping[str, str]) -> dict[str, _Rule]:
+    return {
+        name: _Rule([_phrase(phrase) for line in text.splitlines() for phrase in line.split(" / ") if phrase.strip()])
+        for name, text in rules.items()
+    }
+
+
+def _phrase(text: str) -> tuple[_Parts, frozenset[str]]:
+    words, _, tastes = text.strip().partition(" ~")
+    (parts,) = _options(_TOKEN.finditer(words))
+    return parts, frozenset(tastes.split())
+
+
+def _options(tokens: Iterator[re.Match[str]]) -> list[_Parts]:
+    """The options up to the closing bracket or the end."""
+    options: list[_Parts] = [[]]
+    for token in tokens:
+        if token[1]:
+            options[-1].append(_Slot(token[1]))
+        elif token[2] == "[":
+            options[-1].append(_Choice(_options(tokens)))
+        elif token[2] == "|":
+            options.append([])
+        elif token[2] == "]":
+            break
+        else:
+            options[-1].append(token[3])
+    return options
+
+
+class _Draft:
+    """One text being written: expands rules, found in the first scope that has them, and never says a thing twice."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        scopes: tuple[dict[str, _Rule], ...],
+        author: frozenset[str] = frozenset(),
+        plant: Callable[[str], str] = str,
+    ) -> None:
+        self.planted: list[str] = []
+        self._rng, self._scopes, self._author, self._plant = rng, scopes, author, plant
+        self._said: set[tuple[str, int]] = set()
+        self._item: dict[str, str] = {}
+        if any("items" in scope for scope in scopes):
+            self._item = _item_forms(self.write("items"))
+
+    def write(self, rule: str) -> str:
+        if rule in _IDENTIFIERS:
+            self.planted.append(self._plant(rule))
+            return self.planted[-1]
+        if rule in self._item:
+            form = self._item[rule]
+            if rule in ("an item", "it", "them"):  # named once, the thing is a pronoun from here on
+                self._item |= {"it": self._item["they"], "them": self._item["those"]}
+            return form
+        alternatives = next(scope[rule] for scope in self._scopes if rule in scope)
+        number = alternatives.draw(self._rng, self._author)
+        for _ in range(20):
+            if (rule, number) not in self._said:
+                break
+            number = alternatives.draw(self._rng, self._author)
+        self._said.add((rule, number))
+        return self._render(alternatives.phrases[number][0])
+
+    def _render(self, parts: _Parts) -> str:
+        words = []
+        for part in parts:
+            if isinstance(part, _Slot):
+                words.append(self.write(part.rule))
+            elif isinstance(part, _Choice):
+                words.append(self._render(part.options[int(self._rng.random() * len(part.options))]))
+            else:
+                words.append(part)
+        return "".join(words)
+
+
+def _item_forms(item: str) -> dict[str, str]:
+    """The thing bought and the words that agree with it in number."""
+    plural = item.startswith(("a pair of ", "a set of "))
+    name = "the " + re.sub("^an? (pair of |set of )?", "", item)
+    singular_or_plural = {
+        "they": ("it", "they"),
+        "those": ("it", "them"),
+        "is": ("is", "are"),
+        "was": ("was", "were"),
+        "has": ("has", "have"),
+        "does": ("does", "do"),
+        "s": ("s", ""),
+        "es": ("es", ""),
+    }
+    return {"an item": item, "it": name, "them": name} | {k: v[plural] for k, v in singular_or_plural.items()}
+
+
+def _tidied(text: str) -> str:
+    """Without the gaps that empty options leave, and with "an" for "a" before a vowel."""
+    return _BARE_ARTICLE.sub(r"\1n ", _GAP.sub("", text))
+
+
+# Identifiers
+
+_IDENTIFIERS = {"person", "staffer", "signature", "email", "phone", "order", "reference"}
+
+
+def _faker(locale: str, rng: np.random.Generator) -> Faker:
+    from faker import Faker
+
+    faker = Faker(locale)
+    faker.seed_instance(int(rng.integers(2**32)))
+    return faker
+
+
+def _identifier(faker: Faker, kind: str, gender: str = "") -> str:
+    match kind:
+        case "email":
+            return faker.email()
+        case "phone":
+            return faker.phone_number()
+        case "order":
+            return faker.bothify(faker.random_element(("#######", "??-######", "###-#######")), letters="ABCDEFGHJKLMN")
+        case "reference":
+            return faker.bothify("?#??#?", letters="ABCDEFGHJKLMNPQRSTUVWXYZ")
+        case "signature":
+            first = faker.first_name_female() if gender == "F" else faker.first_name_male()
+            return f"{first} {faker.last_name()}"
+        case "staffer" if faker.random.random() < 0.6:
+            return faker.first_name()
+        case _:
+            return f"{faker.first_name()} {faker.last_name()}"
