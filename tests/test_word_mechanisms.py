@@ -113,7 +113,7 @@ def test_the_loss_of_list_tem_is_at_most_epsilon_gamma(folder: Path, key: str) -
 
 
 def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
-    """With one place less it fails, so the check has power; so it does for the others with much less of their distance."""
+    """With one place less it fails, so the check has power; so it does for the others with far less distance."""
     mechanism = made(folder, "geometric_1", "tiny")
     assert excess(mechanism, 1.0, cap=28) > 0.999  # the list's ends are 29 places apart
     for key in ("tem", "santext", "geometric_3", "tem_1"):

@@ -156,7 +156,7 @@ class WordVectors:
             part = points[start : start + _SLICE]
             scores = half - part.astype(np.float32) @ self.vectors.T  # = (distance^2 - |point|^2) / 2
             slack = rounding(np.sqrt(np.einsum("ij,ij->i", part, part)), self.squares.max() ** 0.5, part.shape[1])
-            row, word = np.nonzero(scores <= (scores.min(axis=1) + slack)[:, None])
+            row, word = np.divmod(np.flatnonzero(scores <= (scores.min(axis=1) + slack)[:, None]), len(self))
             difference = part[row] - self.exact[word]
             order = np.lexsort((word, np.einsum("ij,ij->i", difference, difference), row))
             first = np.searchsorted(row, np.arange(len(part)))  # `row` ascends, and every point has a candidate
