@@ -105,7 +105,7 @@ def test_the_seed_alone_decides(name: str) -> None:
     assert not set(first["text"]) & set(other["text"])
 
 
-@pytest.mark.parametrize(("name", "digest"), [("queries", "2282645926700af9"), ("reviews", "461649920820828c")])
+@pytest.mark.parametrize(("name", "digest"), [("queries", "a689a062fec0a0f2"), ("reviews", "461649920820828c")])
 def test_texts_are_those_on_record(name: str, digest: str) -> None:
     """A change of the grammar, or of what numpy or Faker draw, changes every default result: make it knowingly."""
     text = "\n".join(synthetic.generate(name, 100, seed=0)["text"])

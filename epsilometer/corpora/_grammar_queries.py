@@ -354,7 +354,7 @@ INTENTS = {
             what's the [weight limit|size limit|allowance] for [checked|carry on|hand] luggage on {airline}
             how much does {airline} charge for [an extra|a second|an overweight|an oversized] bag
             can i [bring|check|carry on] {gear} on the flight to {city}
-            is {gear} allowed in [hand luggage|the cabin|the hold] on {airline}
+            does {airline} allow {gear} in [hand luggage|the cabin|the hold]
             do i have to pay for {gear} with {airline}
             my [suitcase|backpack|luggage] did not arrive [in|at] {city} [what now|where do i report it|]
             my [bag|suitcase|stroller] was [damaged|lost|ripped|soaked] on the way to {city}
@@ -374,7 +374,7 @@ INTENTS = {
             add [a second|an extra|a heavy] bag to my booking to {city}
             track my [lost suitcase|missing bag|delayed luggage] from the {city} flight
             report [a lost|a broken|a missing] suitcase at {airport}
-            check whether {gear} counts as [hand luggage|sports equipment|oversized] on {airline}
+            check whether {airline} treats {gear} as [hand luggage|sports equipment|oversized]
             find out if {airline} takes {gear} to {city}
             register {gear} for [the|my] flight to {city} {date}
         """,
@@ -434,14 +434,14 @@ INTENTS = {
             can i have the new {artist} {tune} in {list}
             this {tune} [belongs|should go|has to go|would fit] in my {list} playlist
             my {list} playlist needs [more|some|another song by|the new single by] {artist}
-            is {artist} already on [my|our|the] {list} playlist
+            do i have {artist} on [my|our|the] {list} playlist already
             {artist} would be [perfect|great|a good addition] for my {list} playlist
             the {list} playlist is missing [this {tune}|{artist}|some {genre}]
             that {tune} by {artist} for my {list} list
             another {artist} {tune} for the {list} playlist
             one more {genre} {tune} to {list}
             i'd love to have {artist} in the {list} mix
-            why isn't {artist} on my {list} playlist yet
+            why did i never put {artist} on my {list} playlist
             don't forget to save this {tune} to {list}
             {relative} wants {artist} added to the {list} playlist
             we should have more {genre} in {list}
@@ -912,9 +912,9 @@ INTENTS = {
             what can i [make|cook|do] with {ingredient} and {ingredient}
             how much {mass} goes into {dish} for {party}
             what's a [quick|simple|healthy|cheap|traditional] recipe for {dish} [with {ingredient}|]
-            how long [should|does] {dish} [cook|rest|bake|simmer|keep in the fridge]
+            how long should i let {dish} [cook|rest|bake|simmer]
             what can i use instead of {ingredient} in {dish}
-            is there {ingredient} in [traditional|a good|your] {dish}
+            do you put {ingredient} in [traditional|real|good] {dish}
             can i make {dish} [without {ingredient}|in a slow cooker|the day before|for a vegan]
             i have {ingredient} {ingredient} and an hour so what's for dinner
             recipe for {dish} [with|without] {ingredient}
@@ -924,7 +924,7 @@ INTENTS = {
             what goes [well|best] with {dish}
             what's the next step [for|in] the {dish} recipe
             at what temperature do i [roast|bake|fry|steam] {ingredient}
-            does {dish} freeze well [or not|with {ingredient} in it|]
+            can i freeze {dish} [or not|with {ingredient} in it|for later]
             something easy with {ingredient} for {party} people
         """,
         "do": """
