@@ -16,6 +16,7 @@ from epsilometer.estimation import estimate
 from epsilometer.guarantees import check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
 from epsilometer.randomness import Noise
+from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import Trials, sample
 
@@ -79,8 +80,15 @@ def as_mechanism(mechanism: Mechanism | RewriteFunction) -> Mechanism:
 
 
 def mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
-    """A shipped mechanism by module name, or one from the path of a user's file, with these settings."""
-    return build_mechanism(name, settings or {}, None, f"the settings of {name}")
+    """A shipped mechanism by module name, or one from the path of a user's file, with these settings.
+
+    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use.
+    """
+    given = dict(settings or {})
+    found = find("mechanisms", name, "rewrite")
+    if hasattr(found, "embedded") and "resource" not in given:
+        given["resource"] = cached(found.embedded)
+    return build_mechanism(name, given, None, f"the settings of {name}")
 
 
 def draw(

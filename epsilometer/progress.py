@@ -22,8 +22,8 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     begun = last = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
-        if now - last >= _SECONDS:
-            left = (now - begun) / done * (total - done) if done else float("nan")
+        if done and now - last >= _SECONDS:
+            left = (now - begun) / done * (total - done)
             print(f"{label}: {done} of {total}, about {left:.0f} s left", file=sys.stderr, flush=True)
             last = now
         yield item

@@ -23,6 +23,7 @@ FLOORS = [
     ["api"],
     ["instrument", "elsewhere"],
     ["report", "params"],
+    ["checking"],
     ["cli"],
 ]
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ from epsilometer.randomness import Noise
 class DPMLM:
     """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
 
-    resource: str
+    embedded: ClassVar[str] = "minilm-mlm"
+
+    resource: str | Path
     clip: tuple[float, float] | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
@@ -61,7 +64,7 @@ class DPMLM:
         return self.clip or bounds(self.resource)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon a word; `distance` counts the words."""
+        """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:

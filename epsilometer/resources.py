@@ -1,0 +1,61 @@
+"""What the shipped mechanisms read when nothing else is given, made once and kept in the user's cache.
+
+The pipeline makes the same files in stages of its own, where DVC watches them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from epsilometer.component import PACKAGE
+from epsilometer.errors import UserError
+
+EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models"
+
+
+def vectors(out: Path) -> None:
+    """The word vectors of all-MiniLM-L6-v2's token embeddings."""
+    from epsilometer.language.models import locate
+    from epsilometer.language.vectors import WordVectors
+
+    WordVectors.from_transformer(locate("all-MiniLM-L6-v2")).save(out)
+
+
+def lists(out: Path) -> None:
+    """Two 1-D lists of those words."""
+    from epsilometer.language.lists import WordLists
+    from epsilometer.language.vectors import WordVectors
+
+    WordLists.build([WordVectors.load(cached("vectors.npz"))], 2).save(out)
+
+
+def masked_lm(out: Path) -> None:
+    """The embedded masked language model."""
+    from epsilometer.language.masked_lm import assemble
+    from epsilometer.language.models import locate
+
+    if not EMBEDDED.is_dir():
+        raise UserError(f"the embedded weights are not at {EMBEDDED}; give `resource`, a masked language model")
+    assemble(EMBEDDED / "minilm-mlm", locate("all-MiniLM-L6-v2"), out)
+
+
+_MAKERS: dict[str, Callable[[Path], None]] = {"vectors.npz": vectors, "lists.npz": lists, "minilm-mlm": masked_lm}
+
+
+def cached(name: str) -> Path:
+    """The cached resource of this name (`vectors.npz`, `lists.npz`, `minilm-mlm`), made on first use."""
+    from platformdirs import user_cache_path
+
+    path = user_cache_path("epsilometer") / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"partial-{os.getpid()}-{name}")
+        try:
+            _MAKERS[name](partial)
+            os.replace(partial, path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+    return path
