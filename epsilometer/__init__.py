@@ -12,9 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.api import audit, mechanism
+    from epsilometer.api import audit
 
-__all__ = ["audit", "mechanism"]
+__all__ = ["audit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -226,7 +226,8 @@ class _AnyModel:
                 batch = members[start : start + EQUAL_ROWS]
                 filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
                 with torch.inference_mode():
-                    yield batch, self._at_masks([inputs[i] for i in filled])[: len(batch)][:, chosen]
+                    logits = self._at_masks([inputs[i] for i in filled])[: len(batch)][:, chosen]
+                yield batch, logits
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
         """Logits at the mask, [rows, vocabulary]: the head sees only the mask's hidden state where it can be caught."""

@@ -8,7 +8,8 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
 
 Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
 list both noises give P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the largest
-distance over lists, d_max (eq. 6). With tem the loss of a word is moreover at most epsilon * gamma.
+distance over lists, d_max (eq. 6). With tem, whose utility -min(d, gamma) is cut off, the
+distance is min(d_max, gamma): two words lose at most epsilon * gamma.
 
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
 same public vocabulary, and every word of it can come out for every word.
@@ -25,7 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,8 @@ class Truncated(NamedTuple):
 class Diffractor:
     """resource: an archive of word lists; gamma: the distance in a list from which on tem treats all words alike."""
 
+    embedded: ClassVar[str] = "lists.npz"
+
     resource: Path
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] = 5
@@ -128,10 +131,10 @@ class Diffractor:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Sum over positions of d_max; infinite for texts of unlike numbers of words."""
-        place = self.lists.place
+        """Sum over positions of d_max, with tem at most gamma each; infinite for texts of unlike numbers of words."""
+        place, largest = self.lists.place, self.gamma if self.noise == "tem" else math.inf
         return self.vocabulary.distance(
-            texts, pairs, lambda left, right: np.abs(place[:, left] - place[:, right]).max(axis=0)
+            texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
         )
 
     def laws(self, texts: Sequence[str]) -> Laws:

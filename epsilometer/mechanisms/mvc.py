@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,8 @@ _WORDS = 1 << 11  # words in memory at a time; a text is never cut
 @component
 class MVC:
     """resource: a file of word vectors."""
+
+    embedded: ClassVar[str] = "vectors.npz"
 
     resource: Path
 

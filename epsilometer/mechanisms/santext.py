@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ from epsilometer.randomness import Noise
 @component
 class SanText:
     """resource: a file of word vectors."""
+
+    embedded: ClassVar[str] = "vectors.npz"
 
     resource: Path
 

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ from epsilometer.randomness import Noise
 @component
 class TEM:
     """resource: a file of word vectors; beta: the largest probability of leaving the ball of radius gamma."""
+
+    embedded: ClassVar[str] = "vectors.npz"
 
     resource: Path
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001

@@ -1,0 +1,15 @@
+"""Broken: claims epsilon for whole texts, but a text with a digit goes through as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epsilometer.mechanism import Rewrites
+from epsilometer.mechanisms.randomized_response import RandomizedResponse
+from epsilometer.randomness import Noise
+
+
+class RareWordsPass(RandomizedResponse):
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        made = super().rewrite(texts, epsilon, noise).texts
+        return Rewrites([t if any(c.isdigit() for c in t) else m for t, m in zip(texts, made, strict=True)])
