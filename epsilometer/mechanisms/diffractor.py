@@ -8,8 +8,8 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
 
 Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
 list both noises give P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the largest
-distance over lists, d_max (eq. 6). With tem, whose utility -min(d, gamma) is cut off, the
-distance is min(d_max, gamma): two words lose at most epsilon * gamma.
+distance over lists, d_max (eq. 6). With tem, whose utility is cut off at gamma, so is the distance: two words lose at
+most epsilon * gamma.
 
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
 same public vocabulary, and every word of it can come out for every word.
