@@ -5,8 +5,6 @@ usage: python -m tasks.attack CELL
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import polars as pl
 
@@ -16,6 +14,7 @@ from epsilometer.component import build, find
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from tasks.cells import mechanism, rewrites, trials
+from tasks.entry import run
 from tasks.files import audited_texts
 
 
@@ -46,4 +45,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

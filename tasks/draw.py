@@ -5,14 +5,13 @@ usage: python -m tasks.draw DATASET
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import polars as pl
 
 from epsilometer import tables
 from epsilometer.params import read as read_params
 from epsilometer.trials import sample
+from tasks.entry import run
 from tasks.files import audited
 
 
@@ -45,4 +44,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

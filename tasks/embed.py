@@ -5,16 +5,14 @@ usage: python -m tasks.embed DATASET
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from epsilometer import tables
 from epsilometer.language.encoder import Encoder
 from epsilometer.params import read as read_params
 from epsilometer.progress import track
+from tasks.entry import run
 from tasks.files import audited_texts
-
 
 CHUNK = 1024
 
@@ -31,4 +29,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

@@ -12,6 +12,7 @@ from epsilometer.claims import NO_CLAIM, describe, expected_successes, p_value, 
 from epsilometer.estimation import estimate
 from epsilometer.params import read as read_params
 from tasks.cells import mechanism, trials
+from tasks.entry import run
 from tasks.files import rewrites_path
 
 
@@ -58,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

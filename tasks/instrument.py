@@ -8,6 +8,7 @@ from __future__ import annotations
 from epsilometer import tables
 from epsilometer.instrument import check
 from epsilometer.params import read
+from tasks.entry import run
 
 
 def main() -> None:
@@ -18,4 +19,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

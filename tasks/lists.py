@@ -10,6 +10,7 @@ from pathlib import Path
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vectors import WordVectors
 from epsilometer.params import read
+from tasks.entry import run
 
 
 def main() -> None:
@@ -20,4 +21,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

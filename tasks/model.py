@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 from epsilometer.errors import UserError
 from epsilometer.language.masked_lm import assemble
 from epsilometer.language.models import locate
 from epsilometer.params import read
+from tasks.entry import run
 
 
 def main(name: str) -> None:
@@ -35,4 +35,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

@@ -5,11 +5,10 @@ usage: python -m tasks.prepare DATASET
 
 from __future__ import annotations
 
-import sys
-
 from epsilometer import tables
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.params import read as read_params
+from tasks.entry import run
 
 
 def main(name: str) -> None:
@@ -31,4 +30,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

@@ -19,6 +19,7 @@ from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
 from epsilometer.report.page import DATASETS, EXAMPLES, INSTRUMENT, AuditData, build
 from tasks.cells import trials
+from tasks.entry import run
 from tasks.files import audited, audited_texts, rewrites_path
 
 SHOWN = 2  # texts an example level
@@ -88,4 +89,4 @@ def _examples(params: Params, estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -5,7 +5,6 @@ usage: python -m tasks.rewrite CELL
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from functools import partial
 
@@ -17,6 +16,7 @@ from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_blocks
 from tasks.cells import mechanism, trials
+from tasks.entry import run
 from tasks.files import audited_texts, rewrites_path
 
 
@@ -56,4 +56,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(main)

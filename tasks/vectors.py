@@ -11,6 +11,7 @@ from pathlib import Path
 from epsilometer.language.models import locate
 from epsilometer.language.vectors import WordVectors
 from epsilometer.params import read
+from tasks.entry import run
 
 
 def main() -> None:
@@ -25,4 +26,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

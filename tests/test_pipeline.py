@@ -1,0 +1,170 @@
+"""The whole pipeline on a project of 20 texts: DVC reruns exactly what an edit touches."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from conftest import ROOT
+
+TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
+
+
+class Project:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "DVC_NO_ANALYTICS": "1",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def repro(self) -> set[str]:
+        """The stages that ran."""
+        lines = self.run("dvc", "repro").splitlines()
+        return {line.split("'")[1] for line in lines if line.startswith("Running stage")}
+
+    def edit(self, change: dict) -> None:  # type: ignore[type-arg]
+        path = self.folder / "params.yaml"
+        params = yaml.safe_load(path.read_text())
+        for place, value in change.items():
+            section = params
+            *keys, last = place.split("/")
+            for key in keys:
+                section = section[key]
+            section[last] = value
+        path.write_text(yaml.safe_dump(params))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("epsilometer", "tasks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    pl.DataFrame({"text": [*TEXTS, TEXTS[0]], "intent": ["PlayMusic"] * 21}).write_csv(folder / "songs.csv")
+    mine = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < 0.5 else 'play'\n"
+    (folder / "mine.py").write_text(mine)
+    (folder / "vectors.txt").write_text(
+        "".join(f"{w} {i} {i * i % 7}\n" for i, w in enumerate(["play", "song", "by", "a"]))
+    )
+    rr = "epsilometer/mechanisms/randomized_response.py"
+    mechanisms = {
+        "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
+        "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
+    }
+    params = {
+        "root": ".",
+        "title": "Twenty texts",
+        "audit": {"seed": 0, "round": 0, "alpha": 0.01},
+        "datasets": {
+            "songs": {"source": "songs.csv", "labels": ["intent"], "use": "train", "match": "none", "public": True}
+        },
+        "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
+        "trials": {"count": 200, "candidates": 2, "temperature": -10000},
+        "words": {"source": "vectors.txt", "lists": 1},
+        "models": {},
+        "mechanisms": mechanisms,
+        "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
+        "attacks": {"lexical": {}, "likelihood": {}},
+        "instrument": {"epsilons": [1], "trials": 2000},
+        "runtime": {"block": 65536, "workers": 1},
+        "notes": [],
+    }
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    made = Project(folder)
+    made.run("git", "init", "-q")
+    made.run("dvc", "init", "-q")
+    assert made.repro() == {
+        "prepare@songs", "embed@songs", "trials@songs", "vectors", "lists", "instrument", "rewrite@songs-rr",
+        "rewrite@songs-mine", "attack@songs-rr", "attack@songs-mine", "estimate", "report",
+    }  # fmt: skip
+    return made
+
+
+def test_what_comes_out(project: Project) -> None:
+    estimates = pl.read_parquet(project.folder / "data/estimates.parquet")
+    assert estimates.select("mechanism", "epsilon", "attack").rows() == [
+        ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 5, "lexical"), ("rr", 5, "likelihood"),
+        ("mine", 1, "lexical"),
+    ]  # fmt: skip
+    assert set(estimates["verdict"]) == {"not refuted", "no claim"}
+    metrics = json.loads((project.folder / "reports/metrics.json").read_text())
+    assert metrics["songs"]["rr"]["5"]["likelihood"] > metrics["songs"]["rr"]["1"]["likelihood"]
+    assert json.loads((project.folder / "data/prepared/songs.json").read_text())["duplicates_merged"] == 1
+    assert "Twenty texts" in (project.folder / "reports/audit.html").read_text()
+
+
+def test_nothing_changed_nothing_runs(project: Project) -> None:
+    assert project.repro() == set()
+
+
+def test_a_mechanisms_file_reruns_its_cell(project: Project) -> None:
+    file = project.folder / "mine.py"
+    file.write_text(file.read_text().replace("0.5", "0.25"))
+    assert project.repro() == {"rewrite@songs-mine", "attack@songs-mine", "estimate", "report"}
+
+
+def test_an_attacks_parameter_leaves_the_rewrites_alone(project: Project) -> None:
+    project.edit({"attacks/lexical": {"longest": 3}})
+    ran = project.repro()
+    assert (
+        {"attack@songs-rr", "attack@songs-mine"}
+        <= ran
+        <= {"attack@songs-rr", "attack@songs-mine", "estimate", "report"}
+    )
+
+
+def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Project) -> None:
+    kept = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
+    project.edit({"mechanisms/rr/epsilons": [1, 5, 9], "cells/songs-rr/epsilons": [1, 5, 9]})
+    assert project.repro() == {"rewrite@songs-rr", "attack@songs-rr", "estimate", "report"}
+    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == kept
+
+
+def test_runtime_settings_change_nothing(project: Project) -> None:
+    project.edit({"runtime": {"block": 16, "workers": 2}})
+    assert project.repro() == set()
+    before = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
+    project.run("dvc", "repro", "--force", "--single-item", "rewrite@songs-rr")
+    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == before
+
+
+def test_a_new_round_draws_fresh_noise_on_the_same_trials(project: Project) -> None:
+    before = pl.read_parquet(project.folder / "data/rewrites/songs-rr/1.parquet").sort("trial")["text"]
+    project.edit({"audit/round": 1})
+    ran = project.repro()
+    assert {"rewrite@songs-rr", "rewrite@songs-mine", "instrument"} <= ran
+    assert not ran & {"prepare@songs", "embed@songs", "trials@songs", "vectors", "lists"}
+    after = pl.read_parquet(project.folder / "data/rewrites/songs-rr/1.parquet").sort("trial")["text"]
+    assert (before != after).any()
+
+
+def test_a_failed_stage_leaves_nothing_behind_and_the_next_run_goes_on(project: Project) -> None:
+    file = project.folder / "mine.py"
+    good = file.read_text()
+    file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
+    broken = subprocess.run(
+        ["dvc", "repro"], cwd=project.folder, env=project.environment, capture_output=True, text=True
+    )
+    assert broken.returncode != 0
+    assert "NoneType where a string is due" in broken.stderr + broken.stdout
+    assert not list((project.folder / "data/rewrites").glob("songs-mine/*"))
+    assert not list((project.folder / "data/rewrites").rglob("*.partial"))
+    file.write_text(good)
+    assert "rewrite@songs-rr" not in project.repro()
