@@ -38,7 +38,7 @@ def test_against_enumeration(k: int, temperature: float) -> None:
     vectors = embeddings(5)
     drawn = sample(vectors, 60_000, k, temperature, seed=1).candidates
     expected = law(vectors, k, temperature)
-    found = {order: 0 for order in expected}
+    found = dict.fromkeys(expected, 0)
     for row in drawn:
         found[tuple(row.tolist())] += 1
     statistic = chisquare(list(found.values()), np.array(list(expected.values())) * len(drawn))

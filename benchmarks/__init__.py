@@ -1,0 +1,1 @@
+"""Speed and memory, shown as ratios and medians; never asserted in tests."""
