@@ -17,7 +17,7 @@ FLOORS = [
     ["laws"],
     ["mechanism", "attack"],
     ["language"],
-    ["corpora", "mechanisms", "attacks", "trials", "rewriting"],
+    ["corpora", "mechanisms", "attacks", "trials", "rewriting", "resources"],
     ["estimation"],
     ["claims"],
     ["api"],
