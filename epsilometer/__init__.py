@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from epsilometer.api import audit
 
 __all__ = ["audit"]
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -6,13 +6,12 @@ usage: python -m tasks.report
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from epsilometer import tables
+from epsilometer import __version__, tables
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.report.examples import comparable
@@ -36,7 +35,7 @@ def main() -> None:
         datasets=pl.DataFrame([_dataset(params, name) for name in params.datasets], schema=dict(DATASETS)),
         title=params.title,
         settings=_settings(params),
-        provenance={"epsilometer": version("epsilometer")},
+        provenance={"epsilometer": __version__},
         notes=params.notes,
     )
     build(Path("reports/audit.html"), Path("reports/figures"), audit)
