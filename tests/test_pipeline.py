@@ -100,8 +100,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_what_comes_out(project: Project) -> None:
     estimates = pl.read_parquet(project.folder / "data/estimates.parquet")
     assert estimates.select("mechanism", "epsilon", "attack").rows() == [
-        ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 5, "lexical"), ("rr", 5, "likelihood"),
         ("mine", 1, "lexical"),
+        ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 5, "lexical"), ("rr", 5, "likelihood"),
     ]  # fmt: skip
     assert set(estimates["verdict"]) == {"not refuted", "no claim"}
     metrics = json.loads((project.folder / "reports/metrics.json").read_text())
