@@ -1,0 +1,71 @@
+"""What the Prefect UI shows of a finished audit: numbers, verdicts, figures and where the page is; never a text."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_table_artifact,
+)
+
+from epsilometer import tables
+
+_COLUMNS = ["dataset", "mechanism", "epsilon", "attack", "loss", "point", "upper", "ceiling", "claim", "verdict"]
+_LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
+
+
+def publish(folder: Path) -> None:
+    """Create the artifacts of the audit in a folder, of whatever is there; each folder's have keys of their own."""
+    prefix = re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-").lstrip("-")
+    estimates = folder / "data/estimates.parquet"
+    if estimates.is_file():
+        table = tables.read(estimates, tables.ESTIMATES)
+        create_table_artifact(
+            key=f"{prefix}calibration",
+            table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
+            description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
+        )
+        create_markdown_artifact(key=f"{prefix}verdicts", markdown=verdicts(table))
+    pictures = sorted(folder.glob("reports/figures/*.svg"))
+    if pictures:
+        create_markdown_artifact(key=f"{prefix}figures", markdown="\n\n".join(map(_figure, pictures)))
+    page = folder / "reports/audit.html"
+    if page.is_file():
+        create_link_artifact(page.resolve().as_uri(), link_text=str(page.resolve()), key=f"{prefix}report")
+
+
+def verdicts(estimates: pl.DataFrame) -> str:
+    """Each mechanism's verdicts in Markdown: how many of its estimates came to which."""
+    counted = (
+        estimates.group_by("dataset", "mechanism", "verdict", maintain_order=True)
+        .agg(pl.len().alias("estimates"), pl.col("epsilon").unique().sort().alias("at"))
+        .sort("verdict", descending=True, maintain_order=True)  # violated first
+    )
+    rows = [
+        f"| {row['verdict']} | {row['dataset']} | {row['mechanism']} | {row['estimates']} |"
+        f" {', '.join(f'{epsilon:g}' for epsilon in row['at'])} |"
+        for row in counted.to_dicts()
+    ]
+    return "\n".join(["| verdict | data set | mechanism | estimates | at epsilon |", "|---|---|---|---|---|", *rows])
+
+
+def _figure(picture: Path) -> str:
+    """Inline, as the server has no access to the project's files; both of Prefect's UIs draw it from Markdown."""
+    if picture.stat().st_size > _LARGEST:
+        return f"### {picture.stem}\n\n{picture.resolve()}"
+    data = base64.b64encode(picture.read_bytes()).decode()
+    return f"### {picture.stem}\n\n![{picture.stem}](data:image/svg+xml;base64,{data})"
+
+
+def _shown(value: Any) -> Any:
+    """Rounded; JSON has no infinity."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.4g}") if math.isfinite(value) else str(value)

@@ -1,0 +1,106 @@
+"""The audit as a Prefect flow: DVC's stages in the order of DVC's own graph, and what came out as artifacts.
+
+usage: python -m flows.audit [--folder runs/atis] [--target STAGE] [--jobs 2]
+
+Shows in the Prefect server at PREFECT_API_URL; without one, a server starts for this run alone (about 20 s).
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from prefect import flow
+from prefect.futures import PrefectFuture, as_completed
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Completed, Failed, State
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows.artifacts import publish
+from tasks.reproduce import reproduce
+
+
+def _side_by_side(stages: int) -> Any:
+    """A runner of so many stages at a time; Any, as the type that Prefect asks for leaves out its own runner."""
+    return ThreadPoolTaskRunner(max_workers=stages)
+
+
+@flow(persist_result=False, task_runner=_side_by_side(2))
+def audit(folder: str = ".", target: str | None = None) -> State[Any]:
+    """Bring the audit in a folder up to date, or one stage of it and what that depends on.
+
+    A stage is submitted as soon as what it depends on is done, so that none waits in another's place. Where one
+    fails, those that depend on it are not run, all others are, and the flow fails at the end.
+    """
+    needs = dependencies(folder, target)
+    order = TopologicalSorter(needs)
+    order.prepare()
+    futures: dict[str, PrefectFuture[Any]] = {}
+    running: dict[PrefectFuture[Any], str] = {}
+    failed = []
+    while order.is_active():
+        for stage in order.get_ready():
+            futures[stage] = reproduce.submit(stage, return_state=False, wait_for=[futures[n] for n in needs[stage]])
+            running[futures[stage]] = stage
+        if not running:
+            break  # what is left depends on a stage that failed
+        future = next(as_completed([*running]))
+        future.wait()
+        stage = running.pop(future)
+        if future.state.is_completed():
+            order.done(stage)
+        else:
+            failed.append(stage)
+    if failed:
+        missed = [stage for stage in needs if stage not in futures]
+        return Failed(message=f"failed: {', '.join(failed)}; not run for that: {', '.join(missed) or 'none'}")
+    if target is None:
+        publish(Path(folder))
+    reproduced = [stage for stage, future in futures.items() if future.state.name == "Reproduced"]
+    return Completed(message=f"reproduced: {', '.join(reproduced) or 'nothing, all was up to date'}")
+
+
+def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
+    """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
+    file = str(Path(folder, "dvc.yaml"))
+    with Repo(_wait_for_lock=True) as repo, repo.lock:
+        graph = repo.index.graph  # an edge leads from a stage to what it depends on
+        wanted = repo.stage.collect(f"{file}:{target}" if target else file, with_deps=True)
+        return {stage.addressing: [need.addressing for need in graph[stage]] for stage in graph if stage in wanted}
+
+
+def main() -> None:
+    """The command line; exit code 1 when a stage failed, 2 when there is nothing of that name."""
+    parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
+    parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
+    parser.add_argument("--target", help="a stage, or all of one kind: attack")
+    parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
+    given = parser.parse_args()
+    try:
+        dependencies(given.folder, given.target)  # a slip of the pen is told at once, not when the server is up
+    except DvcException as error:
+        parser.error(str(error))
+    if PREFECT_API_URL.value() is None:
+        _start_server()
+    run = audit.with_options(task_runner=_side_by_side(given.jobs))
+    state = run(given.folder, given.target, return_state=True)
+    sys.exit(0 if state.is_completed() else 1)
+
+
+def _start_server() -> None:
+    """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end."""
+    from prefect.server.api.server import SubprocessASGIServer  # takes seconds
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
+    SubprocessASGIServer().start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+if __name__ == "__main__":
+    main()

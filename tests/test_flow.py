@@ -1,0 +1,174 @@
+"""The audit flow on a small DVC project, with a Prefect server of its own: what runs, in which order, what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+import flows.audit  # sets Prefect's environment: before Prefect is imported
+
+# isort: split
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterId,
+    LogFilter,
+    LogFilterTaskRunId,
+)
+from prefect.client.schemas.objects import TaskRun
+from prefect.states import State
+from prefect.testing.utilities import prefect_test_harness
+
+from epsilometer import tables
+
+# second passes on the first letter alone, so that a change further on ends there, and refuses an x.
+STAGES = {
+    "first": ("import shutil; shutil.copy('source.txt', 'first.txt')", "source.txt"),
+    "second": (
+        "import sys; t = open('first.txt').read(); print('read', len(t), 'letters');"
+        " sys.exit('no x, please') if t[0] == 'x' else open('second.txt', 'w').write(t[0])",
+        "first.txt",
+    ),
+    "third": ("import shutil; shutil.copy('second.txt', 'third.txt')", "second.txt"),
+    "apart": ("import sys; print(sys.prefix, file=open('apart.txt', 'w'))", "apart_source.txt"),
+}
+NEEDS = {"first": [], "second": ["first"], "third": ["second"], "apart": []}
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    Repo.init(str(tmp_path)).close()
+    _write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("_server")
+def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
+    row = dict.fromkeys(tables.ESTIMATES) | {
+        "dataset": "toy",
+        "mechanism": "tem",
+        "epsilon": 0.5,
+        "attack": "length",
+        "loss": 1.23456789,
+        "ceiling": float("inf"),
+        "verdict": "violated",
+    }
+    tables.write(pl.DataFrame([row], schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    Path("reports/figures").mkdir(parents=True)
+    Path("reports/figures/Toy_Curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    Path("reports/audit.html").write_text("<p>a private text</p>")
+
+    state, runs = _audit()
+    assert state.is_completed()
+    assert _names(runs) == dict.fromkeys(STAGES, "Reproduced")
+    begun = {stage: run.start_time for stage, run in runs.items() if run.start_time}
+    ended = {stage: run.end_time for stage, run in runs.items() if run.end_time}
+    assert all(ended[need] <= begun[stage] for stage, needs in NEEDS.items() for need in needs)
+    assert Path("apart.txt").read_text().strip() == sys.prefix, "`python` in a stage is the one that runs the flow"
+    assert "read 3 letters" in _logged(runs["second"])
+
+    artifacts = _artifacts(state)
+    assert artifacts.keys() == {"calibration", "verdicts", "figures", "report"}
+    assert '"loss": 1.235' in artifacts["calibration"]
+    assert '"ceiling": "inf"' in artifacts["calibration"]
+    assert "| violated | toy | tem | 1 | 0.5 |" in artifacts["verdicts"]
+    assert "![Toy_Curve](data:image/svg+xml;base64," in artifacts["figures"]
+    assert (project / "reports/audit.html").as_uri() in artifacts["report"]
+    assert not any("private" in shown for shown in artifacts.values())
+
+    state, runs = _audit()
+    assert _names(runs) == dict.fromkeys(STAGES, "Cached")
+    assert state.message == "reproduced: nothing, all was up to date"
+
+    Path("source.txt").write_text("only")
+    state, runs = _audit()
+    assert state.message == "reproduced: first, second"
+    assert _names(runs) == {"first": "Reproduced", "second": "Reproduced", "third": "Cached", "apart": "Cached"}
+
+
+@pytest.mark.usefixtures("_server", "project")
+def test_a_failed_stage_stops_those_that_depend_on_it() -> None:
+    Path("source.txt").write_text("xyz")
+    state, runs = _audit(ran=3)
+    assert state.is_failed()
+    assert state.message == "failed: second; not run for that: third"
+    assert _names(runs) == {"first": "Reproduced", "second": "Failed", "apart": "Reproduced"}
+    assert "no x, please" in str(runs["second"].state and runs["second"].state.message)
+    assert not Path("third.txt").exists()
+    assert not _artifacts(state)
+
+
+def test_the_graph_is_the_folders_own(project: Path) -> None:
+    _write_project(project / "runs/other")
+    assert flows.audit.dependencies(".", None) == NEEDS
+    assert flows.audit.dependencies(".", "second") == {"first": [], "second": ["first"]}
+    address = "runs/other/dvc.yaml:{}".format
+    assert flows.audit.dependencies("runs/other", None) == {
+        address(stage): [address(need) for need in needs] for stage, needs in NEEDS.items()
+    }
+    with pytest.raises(DvcException, match="fourth"):
+        flows.audit.dependencies(".", "fourth")
+
+
+def _write_project(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    stages = {
+        name: {"cmd": f'python -c "{code}"', "deps": [dep], "outs": [f"{name}.txt"]}
+        for name, (code, dep) in STAGES.items()
+    }
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
+    (folder / "source.txt").write_text("one")
+    (folder / "apart_source.txt").write_text("")
+
+
+def _audit(ran: int = len(STAGES)) -> tuple[State[Any], dict[str, TaskRun]]:
+    """Run the flow; its final state, and the task runs as the server has them, which hears of them with some delay."""
+    state = flows.audit.audit(return_state=True)
+    chosen = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
+    with get_client(sync_client=True) as client:
+        for _ in range(100):
+            runs = client.read_task_runs(flow_run_filter=chosen)
+            if len(runs) >= ran and all(run.state and run.state.is_final() for run in runs):
+                break
+            time.sleep(0.1)
+    return state, {run.name: run for run in runs}
+
+
+def _names(runs: dict[str, TaskRun]) -> dict[str, str | None]:
+    return {stage: run.state_name for stage, run in runs.items()}
+
+
+def _logged(run: TaskRun) -> list[str]:
+    with get_client(sync_client=True) as client:
+        for _ in range(100):
+            logs = client.read_logs(LogFilter(task_run_id=LogFilterTaskRunId(any_=[run.id])))
+            if logs:
+                break
+            time.sleep(0.1)
+    return [log.message for log in logs]
+
+
+def _artifacts(state: State[Any]) -> dict[str | None, str]:
+    chosen = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
+    with get_client(sync_client=True) as client:
+        return {artifact.key: str(artifact.data) for artifact in client.read_artifacts(artifact_filter=chosen)}
