@@ -13,6 +13,8 @@ export DO_NOT_TRACK := 1
 export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
+# Two processes that wait for each other's cores by spinning take several times as long.
+export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: audit test test-slow flow ui ui-stop bench setup profile
 
@@ -30,6 +32,14 @@ test-slow: setup
 
 flow: setup profile
 	@python -m flows.audit --folder $(FOLDER)
+
+ui: setup
+	@prefect server start --background --host 127.0.0.1 --port 4200
+	@for second in {1..90}; do (: > /dev/tcp/127.0.0.1/4200) 2> /dev/null && break; sleep 1; done
+	@echo "http://127.0.0.1:4200 shows every audit; to use this server: PREFECT_API_URL=http://127.0.0.1:4200/api make flow"
+
+ui-stop:
+	@prefect server stop
 
 bench: setup
 	@python -m benchmarks
