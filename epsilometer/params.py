@@ -14,6 +14,7 @@ from epsilometer.errors import UserError, unknown
 from epsilometer.guarantees import check_epsilons
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
+Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
 
 
@@ -34,8 +35,8 @@ class Audit(Section):
 class Dataset(Section):
     """source: a file or generator (its suffix says which), from the project's folder; part: its corpus.
 
-    text, labels, split: columns; use: the split that is audited; match: candidates of equal length in words, or any;
-    public: whether examples may be shown in the report.
+    text, labels, split: columns; use: the split that is audited; match: as trials.match unless given; public: whether
+    examples may be shown in the report.
     """
 
     source: str
@@ -45,7 +46,7 @@ class Dataset(Section):
     labels: tuple[str, ...] = ()
     split: str | None = "split"
     use: str = "train"
-    match: Literal["words", "none"] = "none"
+    match: Match | None = None
     public: bool = False
 
 
@@ -57,11 +58,15 @@ class Embedding(Section):
 
 
 class TrialSettings(Section):
-    """count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling."""
+    """count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling.
+
+    match: candidates of equal length in words, or any; a data set may say otherwise for itself.
+    """
 
     count: PositiveInt
     candidates: Annotated[int, Field(ge=2)] = 2
     temperature: float = -10_000
+    match: Match = "none"
 
 
 class Words(Section):
@@ -144,6 +149,10 @@ class Params(Section):
             if name != f"{cell.dataset}-{cell.mechanism}":
                 raise UserError(f"cells.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
         return self
+
+    def match(self, dataset: str) -> Match:
+        """In what the candidates of a data set's trials agree."""
+        return self.datasets[dataset].match or self.trials.match
 
     def path(self, of: str) -> str:
         """A source or mechanism file, from the run's folder."""

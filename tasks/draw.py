@@ -20,7 +20,7 @@ def main(name: str) -> None:
     params = read_params()
     settings = params.trials
     table = audited(params, name)
-    groups = table["words"].to_numpy() if params.datasets[name].match == "words" else None
+    groups = table["words"].to_numpy() if params.match(name) == "words" else None
     embeddings = np.load(f"data/embeddings/{name}.npy")
     drawn = sample(
         embeddings,

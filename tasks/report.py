@@ -69,7 +69,7 @@ def _dataset(params: Params, name: str) -> dict[str, Any]:
         "unmatched_dropped": drawn["unmatched_dropped"],
         "cut": cut["cut"],
         "mean_words": audited(params, name)["words"].mean(),
-        "match": None if settings.match == "none" else settings.match,
+        "match": None if params.match(name) == "none" else params.match(name),
     }
 
 
