@@ -13,8 +13,6 @@ export DO_NOT_TRACK := 1
 export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
-# Two processes that wait for each other's cores by spinning take several times as long.
-export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: audit test test-slow flow ui ui-stop bench setup profile
 

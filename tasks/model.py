@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from epsilometer.errors import UserError
-from epsilometer.language.masked_lm import assemble
+from epsilometer.language.masked_lm import PUBLISHED_BOUNDS, assemble, bounds
 from epsilometer.language.models import locate
 from epsilometer.params import read
 from tasks.entry import run
@@ -28,6 +28,9 @@ def main(name: str) -> None:
     elif source.suffix == ".json":
         pin = json.loads(source.read_text())
         shutil.copytree(locate(f"{pin['model']}@{pin['revision']}"), out, dirs_exist_ok=True)
+        if pin["model"] in PUBLISHED_BOUNDS:  # refused at another revision than theirs
+            low, high = bounds(f"{pin['model']}@{pin['revision']}")
+            (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": "published"}))
     else:
         raise UserError(
             f"models.{name}: {source} is neither a folder with delta.safetensors nor a .json pin of a model"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
 sys.path.insert(0, str(Path(__file__).parent))
 
