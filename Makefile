@@ -17,7 +17,7 @@ export PREFECT_HOME := $(CURDIR)/.prefect
 .PHONY: audit test test-slow flow ui ui-stop bench setup profile
 
 audit: setup profile
-	@cd $(FOLDER) && epsilometer check && dvc repro --quiet dvc.yaml && epsilometer report
+	@cd $(FOLDER) && epsilometer check && dvc repro dvc.yaml && epsilometer report
 
 test: setup
 	ruff check .
