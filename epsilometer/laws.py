@@ -27,11 +27,13 @@ class Laws:
     outputs:   how many outputs there are; the same set for every row.
     log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms [n, outputs] that sum to
                one in probability; what does not depend on epsilon is computed once a call.
+    entries:   (rows, outputs, epsilon) -> the same numbers for single outputs, [n], where a closed form saves the rows.
     """
 
     rows: Ragged
     outputs: int
     log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
+    entries: Callable[[NDArray[np.integer], NDArray[np.integer], float], NDArray[np.float64]] | None = None
 
     def chunk(self) -> int:
         """How many rows to ask for at a time."""
@@ -67,11 +69,10 @@ def log_likelihood(
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
     rows, drawn = rows.take(fits), [u.take(fits).values for u in units]
-    values = [np.empty(len(rows.values)) for _ in epsilons]
-    for chunk, members, places in _by_row(rows.values, laws.chunk()):
-        at = np.repeat(np.arange(len(chunk)), np.diff(places))
-        for value, output, log_p in zip(values, drawn, laws.log_probabilities(chunk, epsilons), strict=True):
-            value[members] = log_p[at, output[members]]
+    if laws.entries is not None:
+        values = [laws.entries(rows.values, output, e) for output, e in zip(drawn, epsilons, strict=True)]
+    else:
+        values = _looked_up(laws, rows.values, drawn, epsilons)
     totals = []
     for value in values:
         total = np.full(len(texts), -np.inf)
@@ -83,6 +84,17 @@ def log_likelihood(
         total[fits] = np.where(impossible, -np.inf, summed)
         totals.append(total)
     return totals
+
+
+def _looked_up(
+    laws: Laws, rows: NDArray[np.integer], drawn: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+) -> list[NDArray[np.float64]]:
+    values = [np.empty(len(rows)) for _ in epsilons]
+    for chunk, members, places in _by_row(rows, laws.chunk()):
+        at = np.repeat(np.arange(len(chunk)), np.diff(places))
+        for value, output, log_p in zip(values, drawn, laws.log_probabilities(chunk, epsilons), strict=True):
+            value[members] = log_p[at, output[members]]
+    return values
 
 
 def _by_row(

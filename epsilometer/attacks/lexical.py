@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
@@ -22,16 +24,25 @@ class LexicalAttack:
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
         """The candidate with the largest cosine."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int8]]:
+        """All epsilons at once: the candidates' texts are counted once."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(
             analyzer="char_wb", ngram_range=(self.shortest, self.longest), sublinear_tf=True, dtype=np.float32
         )
-        known = vectorizer.fit_transform(context.texts)
-        scores = np.empty(candidates.shape)
-        for start in range(0, len(candidates), _ROWS):
-            part = slice(start, start + _ROWS)
-            seen = vectorizer.transform(rewrites.texts[part])
-            for slot in range(candidates.shape[1]):
-                scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
-        return choose(scores, context.noise)
+        known = vectorizer.fit_transform(contexts[0].texts)
+        guesses = []
+        for made, context in zip(rewrites, contexts, strict=True):
+            scores = np.empty(candidates.shape)
+            for start in range(0, len(candidates), _ROWS):
+                part = slice(start, start + _ROWS)
+                seen = vectorizer.transform(made.texts[part])
+                for slot in range(candidates.shape[1]):
+                    scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
+            guesses.append(choose(scores, context.noise))
+        return guesses

@@ -134,34 +134,44 @@ class WordVectors:
             out[part] = np.linalg.norm(self.exact[left[part]] - self.exact[right[part]], axis=1)
         return out
 
-    def distances(self, words: NDArray[np.integer]) -> NDArray[np.float64]:
-        """[n, V]: Euclidean distances from these words to all words."""
-        out = np.empty((len(words), len(self)))
+    def distances(self, words: NDArray[np.integer], to: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
+        """[n, m]: Euclidean distances from words [n] to words [m], or to all."""
+        targets = np.arange(len(self)) if to is None else to
+        exact, squares = (self.exact, self.squares) if to is None else (self.exact[to], self.squares[to])
+        out = np.empty((len(words), len(targets)))
         for start in range(0, len(words), _SLICE):
             rows = np.asarray(words[start : start + _SLICE])
             full = np.resize(rows, _SLICE)
-            norms = self.squares[full, None] + self.squares
-            squared = norms - 2 * (self.exact[full] @ self.exact.T)
+            norms = self.squares[full, None] + squares
+            squared = norms - 2 * (self.exact[full] @ exact.T)
             # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
             near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
-            squared[near, word] = self.between(rows[near], word) ** 2
+            squared[near, word] = self.between(rows[near], targets[word]) ** 2
             np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
         return out
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
-        out = np.empty(len(points), np.int64)
+        return self.neighbours(points, 1)[0][:, 0]
+
+    def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The `count` words nearest to each point [n, d], nearest first, and their distances: [n, count] each."""
+        found, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
         half = (self.squares / 2).astype(np.float32)
         for start in range(0, len(points), _SLICE):
             part = points[start : start + _SLICE]
             scores = half - part.astype(np.float32) @ self.vectors.T  # = (distance^2 - |point|^2) / 2
+            limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
             slack = rounding(np.sqrt(np.einsum("ij,ij->i", part, part)), self.squares.max() ** 0.5, part.shape[1])
-            row, word = np.divmod(np.flatnonzero(scores <= (scores.min(axis=1) + slack)[:, None]), len(self))
+            row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
             difference = part[row] - self.exact[word]
-            order = np.lexsort((word, np.einsum("ij,ij->i", difference, difference), row))
-            first = np.searchsorted(row, np.arange(len(part)))  # `row` ascends, and every point has a candidate
-            out[start : start + len(part)] = word[order[first]]
-        return out
+            squared = np.einsum("ij,ij->i", difference, difference)
+            order = np.lexsort((word, squared, row))
+            # `row` ascends, and every point has at least `count` candidates.
+            first = np.searchsorted(row, np.arange(len(part)))[:, None] + np.arange(count)
+            found[start : start + len(part)] = word[order[first]]
+            far[start : start + len(part)] = np.sqrt(squared[order[first]])
+        return found, far
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:

@@ -24,16 +24,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import log_softmax
 
 from epsilometer.component import component
+from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vocabulary import Vocabulary
@@ -43,25 +43,27 @@ from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
 
+Budget = float | NDArray[np.float64]  # one for all words, or one for each
+
+
 class Geometric(NamedTuple):
     """Two-sided geometric noise on the places 0 ... size - 1, stopped at the ends."""
 
     size: int
 
-    def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
-        a = math.exp(-epsilon)
+        a = np.exp(-epsilon)
         down = uniforms * (1 + a) < a
         steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
         moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def log_law(self, places: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """[n, size]: the law of the noisy place."""
-        log_p = -epsilon * np.abs(np.arange(self.size) - places[:, None].astype(np.float64))
-        log_p[:, 1:-1] += math.log(math.tanh(epsilon / 2))  # (1 - a) / (1 + a)
-        log_p[:, [0, -1]] -= math.log1p(math.exp(-epsilon))
-        return log_p
+    def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """log P(moved | places), broadcast."""
+        inner, end = math.log(math.tanh(epsilon / 2)), -math.log1p(math.exp(-epsilon))  # tanh: (1 - a) / (1 + a)
+        ends = (moved == 0) | (moved == self.size - 1)
+        return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
 
 
 class Truncated(NamedTuple):
@@ -70,14 +72,10 @@ class Truncated(NamedTuple):
     size: int
     gamma: float
 
-    def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n] noisy places: the place itself, those below it, above it, and all beyond gamma, one after the other."""
-        half, reach = epsilon / 2, max(0, math.ceil(self.gamma) - 1)
-        below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
-        beyond = self.size - 1 - below - above
-        # Weights: 1, twice a sum of e^(-k epsilon / 2) over k = 1 ... n, and one for all the rest.
-        down, up = (np.expm1(-half * n) / np.expm1(-half) * math.exp(-half) for n in (below, above))
-        rest = beyond * math.exp(-half * self.gamma)
+        half = epsilon / 2
+        below, above, beyond, down, up, rest = self._weights(places, half)
         at = uniforms * (1 + down + up + rest) - 1
 
         def share(part: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,10 +93,22 @@ class Truncated(NamedTuple):
         )
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def log_law(self, places: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """[n, size]: the law of the noisy place."""
-        distance = np.abs(np.arange(self.size) - places[:, None].astype(np.float64))
-        return log_softmax(-epsilon / 2 * np.minimum(distance, self.gamma), axis=1)
+    def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """log P(moved | places), broadcast."""
+        *_, down, up, rest = self._weights(places, epsilon / 2)
+        distance = np.abs(moved - places.astype(np.float64))
+        return -epsilon / 2 * np.minimum(distance, self.gamma) - np.log(1 + down + up + rest)
+
+    def _weights(self, places: NDArray[np.integer], half: Budget) -> tuple[NDArray, ...]:
+        """How many places lie below and above within gamma, and beyond it; the weight of each of the three.
+
+        The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
+        """
+        reach = max(0, math.ceil(self.gamma) - 1)
+        below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
+        beyond = self.size - 1 - below - above
+        down, up = (np.expm1(-half * n) / np.expm1(-half) * np.exp(-half) for n in (below, above))
+        return below, above, beyond, down, up, beyond * np.exp(-half * self.gamma)
 
 
 @component
@@ -138,21 +148,44 @@ class Diffractor:
         )
 
     def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
-        place = self.lists.place
+        """A row for each word of the vocabulary; single entries in closed form."""
+        everything = np.arange(len(self.vocabulary))
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
-                log_p = np.full((len(words), len(self.vocabulary)), -np.inf)
-                for each in place:
-                    np.logaddexp(log_p, self._moves.log_law(each[words], epsilon)[:, each], out=log_p)
-                yield log_p - math.log(len(place))
+                yield self._log_law(words[:, None], everything, epsilon)
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, self._log_law)
+
+    def _log_law(self, words: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        place = self.lists.place
+        each = (self._moves.log_law(p[words], p[outputs], epsilon) for p in place)
+        return reduce(np.logaddexp, each) - math.log(len(place))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Two uniforms a word, for the list and the move, both inverted in closed form."""
-        lists, private = self.lists, self.vocabulary.encode(texts)
+        return self._moved(self.vocabulary.encode(texts), epsilon, noise)
+
+    def rewrite_each(self, texts: Sequence[str], epsilons: Sequence[Sequence[float]], noise: Noise) -> Rewrites:
+        """As `rewrite`, with a privacy budget for every word: epsilons[i][j] for word j of text i.
+
+        The claim between two texts is the sum over positions of the word's epsilon times its distance, and it holds if
+        the budgets are public: chosen without a look at the words. Raises UserError for another number of budgets than
+        of words, or one that is not above 0.
+        """
+        private = self.vocabulary.encode(texts)
+        if len(epsilons) != len(texts):
+            raise UserError(f"epsilons must be one list for each of the {len(texts)} texts, got {len(epsilons)}")
+        for i, (given, due) in enumerate(zip(epsilons, private.lengths, strict=True)):
+            if len(given) != due:
+                raise UserError(f"epsilons[{i}] must hold one epsilon for each of {due} words, got {len(given)}")
+            wrong = next((e for e in given if not (math.isfinite(e) and e > 0)), None)
+            if wrong is not None:
+                raise UserError(f"epsilon must be a finite number > 0, got {wrong} (epsilons[{i}])")
+        return self._moved(private, np.array([e for given in epsilons for e in given], np.float64), noise)
+
+    def _moved(self, private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
+        lists = self.lists
         uniforms = noise.ragged(private.lengths, 2)
         which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
         moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])

@@ -14,16 +14,15 @@ have equally many words; every word of the vocabulary can come out for every wor
 
 Departures. The released code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is no exponential
 mechanism and breaks the claim, rounds gamma to one decimal, and lets words outside the vocabulary through unchanged;
-here such a word becomes a fixed word first (`epsilometer.language.vocabulary`).
+here such a word becomes a fixed word first (`epsilometer.language.vocabulary`). `published: true` has the release's
+score and gamma, and its claim, so that it can be seen to fail.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,60 +30,51 @@ from pydantic import Field
 from scipy.special import log_softmax
 
 from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.vectors import WordVectors
-from epsilometer.language.vocabulary import Vocabulary
+from epsilometer.language.word_mechanism import KernelMechanism
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.randomness import Noise
 
 
 @component
-class TEM:
-    """resource: a file of word vectors; beta: the largest probability of leaving the ball of radius gamma."""
+class TEM(KernelMechanism):
+    """beta: the largest probability of leaving the ball of radius gamma; published: the release's law."""
 
-    embedded: ClassVar[str] = "vectors.npz"
-
-    resource: Path
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
-
-    @cached_property
-    def vectors(self) -> WordVectors:
-        """The vectors of the whole words in the file."""
-        return WordVectors.load(self.resource).whole_words()
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """Inputs and outputs."""
-        return Vocabulary(self.vectors.words)
+    published: bool = False
 
     def gamma(self, epsilon: float) -> float:
         """Where the distance is cut off."""
         return max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
 
-    def guarantee(self, epsilon: float) -> Guarantee:
-        """Epsilon a word, times the distance of the words; the number of words is not protected."""
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="L2 distance")
-
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
-        return self.vocabulary.distance(texts, pairs, self.vectors.between)
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """-epsilon / 2 times the distance, cut off at gamma."""
+        return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary."""
+        return self._published_laws(texts) if self.published else super().laws(texts)
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One uniform a word; the distances from each distinct word are computed once for all epsilons."""
+        if not self.published:
+            return super().rewrite_grid(texts, epsilons, noises)
+        drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
+        return [Rewrites(self.vocabulary.decode(units), units) for units in drawn]
+
+    def _published_laws(self, texts: Sequence[str]) -> Laws:
+        size = len(self.vocabulary)
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)
             for epsilon in epsilons:
-                yield log_softmax(-epsilon / 2 * np.minimum(distances, self.gamma(epsilon)), axis=1)
+                gamma = round(self.gamma(epsilon), 1)
+                inside = distances <= gamma
+                outside = size - inside.sum(axis=1, keepdims=True)
+                rest = -gamma + 2 / epsilon * np.log(size / (size - outside))
+                scores = np.concatenate([np.where(inside, -distances, -np.inf), rest], axis=1)
+                scores[:, -1:][outside == 0] = -np.inf
+                log_p = log_softmax(epsilon / 2 * scores, axis=1)
+                yield np.where(inside, log_p[:, :-1], log_p[:, -1:] - np.log(np.maximum(outside, 1)))
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
-
-    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """The distances from each distinct word are computed once for all epsilons."""
-        drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
-        return [Rewrites(self.vocabulary.decode(units), units) for units in drawn]
+        return Laws(self.vocabulary.encode(texts), size, log_probabilities)

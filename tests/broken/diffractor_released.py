@@ -29,7 +29,7 @@ class ReleasedDiffractor(Diffractor):
                     place = np.full(size, -1)
                     place[held] = np.arange(len(held))
                     here = place[words] >= 0
-                    law = Geometric(len(held)).log_law(place[words[here]], epsilon)
+                    law = Geometric(len(held)).log_law(place[words[here], None], np.arange(len(held)), epsilon)
                     total[np.ix_(here, held)] += np.exp(law)
                     lists[here] += 1
                 total /= np.maximum(lists, 1)

@@ -1,0 +1,62 @@
+"""The Mahalanobis mechanism: MVC with noise as wide as the words lie (Xu, Aggarwal, Feyisetan and Teissier, 2020).
+
+The noise of MVC is drawn in the space where the ball is an ellipsoid:
+
+    z = r M^(1/2) g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    M = lambda S + (1 - lambda) I,
+
+S the covariance of the vocabulary's vectors, scaled to mean variance 1 (arXiv:2010.11947, algorithm 1). Its density is
+~ exp(-epsilon ||M^(-1/2) z||), so the claim is epsilon times the Mahalanobis distance of the words,
+
+    d_M(x, x') = ||M^(-1/2) (x - x')||,
+
+and not times the Euclidean one. Writing the nearest word (Euclidean) is post-processing.
+
+Assumptions: as MVC; S comes from the public vocabulary. Departures: as MVC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.component import component
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.language.moved_words import MovedWords
+
+
+@component
+class Mahalanobis(MovedWords):
+    """tilt: lambda, from 0 (MVC) to 1 (the ellipsoid of the covariance)."""
+
+    tilt: Annotated[float, Field(ge=0, lt=1)] = 0.2
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Eigenvalues [d] and eigenvectors [d, d] of M."""
+        covariance = np.cov(self.vectors.exact, rowvar=False, ddof=0).reshape(self.vectors.vectors.shape[1], -1)
+        values, axes = np.linalg.eigh(covariance)
+        return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
+
+    def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M^(1/2) z of spherical noise [n, d]."""
+        values, axes = self._axes
+        return noise @ (axes * np.sqrt(values) @ axes.T)
+
+    def written(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The nearest word."""
+        return self.vectors.nearest(points)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="Mahalanobis distance")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""
+        values, axes = self._axes
+        white = self.vectors.exact @ (axes / np.sqrt(values))
+        return self.vocabulary.distance(texts, pairs, lambda a, b: np.linalg.norm(white[a] - white[b], axis=1))
