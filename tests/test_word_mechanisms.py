@@ -15,11 +15,11 @@ from epsilometer.component import build, find
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Neighbours
 from epsilometer.language.lists import WordLists
+from epsilometer.language.moved_words import spherical
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.words import words
 from epsilometer.mechanism import HasDistance, HasLaws, RewritesGrid
 from epsilometer.mechanisms.diffractor import Geometric, Truncated
-from epsilometer.language.moved_words import spherical
 from epsilometer.randomness import Noise
 
 BROKEN = Path(__file__).parent / "broken"

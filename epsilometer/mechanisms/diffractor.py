@@ -42,7 +42,6 @@ from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
-
 Budget = float | NDArray[np.float64]  # one for all words, or one for each
 
 
