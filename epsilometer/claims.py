@@ -25,20 +25,28 @@ VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """[trials]: the claimed loss between the candidates of each trial; candidates: [trials, k] text numbers.
-
-    Infinite without a claim. A claim for whole texts counts once however unlike the texts are.
-    """
-    guarantee = mechanism.guarantee(epsilon)
-    if guarantee is None:
-        return np.full(len(candidates), np.inf)
-    if not isinstance(mechanism, HasDistance):
-        whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
-        return np.full(len(candidates), guarantee.epsilon if whole else np.inf)
+    """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers."""
     slots = list(combinations(range(candidates.shape[1]), 2))
     pairs = np.sort(np.concatenate([candidates[:, slot] for slot in slots]), axis=1)
     distinct, place = np.unique(pairs, axis=0, return_inverse=True)
-    distance = mechanism.distance(texts, distinct)[place.ravel()].reshape(len(slots), -1).max(axis=0)
+    claims = pair_claims(mechanism, epsilon, texts, distinct)
+    return claims[place.ravel()].reshape(len(slots), -1).max(axis=0)
+
+
+def pair_claims(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
+
+    A claim for whole texts counts once however unlike the texts are.
+    """
+    guarantee = mechanism.guarantee(epsilon)
+    if guarantee is None:
+        return np.full(len(pairs), np.inf)
+    if not isinstance(mechanism, HasDistance):
+        whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
+        return np.full(len(pairs), guarantee.epsilon if whole else np.inf)
+    distance = mechanism.distance(texts, pairs)
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
 

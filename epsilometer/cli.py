@@ -91,6 +91,64 @@ def check(
 
 
 @app.command()
+def claims(
+    mechanism: Annotated[str, typer.Argument(help="A shipped mechanism, or the path of a .py file.")],
+    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
+    vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
+    published: Annotated[bool, typer.Option("--published", help="The form that was released.")] = False,
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    alpha: Annotated[float, typer.Option(help="Error of a sampled check.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check a claim against its worst case: all pairs of inputs, all outputs."""
+    import tempfile
+
+    from epsilometer import api
+    from epsilometer.claims import describe
+    from epsilometer.component import find
+    from epsilometer.guarantees import check_epsilons
+    from epsilometer.resources import over_words
+    from epsilometer.worst_case import check_claim
+
+    budgets = [epsilon] if epsilon is not None else [0.1, 0.5, 1, 2, 5, 10, 20, 50]
+    check_epsilons(budgets, "--epsilon")
+    if vocabulary < 2:
+        raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
+    given = _settings(settings) | ({"published": True} if published else {})
+    kind = getattr(find("mechanisms", mechanism, "rewrite"), "embedded", None)
+    with tempfile.TemporaryDirectory() as folder:
+        if kind in ("vectors.npz", "lists.npz") and "resource" not in given:
+            given["resource"] = over_words(kind, vectors, vocabulary, Path(folder) / kind)
+        elif vectors is not None:
+            raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
+        made = api.mechanism(mechanism, given)
+        findings = [check_claim(made, budget, alpha / len(budgets), seed) for budget in budgets]
+    found = max(findings, key=lambda finding: -math.inf if finding.excess is None else finding.excess)
+    result = {
+        "mechanism": mechanism,
+        "epsilon": found.epsilon,
+        "claim": describe(made.guarantee(found.epsilon)),
+        "verdict": found.verdict,
+        "method": found.method,
+        "claimed": found.claimed,
+        "worst": found.worst,
+        "excess": found.excess,
+        "witness": found.witness and dict(zip(("x", "x'", "y"), found.witness, strict=True)),
+        "bound": found.bound,
+        "inputs": found.inputs,
+        "draws": found.draws,
+    }
+    if as_json:
+        _print(result, as_json)
+    else:
+        print(
+            *(f"{key:<10} {_shown(value)}" for key, value in result.items() if value is not None), sep="\n", flush=True
+        )
+
+
+@app.command()
 def mechanisms(as_json: Json = False) -> None:
     """List the mechanisms, their claims and sources."""
     import inspect
@@ -225,6 +283,12 @@ def _blocks(lines: IO[bytes], name: str) -> Iterator[list[str]]:
                 ) from error
         yield texts
         done += len(block)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {part}" for key, part in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _first(doc: str | None) -> str:

@@ -68,6 +68,30 @@ class HasLaws(Protocol):
 
 
 @runtime_checkable
+class HasInputs(Protocol):
+    """A mechanism whose inputs of one unit can be listed, for checks that go through all of them."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Texts of one unit each."""
+        ...
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The outputs of one unit, in the order in which the law numbers them."""
+        ...
+
+
+@runtime_checkable
+class HasBound(Protocol):
+    """A mechanism whose law bounds by how much any loss can exceed its claim, without going through all outputs."""
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """In nats, over all pairs of inputs and all outputs; at most 0 where the claim is true. None: no bound."""
+        ...
+
+
+@runtime_checkable
 class RewritesGrid(Protocol):
     """A mechanism that shares work between privacy budgets."""
 

@@ -32,6 +32,16 @@ def lists(out: Path) -> None:
     WordLists.build([WordVectors.load(cached("vectors.npz"))], 2).save(out)
 
 
+def over_words(kind: str, source: Path | None, count: int, out: Path) -> Path:
+    """Write `vectors.npz` or `lists.npz` of the first `count` words of a file of word vectors, or of the embedded."""
+    from epsilometer.language.lists import WordLists
+    from epsilometer.language.vectors import WordVectors
+
+    few = WordVectors.load(source or cached("vectors.npz")).whole_words().first(count)
+    (few if kind == "vectors.npz" else WordLists.build([few], 2)).save(out)
+    return out
+
+
 def masked_lm(out: Path) -> None:
     """The embedded masked language model."""
     from epsilometer.language.masked_lm import assemble

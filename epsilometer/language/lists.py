@@ -62,6 +62,10 @@ class WordLists:
             raise UserError(f"{path} is damaged: each of its lists must hold each of its {len(words)} words once")
         return cls(words.tolist(), order)
 
+    def first(self, count: int) -> WordLists:
+        """The same lists without all but the first `count` words."""
+        return WordLists(self.words[:count], self.order[self.order < count].reshape(len(self.order), -1))
+
     def save(self, path: Path | str) -> None:
         """Write as npz (`words`, `order`); equal lists give equal bytes."""
         write_arrays(path, words=np.array(self.words), order=self.order)

@@ -25,8 +25,8 @@ from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
-_BLOCK = 64  # outputs whose probability is kept as one number
-_ROWS = 64  # words in every matrix product within a block
+_BLOCK = 32  # outputs whose probability is kept as one number
+_ROWS = 512  # words whose laws within a block are in memory at a time
 _CELLS = 1 << 21  # distances in memory at a time while a table is filled
 
 
@@ -49,6 +49,16 @@ class WordVectorMechanism:
     def vocabulary(self) -> Vocabulary:
         """Inputs and outputs."""
         return Vocabulary(self.vectors.words)
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
@@ -122,6 +132,21 @@ class KernelMechanism(WordVectorMechanism, ABC):
                 yield log_softmax(self.log_weights(distances, epsilon), axis=1)
 
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.
+
+        ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
+        """
+        log_total = self.log_normalisers(epsilon)
+        best, everything = -np.inf, np.arange(len(self.vectors))
+        for start in range(0, len(everything), 8 * _ROWS):
+            part = everything[start : start + 8 * _ROWS]
+            room = epsilon / 2 * self.vectors.distances(part)
+            excess = np.abs(log_total[part, None] - log_total) - room
+            excess[np.arange(len(part)), part] = -np.inf
+            best = max(best, float(excess.max()))
+        return best
 
     def log_normalisers(self, epsilon: float) -> NDArray[np.float64]:
         """[V]: ln of the sum over y of exp(w(d(x, y))), for every word x of the vocabulary."""

@@ -15,6 +15,13 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'").lower())
 
 
+def stop_words() -> frozenset[str]:
+    """The English stop-words of scikit-learn: what mechanisms that spare stop-words leave as they are."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return frozenset(ENGLISH_STOP_WORDS)
+
+
 def write(words: Iterable[str]) -> str:
     """Words as a text."""
     return " ".join(words)

@@ -17,7 +17,8 @@ same public vocabulary, and every word of it can come out for every word.
 Departures. Released code (sjmeis/Diffractor 338d305, c56f560) lets stop-words, numbers and words outside the lists
 through unchanged, and takes candidates only from the lists that hold the word, so that an output can rule an input out;
 here a word outside the vocabulary becomes a fixed word first (`epsilometer.language.vocabulary`). The paper says that
-gamma depends on epsilon, its code fixes 5, and so does the default here.
+gamma depends on epsilon, its code fixes 5, and so does the default here. `published: true` lets stop-words, numbers and
+words outside the lists through as the release does, and makes its claim, so that it can be seen to fail.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vocabulary import Vocabulary
+from epsilometer.language.words import stop_words, words, write
 from epsilometer.laws import Laws
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -63,6 +65,10 @@ class Geometric(NamedTuple):
         inner, end = math.log(math.tanh(epsilon / 2)), -math.log1p(math.exp(-epsilon))  # tanh: (1 - a) / (1 + a)
         ends = (moved == 0) | (moved == self.size - 1)
         return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
+
+    def excess(self, epsilon: float) -> float:
+        """0: a place nearer to one than to the other by all of their distance loses all that is claimed."""
+        return 0.0
 
 
 class Truncated(NamedTuple):
@@ -98,6 +104,20 @@ class Truncated(NamedTuple):
         distance = np.abs(moved - places.astype(np.float64))
         return -epsilon / 2 * np.minimum(distance, self.gamma) - np.log(1 + down + up + rest)
 
+    def excess(self, epsilon: float) -> float:
+        """The largest of |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
+
+        Weights change by at most half of what is claimed, so this is what the normalisers Z may add.
+        """
+        *_, down, up, rest = self._weights(np.arange(self.size), epsilon / 2)
+        log_total = np.log(1 + down + up + rest)
+        far = float(np.ptp(log_total)) - epsilon / 2 * self.gamma
+        near = (
+            float(np.abs(log_total[k:] - log_total[:-k]).max()) - epsilon / 2 * min(k, self.gamma)
+            for k in range(1, min(math.ceil(self.gamma) + 1, self.size))
+        )
+        return max([far, *near])
+
     def _weights(self, places: NDArray[np.integer], half: Budget) -> tuple[NDArray, ...]:
         """How many places lie below and above within gamma, and beyond it; the weight of each of the three.
 
@@ -112,13 +132,17 @@ class Truncated(NamedTuple):
 
 @component
 class Diffractor:
-    """resource: an archive of word lists; gamma: the distance in a list from which on tem treats all words alike."""
+    """resource: an archive of word lists; gamma: the distance in a list from which on tem treats all words alike.
+
+    published: let through what the release lets through.
+    """
 
     embedded: ClassVar[str] = "lists.npz"
 
     resource: Path
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] = 5
+    published: bool = False
 
     @cached_property
     def lists(self) -> WordLists:
@@ -135,6 +159,22 @@ class Diffractor:
         size = len(self.lists.words)
         return Geometric(size) if self.noise == "geometric" else Truncated(size, self.gamma)
 
+    @cached_property
+    def _passes(self) -> NDArray[np.bool_]:
+        """[V]: the words of the vocabulary that are let through."""
+        spared = stop_words() if self.published else frozenset()
+        return np.array([word in spared or (self.published and word.isdecimal()) for word in self.vocabulary.words])
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
     def guarantee(self, epsilon: float) -> Guarantee:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="largest list distance")
@@ -150,20 +190,29 @@ class Diffractor:
         """A row for each word of the vocabulary; single entries in closed form."""
         everything = np.arange(len(self.vocabulary))
 
-        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+        def log_probabilities(private: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             for epsilon in epsilons:
-                yield self._log_law(words[:, None], everything, epsilon)
+                yield self._log_law(private[:, None], everything, epsilon)
 
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, self._log_law)
 
-    def _log_law(self, words: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+    def _log_law(
+        self, private: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float
+    ) -> NDArray[np.float64]:
         place = self.lists.place
-        each = (self._moves.log_law(p[words], p[outputs], epsilon) for p in place)
-        return reduce(np.logaddexp, each) - math.log(len(place))
+        each = (self._moves.log_law(p[private], p[outputs], epsilon) for p in place)
+        law = reduce(np.logaddexp, each) - math.log(len(place))
+        return (
+            np.where(self._passes[private], np.where(private == outputs, 0.0, -np.inf), law) if self.published else law
+        )
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """The largest excess on one list, between any places; a mixture of lists loses at most what a list does."""
+        return None if self.published else self._moves.excess(epsilon)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Two uniforms a word, for the list and the move, both inverted in closed form."""
-        return self._moved(self.vocabulary.encode(texts), epsilon, noise)
+        return self._moved(texts, self.vocabulary.encode(texts), epsilon, noise)
 
     def rewrite_each(self, texts: Sequence[str], epsilons: Sequence[Sequence[float]], noise: Noise) -> Rewrites:
         """As `rewrite`, with a privacy budget for every word: epsilons[i][j] for word j of text i.
@@ -181,12 +230,21 @@ class Diffractor:
             wrong = next((e for e in given if not (math.isfinite(e) and e > 0)), None)
             if wrong is not None:
                 raise UserError(f"epsilon must be a finite number > 0, got {wrong} (epsilons[{i}])")
-        return self._moved(private, np.array([e for given in epsilons for e in given], np.float64), noise)
+        return self._moved(texts, private, np.array([e for given in epsilons for e in given], np.float64), noise)
 
-    def _moved(self, private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
+    def _moved(self, texts: Sequence[str], private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
         lists = self.lists
         uniforms = noise.ragged(private.lengths, 2)
         which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
         moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
-        units = Ragged(lists.order[which, moved], private.offsets)
-        return Rewrites(self.vocabulary.decode(units), units)
+        drawn = lists.order[which, moved]
+        if not self.published:
+            units = Ragged(drawn, private.offsets)
+            return Rewrites(self.vocabulary.decode(units), units)
+        units = Ragged(np.where(self._passes[private.values], private.values, drawn), private.offsets)
+        names, index = self.vocabulary.words, self.vocabulary.index
+        written = [
+            write(names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True))
+            for i, text in enumerate(texts)
+        ]
+        return Rewrites(written, units)

@@ -63,6 +63,16 @@ class DPMLM:
     def _clip(self) -> tuple[float, float]:
         return self.clip or bounds(self.resource)
 
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Texts of one word: the model's pieces that are words."""
+        return [piece for piece in self._model.outputs if words(piece) == [piece]]
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The model's pieces."""
+        return self._model.outputs
+
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)

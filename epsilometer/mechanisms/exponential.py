@@ -40,3 +40,8 @@ class Exponential(KernelMechanism):
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
+        log_total = self.log_normalisers(epsilon)
+        return float(np.ptp(log_total)) - epsilon / 2

@@ -50,6 +50,16 @@ class RandomizedResponse:
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
         return np.array([self._number.get(text, 0) for text in texts], np.int64)
 
+    @property
+    def inputs(self) -> list[str]:
+        """The public list."""
+        return self.outputs
+
+    @property
+    def output_texts(self) -> list[str]:
+        """The public list."""
+        return self.outputs
+
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for a whole text."""
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)

@@ -67,6 +67,10 @@ class SanTextPlus(KernelMechanism):
         """None: a word that is kept is disclosed."""
         return None
 
+    def excess_bound(self, epsilon: float) -> float | None:
+        """None: nothing is claimed."""
+        return None
+
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """[n] words drawn for words [n]: the first piece of the unit interval keeps the word."""
         stays = self._stays[words]

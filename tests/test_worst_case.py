@@ -1,0 +1,185 @@
+"""The exact check: against brute force, at the claims' edges, on the released forms; and the sampled one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsilometer import cli
+from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
+from epsilometer.guarantees import Guarantee
+from epsilometer.language.lists import WordLists
+from epsilometer.language.vectors import WordVectors
+from epsilometer.mechanisms.mvc import MVC
+from epsilometer.worst_case import check_claim, exact, monte_carlo
+
+
+def clustered(words: int = 500) -> WordVectors:
+    """Words of 20 dimensions, half of them in ten clusters: the set-up in which the released TEM was caught."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(words, 20))
+    half = words // 2
+    vectors[:half] = vectors[rng.integers(half, half + 10, half)] + 0.2 * vectors[:half]
+    return WordVectors(["the", "unknown", *(f"w{i}" for i in range(2, words))], vectors)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("claims")
+    clustered().save(path / "vectors.npz")
+    WordLists.build([clustered()], 3).save(path / "lists.npz")
+    clustered(40).save(path / "few.npz")
+    WordLists.build([clustered(40)], 2).save(path / "few_lists.npz")
+    return path
+
+
+def make(name: str, resource: Path, **settings: Any) -> Any:
+    return build(find("mechanisms", name, "rewrite"), {"resource": resource, **settings}, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings"),
+    [
+        ("tem", "few.npz", {}),
+        ("tem", "few.npz", {"published": True, "beta": 0.2}),
+        ("exponential", "few.npz", {}),
+        ("custext", "few.npz", {"size": 7}),
+        ("custext", "few.npz", {"published": True, "size": 7}),
+        ("diffractor", "few_lists.npz", {"noise": "tem"}),
+    ],
+)
+def test_the_exact_check_is_brute_force(folder: Path, name: str, resource: str, settings: dict[str, Any]) -> None:
+    mechanism, epsilon = make(name, folder / resource, **settings), 3.0
+    found = check_claim(mechanism, epsilon)
+    names = list(mechanism.inputs)
+    (law,) = mechanism.laws(names).log_probabilities(np.arange(len(names)), [epsilon])
+    best = -np.inf
+    for i, j in itertools.permutations(range(len(names)), 2):
+        claim = epsilon * mechanism.distance([names[i], names[j]], np.array([(0, 1)]))[0]
+        for y in range(len(names)):
+            if law[i, y] > -np.inf and claim < np.inf:
+                best = max(best, law[i, y] - law[j, y] - claim)
+    assert found.method == "exact"
+    assert found.inputs == 40
+    assert found.excess == pytest.approx(best, abs=1e-9)
+    assert (found.verdict == VIOLATED) == (best > 1e-9)
+    x, other, y = (names.index(word) for word in found.witness)
+    assert law[x, y] - law[other, y] == pytest.approx(found.worst, abs=1e-9)
+
+
+CORRECT = [
+    ("tem", "vectors.npz", {}),
+    ("tem", "vectors.npz", {"normalise": True}),
+    ("santext", "vectors.npz", {}),
+    ("exponential", "vectors.npz", {}),
+    ("custext", "vectors.npz", {}),
+    ("diffractor", "lists.npz", {}),
+    ("diffractor", "lists.npz", {"noise": "tem", "gamma": 3.5}),
+]
+
+
+@pytest.mark.parametrize(("name", "resource", "settings"), CORRECT)
+@pytest.mark.parametrize("epsilon", [0.1, 5, 40])
+def test_the_shipped_forms_hold_and_their_bounds_lie_above(
+    folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float
+) -> None:
+    found = check_claim(make(name, folder / resource, **settings), epsilon)
+    assert (found.verdict, found.method, found.inputs) == (NOT_REFUTED, "exact", 500)
+    assert found.excess <= 1e-9
+    assert found.excess <= found.bound + 1e-9
+    assert found.bound <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings", "epsilon", "at_least"),
+    [
+        ("tem", "vectors.npz", {}, 5, 1.0),  # the rest candidate
+        ("custext", "vectors.npz", {}, 1, np.inf),  # unlike supports
+        ("diffractor", "lists.npz", {}, 0.01, np.inf),  # words that pass through
+        ("truncated_gumbel", "vectors.npz", {}, 40, np.inf),  # words beyond the k nearest
+    ],
+)
+def test_the_released_forms_break_their_claims(
+    folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float, at_least: float
+) -> None:
+    found = check_claim(make(name, folder / resource, published=True, **settings), epsilon)
+    assert found.verdict == VIOLATED
+    assert found.excess >= at_least
+    assert found.bound is None
+    assert len(set(found.witness[:2])) == 2
+
+
+def test_no_claim_no_verdict(folder: Path) -> None:
+    for name in ("truncated_gumbel", "santext_plus"):
+        found = check_claim(make(name, folder / "few.npz"), 1)
+        assert (found.verdict, found.witness, found.excess) == (NO_CLAIM, None, None)
+
+
+def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.worst_case.EXACT", 100)
+    monkeypatch.setattr("epsilometer.worst_case.SAMPLED", 60)
+    mechanism = make("santext", folder / "vectors.npz")
+    found = check_claim(mechanism, 5.0)
+    assert (found.method, found.inputs) == ("largest found", 60)
+    assert found.excess <= exact(mechanism, 5.0, mechanism.inputs).excess <= found.bound + 1e-9
+
+
+class Sharper(MVC):
+    """MVC with less noise than it claims."""
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return super().guarantee(epsilon / 8)
+
+
+@pytest.mark.parametrize("name", ["mvc", "vickrey", "mahalanobis"])
+def test_continuous_noise_is_bounded_by_sampling(tmp_path: Path, name: str) -> None:
+    """True claims are refuted with probability at most alpha = 0.01 over all seeds; the seed is fixed."""
+    WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
+    found = check_claim(make(name, tmp_path / "v.npz"), 2.0)
+    assert (found.method, found.verdict, found.draws) == ("Monte Carlo", NOT_REFUTED, 4000)
+    assert found.excess < 0
+
+
+def test_sampling_catches_too_little_noise(tmp_path: Path) -> None:
+    """An eighth of the noise that the claim needs; a correct mechanism would be refuted at most once in 100 seeds."""
+    WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
+    mechanism = Sharper(resource=tmp_path / "v.npz")
+    found = monte_carlo(mechanism, 4.0, mechanism.inputs)
+    assert found.verdict == VIOLATED
+    assert found.worst > found.claimed
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--vectors", str(folder / "vectors.npz"), "--json"]
+    cli_result(["claims", "tem", "--epsilon", "5", "--published", *given])
+    released = json.loads(capsys.readouterr().out)
+    assert released["verdict"] == VIOLATED
+    assert released["worst"] > released["claimed"]
+    assert set(released["witness"]) == {"x", "x'", "y"}
+    cli_result(["claims", "tem", "--vocabulary", "50", *given])
+    sound = json.loads(capsys.readouterr().out)
+    assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
+    for wrong, complaint in (
+        (["claims", "tem", "--vocabulary", "1"], "at least 2"),
+        (["claims", "tem", "--epsilon", "-1"], "> 0"),
+        (["claims", "santext", "--published"], "published"),
+        (["claims", "dp_mlm", *given], "--set resource"),
+        (["claims", "identity"], "no claim"),
+    ):
+        if complaint == "no claim":
+            cli_result(wrong)
+            assert complaint in capsys.readouterr().out
+        else:
+            with pytest.raises(UserError, match=complaint):
+                cli_result(wrong)
+
+
+def cli_result(arguments: list[str]) -> None:
+    cli.app(arguments, standalone_mode=False)
