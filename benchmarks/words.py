@@ -141,9 +141,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         size, seconds, memory = alone(prepare, folder, given.vectors, given.texts, given.words)
+        corpus = Path(given.texts).name if given.texts else "random tokens"
         print(f"\n{size}; {statistics.median(seconds):.1f} s a list, peak {memory:,.0f} MiB")
         print(f"a process that does nothing: peak {alone(peak):,.0f} MiB")
-        print(f"{'':<22} {'prepared':>10} {'1,000 words':>26} {given.texts or 'random tokens':>26} {'peak':>8}")
+        print(f"{'':<22} {'prepared':>10} {'1,000 words':>26} {corpus:>26} {'peak':>8}")
         print(f"{'mechanism':<22} {'seconds':>10}" + f" {'a second':>12} {'a day':>13}" * 2 + f" {'MiB':>8}")
         for case in CASES:
             made = alone(once, folder, given.texts, case)
