@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from epsilometer.errors import UserError
+from epsilometer.language import vector_files
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.vocabulary import Vocabulary
 from epsilometer.language.words import words, write
 from epsilometer.ragged import Ragged
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 WORDS = ["the", "flight", "to", "boston", "7"]
 VECTORS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
@@ -26,7 +36,7 @@ def lines(*rows: str) -> str:
 ROWS = [word + "".join(f" {value:.9g}" for value in vector) for word, vector in zip(WORDS, VECTORS, strict=True)]
 
 
-def test_the_three_formats_give_the_same(tmp_path: Path) -> None:
+def test_npz_and_the_text_formats_give_the_same(tmp_path: Path) -> None:
     WordVectors(WORDS, VECTORS).save(tmp_path / "vectors.npz")
     (tmp_path / "word2vec.txt").write_text(lines("5 3", *ROWS))
     (tmp_path / "glove.txt").write_text(lines(*ROWS))
@@ -52,11 +62,16 @@ def test_saving_is_deterministic_and_leaves_nothing_else(tmp_path: Path) -> None
     ("content", "complaint"),
     [
         ("", "holds no word vectors"),
-        (lines(*ROWS, "short 1 2"), "line 6.*4|line 6.*3 fields"),
+        (lines(*ROWS, "short 1 2"), "line 6: a word and 3 numbers are due.*got 3 fields"),
+        (lines(*ROWS, "long 1 2 3 4"), "line 6: a word and 3 numbers are due.*got 5 fields"),
+        (lines("5 2", *ROWS), "line 2: a word and 2 numbers are due.*got 4 fields"),
+        (lines("5 0", *WORDS), "line 2"),
+        ("5 3", "announces 5 words, the file holds 0"),
+        (lines(*ROWS, "huge 1e39 1 2"), "'huge'.*not finite"),
         (lines(*ROWS[:2], "", *ROWS[2:]), "line 3"),
         (lines(*ROWS, "word 1 2 x3"), "line 6.*x3"),
         (lines("6 3", *ROWS), "announces 6 words, the file holds 5"),
-        (lines("5 4", *ROWS), "line 2"),
+        (lines("5 4", *ROWS), "line 2: a word and 4 numbers are due.*got 4 fields"),
         (lines(*ROWS, ROWS[0]), "'the' occurs 2 times"),
         (lines(*ROWS, "void 1 nan 2"), "'void'.*not finite"),
         (lines(ROWS[0]), "at least two words"),
@@ -86,9 +101,87 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:100] + b"\xff" * 20 + whole[120:])
     with pytest.raises(UserError, match="cannot be read"):
         WordVectors.load(path)
-    path.write_bytes(b"\xff\xfe\x00binary\nstuff\x80 1 2\n")
-    with pytest.raises(UserError, match="line 1"):
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="cannot be read"):
         WordVectors.load(path)
+    np.savez(path, words=np.array([word.encode() for word in WORDS]), vectors=VECTORS)
+    with pytest.raises(UserError, match="array of strings"):
+        WordVectors.load(path)
+    np.savez(path, words=np.array(WORDS), vectors=np.array([["x"]] * 5))
+    with pytest.raises(UserError, match="must be numbers"):
+        WordVectors.load(path)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UserError, match=r"one row a word, got shape \(5,\)"):
+        WordVectors(WORDS, VECTORS[:, 0])
+    with pytest.raises(UserError, match="as many for each word"):
+        WordVectors(WORDS, [[1, 2], [1], [1, 2], [1, 2], [1, 2]])  # type: ignore[arg-type]
+    for value in (np.nan, np.inf, -np.inf):
+        broken = VECTORS.copy()
+        broken[3, 1] = value
+        with pytest.raises(UserError, match=r"'boston' \(entry 4\).*not finite; 1 such"):
+            WordVectors(WORDS, broken)
+
+
+def binary(words: list[str], vectors: np.ndarray, end: bytes = b"") -> list[bytes]:
+    """word2vec's binary format: its first line and its records."""
+    records = [w.encode() + b" " + v.astype("<f4").tobytes() + end for w, v in zip(words, vectors, strict=True)]
+    return [b"%d %d\n" % vectors.shape, *records]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_word2vec_binary(tmp_path: Path, end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values whose bytes are spaces and line feeds too, with records across the borders of what is read at once."""
+    monkeypatch.setattr(vector_files, "_CHUNK", 1000)
+    rng = np.random.default_rng(4)
+    bits = rng.choice(np.frombuffer(b"\n 01\x80\x3f", np.uint8), (3000, 4 * 7))
+    names = [f"w{i}" * rng.integers(1, 9) for i in range(2998)] + ["naïve", "日本"]
+    vectors = bits.view("<f4").astype(np.float32)
+    (tmp_path / "file").write_bytes(b"".join(binary(names, vectors, end)))
+    read = WordVectors.load(tmp_path / "file")
+    assert read.words == names
+    np.testing.assert_array_equal(read.vectors, vectors)
+
+
+RECORDS = binary(WORDS, VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"".join(RECORDS[:-1]), "5 words of 3.*ends within word 5.*truncated"),
+        (b"".join(RECORDS)[:-1], "ends within word 5"),
+        (b"".join(RECORDS[:3]) + b"bos", "ends within word 3"),
+        (b"".join([b"999999999999 3\n", *RECORDS[1:]]), "999999999999 words.*ends within word 6"),
+        (b"".join([b"5 999999999999\n", *RECORDS[1:]]), "999999999999 dimensions.*ends within word 1"),
+        (b"".join([b"4 3\n", *RECORDS[1:]]), "4 words.*goes on after word 4"),
+        (b"".join([b"5 2\n", *RECORDS[1:]]), "5 words of 2.*word 2 is not UTF-8"),
+        (b"".join([*RECORDS[:2], b"caf\xe9 ", RECORDS[2][-12:], *RECORDS[3:]]), r"word 2 is not UTF-8.*caf\\xe9"),
+        (RECORDS[0] + RECORDS[1] + b"x" * 5000, "word 2.*no space"),
+        (b"".join(binary(["a", "b", "a"], VECTORS[:3])), "'a' occurs 2 times"),
+        (b"".join(binary(["a", "b"], np.array([[1, 2], [np.nan, 0]]))), r"'b' \(entry 2\).*not finite"),
+        (np.random.default_rng(5).bytes(5000), "looks binary"),
+        (RECORDS[1] + RECORDS[2] + np.zeros(3).tobytes(), "looks binary"),
+        (gzip.compress("\n".join(ROWS).encode()), "looks binary.*unpack"),
+        ("\n".join(ROWS).encode("utf-16"), "looks binary.*UTF-8"),
+        (lines("5 3", *ROWS[:4], "café 1 2 3").encode("latin-1"), r"line 6: the word b'caf\\xe9' is not UTF-8"),
+        (lines("café 1 2 3", *ROWS).encode("latin-1"), "line 1.*not UTF-8"),
+        *((pickle.dumps({"vectors": [1]}, protocol), "is a pickle.*save_word2vec_format") for protocol in range(2, 6)),
+    ],
+)
+def test_damaged_and_foreign_bytes_are_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
+    (tmp_path / "vectors.bin").write_bytes(content)
+    with pytest.raises(UserError, match=f"vectors.bin.*({complaint})"):
+        WordVectors.load(tmp_path / "vectors.bin")
+
+
+def test_gensim_vectors_in_memory() -> None:
+    read = WordVectors.from_gensim(SimpleNamespace(index_to_key=WORDS, vectors=VECTORS))
+    assert read.words == WORDS
+    np.testing.assert_array_equal(read.vectors, VECTORS)
+    with pytest.raises(UserError, match=r"SimpleNamespace has no index_to_key.*`wv`"):
+        WordVectors.from_gensim(SimpleNamespace(wv=read))
 
 
 def checkpoint(folder: Path, tokens: list[str], rows: int, name: str) -> Path:
@@ -115,14 +208,125 @@ def test_whole_words_of_a_transformer(tmp_path: Path, name: str) -> None:
     assert WordVectors.from_transformer(tmp_path).words == vectors.words
 
 
-def test_a_folder_that_is_no_bert_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="word_embeddings"):
-        WordVectors.from_transformer(checkpoint(tmp_path, TOKENS, 12, "wte.weight"))
+TEXTS = [
+    f"{a} {b} {c}" for a in ("the", "a", "this") for b in ("flight", "flights", "flying") for c in ("to", "7", ".")
+]
+
+
+def learn(kind: str) -> tuple[Tokenizer, str]:
+    """A small tokeniser of its kind, learnt from TEXTS or written by hand, and how it marks the start of a word."""
+    if kind == "bert":
+        tokenizer, mark = Tokenizer(models.WordPiece(unk_token="[UNK]")), ""
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer: trainers.Trainer = trainers.WordPieceTrainer(
+            vocab_size=60, special_tokens=["[PAD]", "[UNK]", "Ġ", "▁to"]
+        )
+    elif kind == "gpt2":
+        tokenizer, mark = Tokenizer(models.BPE()), "Ġ"
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        trainer = trainers.BpeTrainer(vocab_size=40, special_tokens=["<|endoftext|>"])
+    else:
+        whole = [("▁", -9.0), *((f"▁{word}", -2.0) for word in ("the", "to", "7", "flight", "."))]
+        inner = [(piece, -5.0) for piece in ("s", "ing", *"abcdefghijklmnopqrtuvwxyz7.")]
+        tokenizer = Tokenizer(models.Unigram([("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *whole, *inner], 2, False))
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        return tokenizer, "▁"
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    return tokenizer, mark
+
+
+def transformer(kind: str) -> PreTrainedModel:
+    """A small model of its kind, with random weights."""
+    import transformers as hf
+
+    torch.manual_seed(0)
+    if kind == "bert":
+        sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+        return hf.BertForMaskedLM(hf.BertConfig(vocab_size=64, **sizes))
+    if kind == "gpt2":
+        return hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=64, n_embd=8, n_layer=1, n_head=2, n_positions=16))
+    return hf.T5ForConditionalGeneration(
+        hf.T5Config(vocab_size=64, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, decoder_start_token_id=0)
+    )
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+def test_whole_words_of_transformers_as_they_are_saved(tmp_path: Path, kind: str) -> None:
+    tokenizer, mark = learn(kind)
+    model = transformer(kind)
+    rows = model.get_input_embeddings().weight.detach()
+    for name, size in (("whole", "1GB"), ("shards", "2KB")):
+        model.save_pretrained(tmp_path / name, max_shard_size=size)
+        tokenizer.save(str(tmp_path / name / "tokenizer.json"))
+    assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 1
+    read = WordVectors.from_transformer(tmp_path / "whole")
+    ids = [tokenizer.token_to_id(mark + word) for word in read.words]
+    assert ids == sorted(ids)
+    np.testing.assert_array_equal(read.vectors, rows[ids].numpy())
+
+    # All words of the texts that are one token for the tokeniser, and no piece from within a word.
+    single = {word for text in TEXTS for word in text.split() if len(tokenizer.encode(word).ids) == 1} - {"."}
+    assert {"the", "to", "7"} <= single <= set(read.words)
+    assert not {"pad", "unk", "endoftext", "."} & set(read.words)
+    if mark:
+        inner = {token for token in tokenizer.get_vocab() if words(token) == [token]}
+        alone = inner - {token.removeprefix(mark) for token in tokenizer.get_vocab() if token.startswith(mark)}
+        assert len(alone) > 1
+        assert not alone & set(read.words)
+
+    shards = WordVectors.from_transformer(tmp_path / "shards")
+    assert shards.words == read.words
+    np.testing.assert_array_equal(shards.vectors, read.vectors)
+
+    if kind == "gpt2":  # NumPy has no bfloat16
+        model.to(torch.bfloat16).save_pretrained(tmp_path / "whole")
+        half = WordVectors.from_transformer(tmp_path / "whole").vectors
+        np.testing.assert_array_equal(half, rows[ids].to(torch.bfloat16).float().numpy())
+
+
+def test_of_equal_words_the_lower_id_is_kept(tmp_path: Path) -> None:
+    checkpoint(tmp_path, TOKENS, 12, "shared.weight")
+    (tmp_path / "vocab.txt").unlink()
+    vocabulary = [["<pad>", 0.0], ["▁to", -1.0], ["▁the", -2.0], ["▁to", -3.0], ["to", -4.0]]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "Unigram", "vocab": vocabulary}}))
+    read = WordVectors.from_transformer(tmp_path)
+    assert read.words == ["to", "the"]
+    np.testing.assert_array_equal(read.vectors[:, 0], [2, 4])
+
+
+def test_the_encoders_embeddings_come_first(tmp_path: Path) -> None:
+    checkpoint(tmp_path, TOKENS, 12, "decoder.embed_tokens.weight")
+    decoder = WordVectors.from_transformer(tmp_path).vectors
+    both = {"decoder.embed_tokens.weight": np.zeros((12, 2)), "encoder.embed_tokens.weight": np.ones((12, 2))}
+    save_file(both, tmp_path / "model.safetensors")
+    assert (WordVectors.from_transformer(tmp_path).vectors == 1).all()
+    np.testing.assert_array_equal(decoder[:, 0], [4, 8, 16, 20, 22])
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no input embeddings.*word_embeddings.weight"):
+        WordVectors.from_transformer(checkpoint(tmp_path, TOKENS, 12, "lm_head.weight"))
     with pytest.raises(UserError, match="more tokens than the 9 rows"):
         WordVectors.from_transformer(checkpoint(tmp_path, TOKENS, 9, "embeddings.word_embeddings.weight"))
-    (tmp_path / "model.safetensors").write_bytes(b"no")
-    with pytest.raises(UserError, match="cannot be read"):
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"no")
+    with pytest.raises(UserError, match=r"model\.safetensors cannot be read.*save_pretrained"):
         WordVectors.from_transformer(tmp_path)
+    weights.unlink()
+    with pytest.raises(UserError, match=r"model\.safetensors cannot be read.*save_pretrained"):
+        WordVectors.from_transformer(tmp_path)
+    for index in ("{", "[]", "{}", json.dumps({"weight_map": {"wte.weight": "model-1.safetensors"}})):
+        (tmp_path / "model.safetensors.index.json").write_text(index)
+        with pytest.raises(UserError, match=r"safetensors.* cannot be read.*save_pretrained"):
+            WordVectors.from_transformer(tmp_path)
+    (tmp_path / "vocab.txt").write_bytes(b"caf\xe9\n")
+    with pytest.raises(UserError, match=r"no vocab\.txt"):
+        WordVectors.from_transformer(tmp_path)
+    (tmp_path / "vocab.txt").unlink()
+    for content in ("{", "[]", "{}", '{"model": {"vocab": [1, 2]}}'):
+        (tmp_path / "tokenizer.json").write_text(content)
+        with pytest.raises(UserError, match=r"tokenizer\.json with a vocabulary.*save_pretrained"):
+            WordVectors.from_transformer(tmp_path)
 
 
 def test_whole_words_and_unit_length() -> None:

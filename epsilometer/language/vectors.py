@@ -1,7 +1,8 @@
 """Static word vectors: one vector a word, with exact Euclidean geometry.
 
-Files: an npz archive (arrays `words`, `vectors`), word2vec's text format (a first line `words dimensions`) or GloVe's
-(none); which one it is, is seen from the content. A BERT checkpoint gives its token embeddings.
+Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (a first line `words dimensions`) or
+GloVe's text (none); which one it is, is seen from the content. A transformer gives its token embeddings, gensim its
+vectors in memory.
 
 The distances enter privacy claims, so they are float64 and agree with one another to rounding wherever they are
 computed; float32 is only used to find candidates, and what it leaves in doubt is settled in float64.
@@ -9,21 +10,23 @@ computed; float32 is only used to find candidates, and what it leaves in doubt i
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
+from epsilometer.language.vector_files import read_embeddings, read_vectors
 from epsilometer.language.words import words as words_of
 
 _SLICE = 64  # rows of every matrix product: a constant, so that no number depends on what else was asked for
+_ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 
@@ -37,17 +40,23 @@ class WordVectors:
 
     def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], where: str = "the word vectors") -> None:
         self.words = [str(word) for word in words]
-        self.vectors = np.ascontiguousarray(vectors, np.float32)
+        try:
+            self.vectors = np.ascontiguousarray(vectors, np.float32)
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{where}: vectors must be numbers, as many for each word ({error}); mend them") from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
-                f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words"
+                f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
+                "give an array [words, dimensions]"
             )
         if len(self.words) < 2:
-            raise UserError(f"{where}: a vocabulary needs at least two words, got {len(self.words)}")
+            raise UserError(f"{where}: a vocabulary needs at least two words, got {len(self.words)}; give more")
         word, times = Counter(self.words).most_common(1)[0]
         if times > 1:
             raise UserError(f"{where}: the word {word!r} occurs {times} times; keep one vector for each word")
-        broken = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))
+        # The extremes of a row are finite where all of it is, and take no memory of the matrix's size.
+        finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
+        broken = np.flatnonzero(~finite)
         if len(broken):
             raise UserError(
                 f"{where}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
@@ -59,40 +68,37 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> WordVectors:
-        """Read a file of word vectors in any of the three formats. Raises UserError where it is damaged."""
+        """Read a file of word vectors in any of the formats. Raises UserError where it is damaged."""
         path = Path(path)
         if not path.is_file():
             raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
-        if zipfile.is_zipfile(path):
-            words, vectors = read_arrays(path, "words", "vectors")
-            return cls(words.tolist(), vectors, str(path))
-        return cls(*_read_text(path), str(path))
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start != b"PK\x03\x04":  # a zip archive's, and so an npz archive's
+            return cls(*read_vectors(path), str(path))
+        words, vectors = read_arrays(path, "words", "vectors")
+        if words.dtype.kind != "U" or words.ndim != 1:
+            raise UserError(
+                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it anew"
+            )
+        return cls(words.tolist(), vectors, str(path))
+
+    @classmethod
+    def from_gensim(cls, keyed_vectors: Any) -> WordVectors:
+        """The words and vectors of gensim's KeyedVectors (version 4 or later) in memory."""
+        try:
+            words, vectors = keyed_vectors.index_to_key, keyed_vectors.vectors
+        except AttributeError as error:
+            raise UserError(
+                f"a {type(keyed_vectors).__name__} has no index_to_key and vectors; give gensim's KeyedVectors, which "
+                "a model holds as `wv`"
+            ) from error
+        return cls(words, vectors, "gensim's vectors")
 
     @classmethod
     def from_transformer(cls, folder: Path) -> WordVectors:
-        """The token embeddings of a BERT checkpoint (model.safetensors, and vocab.txt or tokenizer.json in `folder`).
-
-        Only whole words and numbers are kept: tokens in ASCII that `epsilometer.language.words.words` yields as they
-        are. Continuations (`##ing`), special tokens and punctuation are no words.
-        """
-        from safetensors import SafetensorError, safe_open
-
-        tokens = _tokens(folder)
-        path = folder / "model.safetensors"
-        try:
-            with safe_open(path, framework="numpy") as tensors:
-                name = next((n for n in tensors.keys() if n.endswith("word_embeddings.weight")), None)  # noqa: SIM118
-                if name is None:
-                    raise UserError(f"{path} has no tensor '...word_embeddings.weight'; give a BERT checkpoint")
-                matrix = tensors.get_tensor(name)
-        except (SafetensorError, OSError) as error:
-            raise UserError(f"{path} cannot be read ({error}); give the folder of a BERT checkpoint") from error
-        kept = [i for token, i in tokens.items() if token.isascii() and words_of(token) == [token]]
-        if max(kept, default=0) >= len(matrix):
-            raise UserError(f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}")
-        names = {i: token for token, i in tokens.items()}
-        kept.sort()
-        return cls([names[i] for i in kept], matrix[kept], str(folder))
+        """The input embeddings of a transformer's whole words; see `vector_files.read_embeddings`."""
+        return cls(*read_embeddings(folder), str(folder))
 
     def save(self, path: Path | str) -> None:
         """Write as npz (`words`, `vectors`); equal vectors give equal bytes."""
@@ -107,6 +113,10 @@ class WordVectors:
         if kept.all():
             return self
         return WordVectors([w for w, k in zip(self.words, kept, strict=True) if k], self.vectors[kept])
+
+    def first(self, count: int) -> WordVectors:
+        """Only the first `count` words."""
+        return WordVectors(self.words[:count], self.vectors[:count])
 
     def normalised(self) -> WordVectors:
         """The same directions at length 1. Raises UserError for a zero vector."""
@@ -149,6 +159,22 @@ class WordVectors:
             squared[near, word] = self.between(rows[near], targets[word]) ** 2
             np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
         return out
+
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest distance between two different words."""
+        low, high, half = np.inf, 0.0, (self.squares / 2).astype(np.float32)
+        slack = 2 * rounding(np.sqrt(self.squares), self.squares.max() ** 0.5, self.vectors.shape[1])
+        for start in range(0, len(self), _ROWS):
+            rows = np.arange(start, min(start + _ROWS, len(self)))
+            squared = 2 * (half[rows, None] + half - self.vectors[rows] @ self.vectors.T)
+            room = 2 * slack[rows, None]
+            squared[np.arange(len(rows)), rows] = np.inf
+            row, word = np.divmod(np.flatnonzero(squared <= min(squared.min(), low**2) + room), len(self))
+            low = min(low, self.between(rows[row], word).min(initial=np.inf))
+            squared[np.arange(len(rows)), rows] = -np.inf
+            row, word = np.divmod(np.flatnonzero(squared >= max(squared.max(), high**2) - room), len(self))
+            high = max(high, self.between(rows[row], word).max(initial=0.0))
+        return float(low), float(high)
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
@@ -205,44 +231,3 @@ def read_arrays(path: Path, *names: str) -> list[NDArray]:
         raise UserError(f"{path} must hold the arrays {', '.join(names)}: {error.args[0]}") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{path} cannot be read as npz ({error}); make it anew") from error
-
-
-def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
-    words: list[str] = []
-    rows: list[NDArray[np.float32]] = []
-    count, dimensions = None, 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if number == 1:
-                fields = line.split()
-                if len(fields) == 2 and all(field.isdigit() for field in fields):
-                    count, dimensions = int(fields[0]), int(fields[1])
-                    continue
-                dimensions = len(fields) - 1
-            word, *values = line.rsplit(None, dimensions) if line.strip() else [b""]
-            try:
-                if len(values) != dimensions or not dimensions:
-                    raise ValueError(f"a word and {dimensions or 'its'} numbers are due, got {len(values) + 1} fields")
-                words.append(word.decode())
-                rows.append(np.array([float(value) for value in values], np.float32))
-            except ValueError as error:
-                raise UserError(f"{path}, line {number}: {error}; give word vectors as npz or text") from error
-    if count is not None and count != len(words):
-        raise UserError(f"{path}: the first line announces {count} words, the file holds {len(words)}; fetch it anew")
-    if not words:
-        raise UserError(f"{path} holds no word vectors")
-    return words, np.stack(rows)
-
-
-def _tokens(folder: Path) -> dict[str, int]:
-    """The ids of a checkpoint's tokens, from vocab.txt or else tokenizer.json."""
-    if (folder / "vocab.txt").is_file():
-        return {token: i for i, token in enumerate((folder / "vocab.txt").read_text("utf-8").split("\n")) if token}
-    if (folder / "tokenizer.json").is_file():
-        vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
-        if isinstance(vocabulary, dict):
-            return vocabulary
-    raise UserError(
-        f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary; give a BERT checkpoint's folder"
-    )
