@@ -27,7 +27,8 @@ def check(params: Params) -> list[str]:
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += _pinned_model(params.path(source), f"models.{name}")
-    models += _pinned_model(params.path(params.words.source), "words.source")
+    for name, source in params.words.sources.items():
+        models += _pinned_model(params.path(source), f"words.sources.{name}")
     for cell in params.cells.values():
         where = f"mechanisms.{cell.mechanism}.settings"
         build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)

@@ -70,9 +70,9 @@ class TrialSettings(Section):
 
 
 class Words(Section):
-    """source: a file of word vectors; lists: how many 1-D lists are built from it."""
+    """sources: files of word vectors by name; lists: how many 1-D lists are built from each."""
 
-    source: str
+    sources: Annotated[Mapping[str, str], Field(min_length=1)]
     lists: PositiveInt = 1
 
 
@@ -100,6 +100,12 @@ class Instrument(Section):
     trials: PositiveInt = 100_000
 
 
+class Claims(Section):
+    """The check of claims against their worst case: over how many words of a mechanism's vocabulary."""
+
+    vocabulary: Annotated[int, Field(ge=2)] = 1000
+
+
 class Runtime(Section):
     """What cannot change a result: trials a block, worker processes."""
 
@@ -122,6 +128,7 @@ class Params(Section):
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]
     instrument: Instrument = Instrument()
+    claims: Claims = Claims()
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 

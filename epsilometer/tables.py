@@ -42,6 +42,25 @@ ESTIMATES: Schema = {
     "verdict": pl.String,
 }
 
+CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "claim": pl.String,
+    "verdict": pl.String,
+    "method": pl.String,
+    "claimed": pl.Float64,
+    "worst": pl.Float64,
+    "x": pl.String,
+    "other": pl.String,
+    "output": pl.String,
+    "bound": pl.Float64,
+    "inputs": pl.Int64,
+    "draws": pl.Int64,
+}
+DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": pl.String} | {
+    f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
+}
+
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
 
 

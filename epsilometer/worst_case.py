@@ -38,7 +38,8 @@ class Finding:
     """What was found about a claim at one privacy budget.
 
     method:   "exact" (all pairs of `inputs`, all outputs), "largest found" (all pairs of a sample of `inputs`, all
-              outputs) or "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`).
+              outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`), "not checked" (a
+              mechanism that lists no inputs can only be audited) or "none" (no claim).
     verdict:  violated, not refuted, or no claim.
     worst:    the loss of the witness; infinite where an output is possible under one input only. claimed: what is
               claimed for its pair. Their difference is the largest excess. None where nothing is claimed.
@@ -67,7 +68,7 @@ def check_claim(mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed:
     if mechanism.guarantee(epsilon) is None:
         return Finding(epsilon, "none", NO_CLAIM)
     if not isinstance(mechanism, HasInputs):
-        raise UserError("this mechanism has no inputs that can be enumerated; its claim can only be audited")
+        return Finding(epsilon, "not checked", NOT_REFUTED)
     texts = list(mechanism.inputs)
     if not isinstance(mechanism, HasLaws):
         return monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)

@@ -14,10 +14,10 @@ from tasks.entry import run
 
 
 def main() -> None:
-    """Write data/words/lists.npz."""
+    """Write data/lists.npz, over the words that all sources share."""
     params = read()
-    vectors = WordVectors.load(Path("data/words/vectors.npz"))
-    WordLists.build([vectors], params.words.lists, params.audit.seed).save(Path("data/words/lists.npz"))
+    sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
+    WordLists.build(sources, params.words.lists, params.audit.seed).save(Path("data/lists.npz"))
 
 
 if __name__ == "__main__":

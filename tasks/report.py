@@ -30,6 +30,8 @@ def main() -> None:
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
     audit = AuditData(
         estimates=estimates,
+        claims=tables.read("data/claims.parquet", tables.CLAIMS),
+        words=tables.read("data/deniability.parquet", tables.DENIABILITY),
         instrument=tables.read("data/instrument.parquet", INSTRUMENT),
         examples=_examples(params, estimates),
         datasets=pl.DataFrame([_dataset(params, name) for name in params.datasets], schema=dict(DATASETS)),

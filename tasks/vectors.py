@@ -1,6 +1,6 @@
-"""Stage vectors: word vectors in one format, from a user's file or a transformer's token embeddings.
+"""Stage vectors@name: word vectors in one format, from a user's file or a transformer's input embeddings.
 
-usage: python -m tasks.vectors
+usage: python -m tasks.vectors NAME
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from epsilometer.params import read
 from tasks.entry import run
 
 
-def main() -> None:
-    """Write data/words/vectors.npz."""
+def main(name: str) -> None:
+    """Write data/vectors/<name>.npz."""
     params = read()
-    source = Path(params.path(params.words.source))
-    if source.suffix == ".json":  # a pin: the token embeddings of this model
+    source = Path(params.path(params.words.sources[name]))
+    if source.suffix == ".json":  # a pin: the input embeddings of this model
         vectors = WordVectors.from_transformer(locate(json.loads(source.read_text())["model"]))
     else:
         vectors = WordVectors.load(source)
-    vectors.save(Path("data/words/vectors.npz"))
+    vectors.save(Path(f"data/vectors/{name}.npz"))
 
 
 if __name__ == "__main__":

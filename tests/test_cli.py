@@ -152,7 +152,7 @@ datasets:
   mine: {source: texts.csv, text: query}
   theirs: {source: pin.json}
 trials: {count: 10, candidates: 2}
-words: {source: words.json}
+words: {sources: {theirs: words.json}}
 cells:
   mine-shout: {dataset: mine, mechanism: shout, file: shout.py, resource: texts.csv, epsilons: [1, 2]}
 attacks: {length: {}, embedding: {}}
@@ -200,7 +200,7 @@ def test_the_default_audit_needs_no_download(
         ("file: shout.py", "file: shut.py", "there is no file 'shut.py'"),
         ("[1, 2]", "[1, -2]", "epsilon must be a finite number > 0, got -2.0 (cells.mine-shout.epsilons[1])"),
         ("embedding: {}", "embedding: {model: ./no/model}", "'./no/model' looks like a path, but is no folder"),
-        ("words.json", "word.json", "words.source: there is no 'word.json'"),
+        ("words.json", "word.json", "words.sources.theirs: there is no 'word.json'"),
     ],
 )
 def test_check_names_what_is_wrong(

@@ -67,6 +67,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     mechanisms = {
         "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
         "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
+        "santext": {
+            "mechanism": "santext",
+            "file": "epsilometer/mechanisms/santext.py",
+            "resource": "data/vectors/own.npz",
+            "epsilons": [2],
+        },
     }
     params = {
         "root": ".",
@@ -77,12 +83,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         },
         "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
         "trials": {"count": 200, "candidates": 2, "temperature": -10000},
-        "words": {"source": "vectors.txt", "lists": 1},
+        "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
         "models": {},
         "mechanisms": mechanisms,
         "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
         "attacks": {"lexical": {}, "likelihood": {}},
         "instrument": {"epsilons": [1], "trials": 2000},
+        "claims": {"vocabulary": 3},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],
     }
@@ -91,8 +98,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.run("git", "init", "-q")
     made.run("dvc", "init", "-q")
     assert made.repro() == {
-        "prepare@songs", "embed@songs", "trials@songs", "vectors", "lists", "instrument", "rewrite@songs-rr",
-        "rewrite@songs-mine", "attack@songs-rr", "attack@songs-mine", "estimate", "report",
+        "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims",
+        "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
+        "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
     }  # fmt: skip
     return made
 
@@ -102,8 +110,14 @@ def test_what_comes_out(project: Project) -> None:
     assert estimates.select("mechanism", "epsilon", "attack").sort("mechanism", "epsilon", "attack").rows() == [
         ("mine", 1, "lexical"),
         ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 5, "lexical"), ("rr", 5, "likelihood"),
+        ("santext", 2, "lexical"), ("santext", 2, "likelihood"),
     ]  # fmt: skip
     assert set(estimates["verdict"]) == {"not refuted", "no claim"}
+    claims = pl.read_parquet(project.folder / "data/claims.parquet")
+    assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
+        ("santext", 2, "not refuted", "exact", 3)
+    ]
+    assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
     metrics = json.loads((project.folder / "reports/metrics.json").read_text())
     assert metrics["songs"]["rr"]["5"]["likelihood"] > metrics["songs"]["rr"]["1"]["likelihood"]
     assert json.loads((project.folder / "data/prepared/songs.json").read_text())["duplicates_merged"] == 1
@@ -123,7 +137,8 @@ def test_a_mechanisms_file_reruns_its_cell(project: Project) -> None:
 def test_an_attacks_parameter_leaves_the_rewrites_alone(project: Project) -> None:
     project.edit({"attacks/lexical": {"longest": 3}})
     ran = project.repro("estimate")
-    assert {"attack@songs-rr", "attack@songs-mine"} <= ran <= {"attack@songs-rr", "attack@songs-mine", "estimate"}
+    attacks = {"attack@songs-rr", "attack@songs-mine", "attack@songs-santext"}
+    assert attacks <= ran <= attacks | {"estimate"}
 
 
 def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Project) -> None:

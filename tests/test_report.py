@@ -19,8 +19,8 @@ from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
-from epsilometer.report.page import AuditData, answer, build, instrument_sentence, length_sentence
-from epsilometer.tables import ESTIMATES
+from epsilometer.report.page import AuditData, answer, build, instrument_sentence, length_sentence, worst_sentence
+from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -84,6 +84,20 @@ def audit(**changes: object) -> AuditData:
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
     data = {
         "estimates": estimates(),
+        "claims": pl.DataFrame(
+            [
+                ("mvc", 5.0, "5 per word", NOT_REFUTED, "Monte Carlo", 9.5, 1.25, "cat", "dog", "bird", None, 24, 4000),
+                (HOSTILE, 5.0, "5 per word", VIOLATED, "exact", 5.0, math.inf, HOSTILE, "dog", "cat", None, 1000, None),
+                ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "exact", 5.0, 4.0, None, None, None, -1.0, 1000, None),
+            ],
+            schema=dict(CLAIMS),
+            orient="row",
+        ),
+        "words": pl.DataFrame(
+            [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],
+            schema=dict(DENIABILITY),
+            orient="row",
+        ),
         "instrument": pl.DataFrame(
             [
                 {
@@ -170,7 +184,7 @@ def test_the_page_loads_nothing_from_anywhere(elements: Elements) -> None:
 
 def test_texts_and_names_are_escaped(elements: Elements) -> None:
     tags = [tag for tag, _ in elements.tags]
-    assert tags.count("script") == 5  # three figures, the drawing library, the page's own
+    assert tags.count("script") == 6  # four figures, the drawing library, the page's own
     assert not any("onerror" in attributes for _, attributes in elements.tags)
     text = "".join(elements.text)
     assert HOSTILE in text  # shown as text: the name, the source and the rewrite
@@ -179,7 +193,7 @@ def test_texts_and_names_are_escaped(elements: Elements) -> None:
 
 def test_figures_hold_their_data_whatever_the_names(elements: Elements) -> None:
     specifications = [json.loads(raw) for raw in elements.raw if raw.startswith("{")]
-    assert len(specifications) == 3
+    assert len(specifications) == 4
     names = {
         row["mechanism"]
         for s in specifications
@@ -222,13 +236,26 @@ def test_what_is_infinite_is_said_to_be_above_the_ceiling(elements: Elements) ->
 
 def test_violated_claims_stand_first(elements: Elements) -> None:
     text = "".join(elements.text)
-    claims = text[text.index("Do the claims hold?") : text.index("The strongest attack")]
+    claims = text[text.index("Do the claims hold?") : text.index("The worst case of each claim")]
     assert claims.count("✕ violated") == 1
     assert "4 of 4" in claims  # both attacks on both data sets
     assert claims.index("✕ violated") < claims.index("0 of 4")
     assert "36 tests, each at level 0.01 / 36 = 3 × 10⁻⁴" in claims
     assert "3 of 9 claims allow an adversary to be right in more than 99 %" in claims
     assert "No claim is made by identity." in claims
+
+
+def test_worst_cases_name_their_witness(elements: Elements) -> None:
+    text = "".join(elements.text)
+    worst = text[text.index("The worst case of each claim") : text.index("The strongest attack")]
+    assert f"Beyond its claim: {HOSTILE} at ε = 5." in worst
+    assert f"cat for {HOSTILE} rather than dog" in worst
+    assert "∞" in worst
+    assert "Monte Carlo, lower bound from 4,000 draws for each of 24 words" in worst
+    assert worst.index("✕ violated") < worst.index("Monte Carlo")
+    sound = audit().claims.filter(verdict=NOT_REFUTED)
+    assert worst_sentence(sound).startswith("In none of the 1 laws")
+    assert "could be computed" in worst_sentence(sound.clear())
 
 
 def test_mechanisms_that_claim_something_at_some_budgets_only() -> None:
@@ -250,6 +277,8 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
     """One mechanism without a claim at one budget; no check of the instrument, no examples, no notes."""
     bare = audit(
         estimates=frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)),
+        claims=pl.DataFrame(schema=dict(CLAIMS)),
+        words=pl.DataFrame(schema=dict(DENIABILITY)),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),
         examples=pl.DataFrame(schema=page.EXAMPLES),
         settings={},
@@ -434,8 +463,8 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     assert [line for line in log.splitlines() if "CONSOLE" in line] == []
     assert '<img src="data:' not in dom  # every still picture gave way to the live figure
     drawn = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
-    assert len(drawn) == 3
-    panels = [svg for svg in drawn if "nominal ε" in svg]
+    assert len(drawn) == 4
+    panels = [svg for svg in drawn if "empirical loss" in svg]
     assert len(panels) == 2
     for svg in panels:
         assert svg.count('aria-label="Title text') >= 2 or len(re.findall("concat_[01]_group", svg)) >= 2

@@ -263,6 +263,43 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     return _specification(chart, datasets)
 
 
+def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
+    """Share of words that stay, and how many outputs a word has, against nominal epsilon (both scales as in `curves`).
+
+    table: schema `tables.DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
+    """
+    style = styles(mechanisms)
+    low, high = _range(table["epsilon"])
+    x = alt.X(
+        "epsilon:Q",
+        title="nominal ε",
+        scale=alt.Scale(type="log", domain=[low / 1.25, high * 1.25], nice=False),
+        axis=alt.Axis(values=_ticks(low, high), format=",~f", labelOverlap=True, grid=False),
+    )
+    names = table["mechanism"].unique().sort().to_list()
+    colour = alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]))
+    shape = alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]))
+    tooltip = [alt.Tooltip("mechanism:N"), alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f")]
+
+    def panel(field: str, title: str, domain: list[float], number: str) -> alt.LayerChart | alt.FacetChart:
+        y = alt.Y(f"{field}:Q", title=title, scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=6, format=number))
+        shown = [*tooltip, alt.Tooltip(f"{field}:Q", title=title, format=number), alt.Tooltip("method:N")]
+        base = alt.Chart(alt.NamedData("words"))
+        return alt.layer(
+            base.mark_area(opacity=0.1).encode(x, alt.Y(f"{field}_low:Q"), alt.Y2(f"{field}_high"), colour),
+            base.mark_line(strokeWidth=1.8).encode(x, y, colour),
+            base.mark_point(filled=True, size=38, opacity=1).encode(x, y, colour, shape, tooltip=shown),
+        ).properties(width=430, height=230)
+
+    most = max(1.0, float(table["support_high"].max()))  # type: ignore[arg-type]
+    chart = alt.hconcat(
+        panel("stays", "share of draws that keep the word", [0, 1], ".0%"),
+        panel("support", "distinct outputs in 100 draws", [0, 1.04 * most], "~g"),
+        spacing=60,
+    )
+    return _specification(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
+
+
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
     """One panel's rows: what is drawn, cut at the ceiling, and what the tooltips say, uncut."""
     drawn = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))

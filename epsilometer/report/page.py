@@ -17,7 +17,7 @@ from epsilometer.claims import NO_CLAIM, VIOLATED
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
 from epsilometer.report.figures import budget, nats, share
-from epsilometer.tables import ESTIMATES, Schema, check
+from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, Schema, check
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 
@@ -59,6 +59,8 @@ class AuditData:
     """All that the page shows.
 
     estimates:  schema `tables.ESTIMATES`, verdicts as in `claims`; `point` and `upper` may be infinite.
+    claims:     schema `tables.CLAIMS`, each claim's worst case; may have no rows.
+    words:      schema `tables.DENIABILITY`, plausible deniability of words; may have no rows.
     instrument: schema `INSTRUMENT`, two-text randomised response, whose loss is epsilon; may have no rows.
     examples:   schema `EXAMPLES`, of public data sets only; may have no rows.
     datasets:   schema `DATASETS`; `match` says in what the candidates of a trial agree, null for nothing.
@@ -69,6 +71,8 @@ class AuditData:
     """
 
     estimates: pl.DataFrame
+    claims: pl.DataFrame
+    words: pl.DataFrame
     instrument: pl.DataFrame
     examples: pl.DataFrame
     datasets: pl.DataFrame
@@ -98,6 +102,11 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = draw.instrument(audit.instrument.sort("epsilon"))
         draw.save(drawn, figures, "instrument")
         check_figure = _Figure.of("instrument", drawn, "Measured loss against the true loss")
+    hidden = None
+    if len(audit.words):
+        drawn = draw.deniability(audit.words, estimates["mechanism"])
+        draw.save(drawn, figures, "deniability")
+        hidden = _Figure.of("deniability", drawn, "Plausible deniability of words")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -117,6 +126,9 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         rows=_rows(estimates),
         claims=_claims(estimates, audit.settings),
         unclaimed=_unclaimed(estimates),
+        worst=audit.claims.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
+        worst_sentence=worst_sentence(audit.claims),
+        deniability=hidden,
         heat=_heat(estimates, audit.datasets),
         length_sentence=length_sentence(estimates),
         examples=_examples(audit.examples),
@@ -130,6 +142,8 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
 
 def _check(audit: AuditData) -> None:
     check(audit.estimates, ESTIMATES, "estimates")
+    check(audit.claims, CLAIMS, "claims")
+    check(audit.words, DENIABILITY, "deniability")
     check(audit.instrument, INSTRUMENT, "instrument")
     check(audit.examples, EXAMPLES, "examples")
     check(audit.datasets, DATASETS, "datasets")
@@ -182,6 +196,18 @@ def _claims_sentence(estimates: pl.DataFrame) -> str:
     count = "The one claim tested is" if len(claims) == 1 else f"{len(broken)} of {len(claims)} claims tested"
     verb = "" if len(claims) == 1 else " is" if len(broken) == 1 else " are"
     return f"{count}{verb} violated: {named}."
+
+
+def worst_sentence(claims: pl.DataFrame) -> str:
+    """Whether the worst case stays within the claims."""
+    judged = claims.filter(pl.col("method").is_in(["exact", "largest found"]))
+    broken = claims.filter(verdict=VIOLATED).sort("mechanism", "epsilon")
+    if len(broken):
+        named = _list([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
+        return f"Beyond its claim: {named}."
+    if not len(judged):
+        return "No mechanism of this audit has a law whose worst case could be computed."
+    return f"In none of the {len(judged)} laws that could be computed does the worst case exceed the claim."
 
 
 def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
