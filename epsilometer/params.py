@@ -103,7 +103,7 @@ class Instrument(Section):
 class Claims(Section):
     """The check of claims against their worst case: over how many words of a mechanism's vocabulary."""
 
-    vocabulary: Annotated[int, Field(ge=2)] = 1000
+    vocabulary: Annotated[int, Field(ge=2)] = 500
 
 
 class Runtime(Section):

@@ -27,7 +27,7 @@ from epsilometer.randomness import Noise
 
 TOLERANCE = 1e-9  # nats
 EXACT = 5000  # inputs up to which all pairs are enumerated
-SAMPLED = 500  # inputs among which all pairs are enumerated beyond that
+SAMPLED = 300  # inputs among which all pairs are enumerated beyond that
 _ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _BLOCK = 128  # inputs compared with all others at a time
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
@@ -131,8 +131,8 @@ def monte_carlo(
     mechanism: Mechanism,
     epsilon: float,
     texts: Sequence[str],
-    inputs: int = 24,
-    draws: int = 4000,
+    inputs: int = 12,
+    draws: int = 2000,
     alpha: float = 0.01,
     seed: int = 0,
 ) -> Finding:

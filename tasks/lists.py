@@ -17,7 +17,10 @@ def main() -> None:
     """Write data/lists.npz, over the words that all sources share."""
     params = read()
     sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
-    WordLists.build(sources, params.words.lists, params.audit.seed).save(Path("data/lists.npz"))
+    made = WordLists.build(sources, params.words.lists, params.audit.seed)
+    for name, source in zip(params.words.sources, sources, strict=True):
+        print(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
+    made.save(Path("data/lists.npz"))
 
 
 if __name__ == "__main__":

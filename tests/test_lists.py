@@ -90,3 +90,9 @@ def test_wrong_input_is_refused(tmp_path: Path) -> None:
     vectors.save(tmp_path / "vectors.npz")
     with pytest.raises(UserError, match="words, order"):
         WordLists.load(tmp_path / "vectors.npz")
+
+
+def test_sources_without_a_common_word_are_refused() -> None:
+    one, two = (WordVectors([f"{name}{i}" for i in range(3)], np.eye(3)) for name in "ab")
+    with pytest.raises(UserError, match="share 0 words"):
+        WordLists.build([one, two])

@@ -378,10 +378,10 @@ def test_vickrey_prices_the_two_nearest_words(folder: Path) -> None:
     order = np.argsort(d, axis=1)[:, :2]
     one, two = np.take_along_axis(d, order, 1).T
     price = two / (one + two)  # t = 1/2
-    assert mechanism.written(points, price - 1e-9).tolist() == order[:, 0].tolist()
-    assert mechanism.written(points, price + 1e-9).tolist() == order[:, 1].tolist()
+    assert mechanism.chosen(points, price - 1e-9).tolist() == order[:, 0].tolist()
+    assert mechanism.chosen(points, price + 1e-9).tolist() == order[:, 1].tolist()
     points = points[:5]
-    assert make("vickrey", folder / "clustered.npz", t=0).written(points, np.full(5, 1 - 1e-9)).tolist() == (
+    assert make("vickrey", folder / "clustered.npz", t=0).chosen(points, np.full(5, 1 - 1e-9)).tolist() == (
         order[:5, 0].tolist()
     )
 
@@ -460,6 +460,40 @@ def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
     assert mechanism.scale(1e6) == np.inf
     noise = mechanism._noise(np.array([0.25, 0.5]), 1e6) / mechanism._range[1]
     assert noise.tolist() == [-0.5, 0]  # uniform
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_keeping_the_layout_drops_the_claim(folder: Path, key: str) -> None:
+    name, lists, settings = ALL[key]
+    kept = make(name, folder / f"clustered{lists}.npz", layout="kept", **settings)
+    assert kept.guarantee(1.0) is None
+    noise = Noise.named(3, 5, key)
+    texts = ["W3,  (w20)! W100?", "", "..."]
+    plain, laid = made(folder, key, "clustered").rewrite(texts, 9.0, noise), kept.rewrite(texts, 9.0, noise)
+    one, two, three = plain.texts[0].split()
+    assert list(laid.texts) == [f"{one.upper()},  ({two})! {three.upper()}?", "", "..."]
+    assert laid.units.values.tolist() == plain.units.values.tolist()
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_texts_of_any_script(folder: Path, key: str) -> None:
+    """Right-to-left, emoji, combining characters, no known word: as many words out as in, all of the vocabulary."""
+    mechanism = made(folder, key, "clustered")
+    texts = [
+        "שלום עולם w3",
+        "👍🏽 🎉",
+        "e\u0301te\u0301 İstanbul ǅ",
+        "नमस्ते",
+        "\u202emalicious\u202c w1",
+        "zebra quagga",
+        "ß ﬁ ½",
+    ]
+    rewrites = mechanism.rewrite(texts, 3.0, Noise.named(len(texts), 6, key))
+    for text, rewrite, units in zip(texts, rewrites.texts, rewrites.units.lengths, strict=True):
+        assert len(words(text)) == units
+        if key != "diffractor_released":
+            assert len(rewrite.split()) == units
+            assert set(rewrite.split()) <= set(mechanism.vocabulary.words)
 
 
 def test_settings_are_checked_and_files_read_late(tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ class WordLists:
         """`lists` lists from each source, from unlike start words drawn from the stream of the seed."""
         shared = set(sources[0].words).intersection(*(source.words for source in sources[1:]))
         words = [word for word in sources[0].whole_words().words if word in shared]
+        if len(words) < 2:
+            raise UserError(
+                f"the {len(sources)} sources of word vectors share {len(words)} words, a list needs two; "
+                "give vectors of one language and one spelling"
+            )
         if not 1 <= lists <= len(words):
             raise UserError(
                 f"the number of lists must be from 1 to the number of words that all word vectors share "

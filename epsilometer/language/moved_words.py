@@ -27,8 +27,8 @@ class MovedWords(WordVectorMechanism, ABC):
         return noise
 
     @abstractmethod
-    def written(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The words [n] to write for the moved points [n, d]: post-processing, with one uniform each."""
+    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The words [n] for the moved points [n, d]: post-processing, with one uniform each."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
@@ -39,9 +39,8 @@ class MovedWords(WordVectorMechanism, ABC):
             part = private.take(rows)
             uniforms = noise[rows].ragged(part.lengths, draws)
             moved = self.vectors.exact[part.values] + self.stretched(spherical(uniforms[:, :-1], epsilon))
-            made.append(self.written(moved, uniforms[:, -1]))
-        units = Ragged(np.concatenate(made).astype(np.int32), private.offsets)
-        return Rewrites(self.vocabulary.decode(units), units)
+            made.append(self.chosen(moved, uniforms[:, -1]))
+        return self.written(texts, Ragged(np.concatenate(made).astype(np.int32), private.offsets))
 
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:

@@ -1,42 +1,73 @@
-"""What mechanisms share that replace every word on its own, over one public vocabulary of word vectors.
+"""What mechanisms share that replace every word on its own, over one public vocabulary.
 
 A text is a sequence of words, every word is privatised with its own noise, and their number is not hidden. A word
-outside the vocabulary becomes one fixed word of it first (`epsilometer.language.vocabulary`).
+outside the vocabulary becomes one fixed word of it first (`epsilometer.language.vocabulary`). Case, spacing and
+punctuation are normalised before the noise, and the words are written with single spaces after it. `layout: kept`
+writes them into the source's layout instead; that discloses the layout, so nothing is claimed then.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.vocabulary import Vocabulary
-from epsilometer.laws import Laws
+from epsilometer.language.words import lay_out
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
-
-_BLOCK = 32  # outputs whose probability is kept as one number
-_ROWS = 512  # words whose laws within a block are in memory at a time
-_CELLS = 1 << 21  # distances in memory at a time while a table is filled
 
 
 @component
-class WordVectorMechanism:
-    """resource: a file of word vectors; normalise: whether they are scaled to length 1 first, else used as they are."""
+class WordMechanism(ABC):
+    """resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim)."""
+
+    resource: Path
+    layout: Literal["normalised", "kept"] = "normalised"
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """Inputs and outputs."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
+        """Epsilon a word, for texts of equally many words; None where the layout is kept."""
+        if self.layout == "kept":
+            return None
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
+
+    def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
+        """The drawn words as texts."""
+        if self.layout == "normalised":
+            return Rewrites(self.vocabulary.decode(units), units)
+        names = self.vocabulary.words
+        return Rewrites([lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)], units)
+
+
+@component
+class WordVectorMechanism(WordMechanism, ABC):
+    """normalise: whether the word vectors are scaled to length 1 first, else used as they are."""
 
     embedded: ClassVar[str] = "vectors.npz"
 
-    resource: Path
     normalise: bool = False
 
     @cached_property
@@ -50,156 +81,10 @@ class WordVectorMechanism:
         """Inputs and outputs."""
         return Vocabulary(self.vectors.words)
 
-    @property
-    def inputs(self) -> Sequence[str]:
-        """The words of the vocabulary."""
-        return self.vocabulary.words
-
-    @property
-    def output_texts(self) -> Sequence[str]:
-        """The words of the vocabulary."""
-        return self.vocabulary.words
-
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="L2 distance")
+        return self.claim(epsilon, "L2 distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)
-
-
-@component
-class KernelMechanism(WordVectorMechanism, ABC):
-    """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
-
-    Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word that
-    was ever met the probability of each block is kept: a draw finds its block there and computes the law within the
-    block alone. So a word costs the vocabulary once, its every occurrence some 64 distances.
-    """
-
-    @abstractmethod
-    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """w: elementwise, in nats."""
-
-    @cached_property
-    def outputs(self) -> NDArray[np.int64]:
-        """The words that can come out: all, where nothing else is said."""
-        return np.arange(len(self.vectors))
-
-    @cached_property
-    def _tables(self) -> dict[float, _Table]:
-        return {}
-
-    def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
-        """Make the tables of these epsilons hold these words; the distances of a word are computed once for all."""
-        for epsilon in epsilons:
-            self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
-        met = np.unique(words)
-        new = met[~np.all([self._tables[epsilon].known[met] for epsilon in epsilons], axis=0)]
-        step = max(_ROWS, _CELLS // len(self.outputs))
-        for start in range(0, len(new), step):
-            part = new[start : start + step]
-            distances = self.vectors.distances(part, self.outputs)
-            for epsilon in epsilons:
-                self._tables[epsilon].put(part, self.log_weights(distances, epsilon))
-
-    def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """[n] words drawn for words [n] by inverse CDF, from one uniform each."""
-        self._fill(words, [epsilon])
-        table = self._tables[epsilon]
-        block, left = table.find(words, uniforms)
-        out = np.empty(len(words), np.int32)
-        order = np.argsort(block, kind="stable")
-        borders = np.searchsorted(block[order], np.arange(table.blocks + 1))
-        for number in np.flatnonzero(np.diff(borders)):
-            inside = self.outputs[number * _BLOCK : (number + 1) * _BLOCK]
-            members = order[borders[number] : borders[number + 1]]
-            for start in range(0, len(members), _ROWS):
-                part = members[start : start + _ROWS]
-                log_w = self.log_weights(self.vectors.distances(words[part], inside), epsilon)
-                cdf = np.cumsum(np.exp(log_w - table.log_total[words[part], None]), axis=1)
-                found = (left[part, None] >= cdf).sum(axis=1)
-                out[part] = inside[np.minimum(found, len(inside) - 1)]
-        return out
-
-    def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
-
-        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            distances = self.vectors.distances(words)
-            for epsilon in epsilons:
-                yield log_softmax(self.log_weights(distances, epsilon), axis=1)
-
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
-
-    def excess_bound(self, epsilon: float) -> float | None:
-        """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.
-
-        ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
-        """
-        log_total = self.log_normalisers(epsilon)
-        best, everything = -np.inf, np.arange(len(self.vectors))
-        for start in range(0, len(everything), 8 * _ROWS):
-            part = everything[start : start + 8 * _ROWS]
-            room = epsilon / 2 * self.vectors.distances(part)
-            excess = np.abs(log_total[part, None] - log_total) - room
-            excess[np.arange(len(part)), part] = -np.inf
-            best = max(best, float(excess.max()))
-        return best
-
-    def log_normalisers(self, epsilon: float) -> NDArray[np.float64]:
-        """[V]: ln of the sum over y of exp(w(d(x, y))), for every word x of the vocabulary."""
-        everything = np.arange(len(self.vectors))
-        self._fill(everything, [epsilon])
-        return self._tables[epsilon].log_total
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One epsilon of `rewrite_grid`."""
-        return self.rewrite_grid(texts, [epsilon], [noise])[0]
-
-    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word; the distances from each distinct word are computed once for all epsilons."""
-        private = self.vocabulary.encode(texts)
-        self._fill(private.values, epsilons)
-        made = []
-        for epsilon, noise in zip(epsilons, noises, strict=True):
-            drawn = self.draw(private.values, epsilon, noise.ragged(private.lengths)[:, 0])
-            units = Ragged(drawn, private.offsets)
-            made.append(Rewrites(self.vocabulary.decode(units), units))
-        return made
-
-
-class _Table:
-    """Of each private word: the logarithm of its normaliser, and the probability of every block of outputs, summed up.
-
-    known: bool [V]; log_total: [V]; cumulative: [V, blocks], rows of unknown words not written (nor given memory).
-    """
-
-    def __init__(self, words: int, outputs: int) -> None:
-        self.starts = np.arange(0, outputs, _BLOCK)
-        self.blocks = len(self.starts)
-        self.known = np.zeros(words, bool)
-        self.log_total = np.full(words, np.nan)
-        self.cumulative = np.empty((words, self.blocks))
-
-    def put(self, words: NDArray[np.integer], log_weights: NDArray[np.float64]) -> None:
-        """Enter the weights [n, outputs] of words [n]."""
-        largest = log_weights.max(axis=1, keepdims=True)
-        blocks = np.add.reduceat(np.exp(log_weights - largest), self.starts, axis=1)
-        total = blocks.sum(axis=1)
-        self.log_total[words] = largest[:, 0] + np.log(total)
-        self.cumulative[words] = np.cumsum(blocks, axis=1) / total[:, None]
-        self.known[words] = True
-
-    def find(
-        self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Bisection: the block [n] that each uniform falls into, and how far into it [n], in probability."""
-        low, high = np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
-        for _ in range(self.blocks.bit_length()):
-            middle = (low + high) // 2
-            beyond = (uniforms >= self.cumulative[words, middle]) & (low < high)
-            low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, np.maximum(middle, low))
-        before = np.where(low > 0, self.cumulative[words, np.maximum(low - 1, 0)], 0.0)
-        return low, uniforms - before

@@ -31,7 +31,7 @@ from pydantic import Field
 from scipy.special import log_softmax
 
 from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.guarantees import Guarantee
 from epsilometer.language.word_mechanism import WordVectorMechanism
 from epsilometer.language.words import stop_words
 from epsilometer.laws import Laws
@@ -99,8 +99,7 @@ class CusText(WordVectorMechanism):
         """Epsilon a word, between words of one group; the group and the number of words are not protected."""
         if self.stop_words == "kept":
             return None
-        metric = None if self.published else "0 or 1 within a group"
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
+        return self.claim(epsilon, None if self.published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words, or with words of unlike groups."""
@@ -148,5 +147,4 @@ class CusText(WordVectorMechanism):
         possible = (cdf > 0).sum(axis=1)
         cdf = np.cumsum(cdf, axis=1)
         found = (noise.ragged(private.lengths) >= cdf[row]).sum(axis=1)
-        units = Ragged(outputs[row, np.minimum(found, possible[row] - 1)], private.offsets)
-        return Rewrites(self.vocabulary.decode(units), units)
+        return self.written(texts, Ragged(outputs[row, np.minimum(found, possible[row] - 1)], private.offsets))

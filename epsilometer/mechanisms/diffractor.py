@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -35,10 +34,11 @@ from pydantic import Field
 
 from epsilometer.component import component
 from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.guarantees import Guarantee
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vocabulary import Vocabulary
-from epsilometer.language.words import stop_words, words, write
+from epsilometer.language.word_mechanism import WordMechanism
+from epsilometer.language.words import lay_out, stop_words, words, write
 from epsilometer.laws import Laws
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -131,7 +131,7 @@ class Truncated(NamedTuple):
 
 
 @component
-class Diffractor:
+class Diffractor(WordMechanism):
     """resource: an archive of word lists; gamma: the distance in a list from which on tem treats all words alike.
 
     published: let through what the release lets through.
@@ -139,7 +139,6 @@ class Diffractor:
 
     embedded: ClassVar[str] = "lists.npz"
 
-    resource: Path
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] = 5
     published: bool = False
@@ -165,19 +164,9 @@ class Diffractor:
         spared = stop_words() if self.published else frozenset()
         return np.array([word in spared or (self.published and word.isdecimal()) for word in self.vocabulary.words])
 
-    @property
-    def inputs(self) -> Sequence[str]:
-        """The words of the vocabulary."""
-        return self.vocabulary.words
-
-    @property
-    def output_texts(self) -> Sequence[str]:
-        """The words of the vocabulary."""
-        return self.vocabulary.words
-
-    def guarantee(self, epsilon: float) -> Guarantee:
+    def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="largest list distance")
+        return self.claim(epsilon, "largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Sum over positions of d_max, with tem at most gamma each; infinite for texts of unlike numbers of words."""
@@ -239,12 +228,12 @@ class Diffractor:
         moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
         drawn = lists.order[which, moved]
         if not self.published:
-            units = Ragged(drawn, private.offsets)
-            return Rewrites(self.vocabulary.decode(units), units)
+            return self.written(texts, Ragged(drawn, private.offsets))
         units = Ragged(np.where(self._passes[private.values], private.values, drawn), private.offsets)
         names, index = self.vocabulary.words, self.vocabulary.index
-        written = [
-            write(names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True))
+        made = [
+            [names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True)]
             for i, text in enumerate(texts)
         ]
-        return Rewrites(written, units)
+        shown = map(write, made) if self.layout == "normalised" else map(lay_out, texts, made)
+        return Rewrites(list(shown), units)

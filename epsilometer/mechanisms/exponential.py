@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.word_mechanism import KernelMechanism
+from epsilometer.guarantees import Guarantee
+from epsilometer.language.kernel_mechanism import KernelMechanism
 
 
 @component
@@ -35,7 +35,7 @@ class Exponential(KernelMechanism):
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for each word, whichever it is; the number of words is not protected."""
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+        return self.claim(epsilon)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words."""

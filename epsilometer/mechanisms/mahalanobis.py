@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.guarantees import Guarantee
 from epsilometer.language.moved_words import MovedWords
 
 
@@ -47,13 +47,13 @@ class Mahalanobis(MovedWords):
         values, axes = self._axes
         return noise @ (axes * np.sqrt(values) @ axes.T)
 
-    def written(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The nearest word."""
         return self.vectors.nearest(points)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
-        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="Mahalanobis distance")
+        return self.claim(epsilon, "Mahalanobis distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""

@@ -29,6 +29,6 @@ from epsilometer.language.moved_words import MovedWords
 class MVC(MovedWords):
     """The settings are those of every mechanism on word vectors."""
 
-    def written(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The nearest word."""
         return self.vectors.nearest(points)

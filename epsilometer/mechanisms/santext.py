@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.component import component
-from epsilometer.language.word_mechanism import KernelMechanism
+from epsilometer.language.kernel_mechanism import KernelMechanism
 
 
 @component

@@ -26,7 +26,7 @@ from pydantic import Field
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee
-from epsilometer.language.word_mechanism import KernelMechanism
+from epsilometer.language.kernel_mechanism import KernelMechanism
 from epsilometer.language.words import words as words_of
 from epsilometer.laws import Laws
 

@@ -30,7 +30,7 @@ from pydantic import Field
 from scipy.special import log_softmax
 
 from epsilometer.component import component
-from epsilometer.language.word_mechanism import KernelMechanism
+from epsilometer.language.kernel_mechanism import KernelMechanism
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.randomness import Noise
@@ -64,7 +64,7 @@ class TEM(KernelMechanism):
         if not self.published:
             return super().rewrite_grid(texts, epsilons, noises)
         drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
-        return [Rewrites(self.vocabulary.decode(units), units) for units in drawn]
+        return [self.written(texts, units) for units in drawn]
 
     def _published_laws(self, texts: Sequence[str]) -> Laws:
         size = len(self.vocabulary)

@@ -145,5 +145,4 @@ class TruncatedGumbel(WordVectorMechanism):
             noisy[np.arange(near.shape[1]) >= competing[:, None]] = np.inf
             span = slice(private.offsets[rows[0]], private.offsets[rows[-1] + 1]) if len(rows) else slice(0, 0)
             drawn[span] = near[np.arange(len(near)), noisy.argmin(axis=1)]
-        units = Ragged(drawn, private.offsets)
-        return Rewrites(self.vocabulary.decode(units), units)
+        return self.written(texts, Ragged(drawn, private.offsets))

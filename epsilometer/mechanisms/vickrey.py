@@ -30,7 +30,7 @@ class Vickrey(MovedWords):
 
     t: Annotated[float, Field(ge=0, le=1)] = 0.5
 
-    def written(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """One of the two nearest words."""
         words, far = self.vectors.neighbours(points, 2)
         first, second = self.t * far[:, 0], (1 - self.t) * far[:, 1]
