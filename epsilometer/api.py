@@ -10,6 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
+from epsilometer.calibration import Calibrated
+from epsilometer.calibration import calibrate as search
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
@@ -52,6 +54,56 @@ def audit(
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams))
     return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
+
+
+def calibrate(
+    texts: Sequence[str],
+    mechanism: Mechanism | RewriteFunction,
+    target: float,
+    low: float,
+    high: float,
+    attacks: Sequence[str | Attack] = ("embedding",),
+    candidates: int = 2,
+    temperature: float = -10_000,
+    width: float = 1.25,
+    alpha: float = 0.01,
+    seed: int = 0,
+    budget: int = 50_000,
+    embedded: Embedded | None = None,
+    groups: NDArray[np.integer] | None = None,
+) -> Calibrated:
+    """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
+
+    Every batch has fresh candidate sets, targets and noise. texts, mechanism, attacks, candidates, temperature: as in
+    `audit`. width, alpha, budget: as in `calibration.calibrate`, and so is the result. embedded, groups: the texts'
+    embeddings and what the candidates of a trial agree in, where they are known already.
+    """
+    texts = distinct(texts)
+    chosen, made_by = dict(map(_attack, attacks)), as_mechanism(mechanism)
+    applied = {n: a for n, a in chosen.items() if not isinstance(a, Selective) or a.applies(made_by)}
+    if not applied:
+        raise UserError(f"no attack of {', '.join(chosen)} applies to this mechanism")
+    if embedded is None:
+        _, embedded = draw(texts, 1, candidates, temperature, seed)
+    vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
+
+    def measure(epsilon: float, first: int, count: int) -> list[int]:
+        name = (seed, "calibrate", epsilon, first)
+        drawn = sample(vectors, count, candidates, temperature, "/".join(map(str, name)), groups)
+        job = Job(texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        rewrites = rewrite_all(made_by, job)
+        guessed = [
+            guess_all(
+                attack,
+                rewrites,
+                drawn.candidates,
+                [Context(texts, made_by, epsilon, Noise.named(count, *name, "attack", label), embedded)],
+            )[0]
+            for label, attack in applied.items()
+        ]
+        return [int((guess == drawn.target).sum()) for guess in guessed]
+
+    return search(measure, target, low, high, len(applied), candidates, width, alpha, budget=budget)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:

@@ -77,6 +77,122 @@ def audit(
 
 
 @app.command()
+def calibrate(
+    target: Annotated[float, typer.Option(help="The loss to meet, in nats.")],
+    mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
+    dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
+    attack: Annotated[
+        str, typer.Option(help="One of params.yaml's attacks, or `strongest`: the best of all.")
+    ] = "strongest",
+    width: Annotated[float, typer.Option(help="Stop when the interval's ends are within this ratio.")] = 1.25,
+    budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
+    as_json: Json = False,
+) -> None:
+    """Find the nominal epsilon at which each mechanism's loss meets a target, between the epsilons of params.yaml.
+
+    Needs the data sets as `make audit` prepared them. Rewrites and attacks fresh trials.
+    """
+    import numpy as np
+    import polars as pl
+
+    from epsilometer import api, tables
+    from epsilometer.attack import Embedded
+    from epsilometer.component import build, find
+    from epsilometer.errors import unknown
+    from epsilometer.mechanism import build_mechanism
+    from epsilometer.params import read
+
+    params = read()
+    for kind, given, known in (
+        ("mechanism", mechanism, params.mechanisms),
+        ("data set", dataset, params.datasets),
+        ("attack", [] if attack == "strongest" else [attack], params.attacks),
+    ):
+        for name in given:
+            if name not in known:
+                raise unknown(kind, name, known)
+    named = params.attacks if attack == "strongest" else {attack: params.attacks[attack]}
+    attacks = {n: build(find("attacks", n, "guess"), settings, f"attacks.{n}") for n, settings in named.items()}
+    rows = []
+    for cell in params.cells.values():
+        if (mechanism and cell.mechanism not in mechanism) or (dataset and cell.dataset not in dataset):
+            continue
+        if len(cell.epsilons) < 2:
+            _note(f"{cell.mechanism} is left out: params.yaml gives it one epsilon, so there is no range to search")
+            continue
+        table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
+        table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
+        vectors = np.load(f"data/embeddings/{cell.dataset}.npy")
+        where = f"mechanisms.{cell.mechanism}.settings"
+        found = api.calibrate(
+            table["text"].to_list(),
+            build_mechanism(params.path(cell.file), cell.settings, cell.resource, where),
+            target,
+            min(cell.epsilons),
+            max(cell.epsilons),
+            list(attacks.values()),
+            params.trials.candidates,
+            params.trials.temperature,
+            width,
+            params.audit.alpha,
+            params.audit.seed,
+            budget,
+            Embedded(params.embedding.model, params.embedding.precision, vectors),
+            table["words"].to_numpy() if params.match(cell.dataset) == "words" else None,
+        )
+        rows.append(
+            {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "status": found.status}
+            | {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials}
+        )
+        if found.status == "outside":
+            end, where = (min, "below") if found.low == 0 else (max, "above")
+            _note(
+                f"{cell.mechanism} on {cell.dataset}: the target lies {where} what it reaches between epsilon "
+                f"{min(cell.epsilons):g} and {max(cell.epsilons):g}; give params.yaml a {end.__name__}imum further out"
+            )
+    _print(rows, as_json)
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="A mechanism and epsilon of params.yaml: tem=11.")],
+    second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
+    as_json: Json = False,
+) -> None:
+    """Which of two mechanisms leaks less, on the trials of the last audit: McNemar's exact test."""
+    from epsilometer import tables
+    from epsilometer.comparison import compare as paired
+    from epsilometer.params import read
+
+    params = read()
+    (one, other), rows = [_mechanism_at(given) for given in (first, second)], []
+    for dataset in params.datasets:
+        cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (one, other)]
+        if None in cells:
+            continue
+        target = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)["target"]
+        right = []
+        for name, epsilon in (one, other):
+            guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", tables.GUESSES)
+            found = guesses.filter(epsilon=epsilon)
+            if found.is_empty():
+                known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
+                raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {known}")
+            right.append({a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in found.group_by("attack")})
+        for attack in params.attacks:
+            if attack in right[0] and attack in right[1]:
+                result = paired(right[0][attack], right[1][attack])
+                rows.append(
+                    {"dataset": dataset, "attack": attack, "trials": result.trials, "first only": result.first_only}
+                    | {"second only": result.second_only, "p value": result.p_value}
+                    | {"finding": result.sentence(first, second, params.audit.alpha)}
+                )
+    if not rows:
+        raise UserError(f"no data set has both {one[0]} and {other[0]}; see cells in params.yaml")
+    _print(rows, as_json)
+
+
+@app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
 ) -> None:
@@ -253,7 +369,14 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UserError(f"--epsilons must be numbers separated by commas, got {text!r}") from None
+        raise UserError(f"epsilons must be numbers, got {text!r}") from None
+
+
+def _mechanism_at(given: str) -> tuple[str, float]:
+    name, equals, epsilon = given.partition("=")
+    if not equals:
+        raise UserError(f"give a mechanism and its epsilon as tem=11, got {given!r}")
+    return name, _number(epsilon)
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:
