@@ -124,6 +124,21 @@ def test_what_comes_out(project: Project) -> None:
     assert "Twenty texts" in (project.folder / "reports/audit.html").read_text()
 
 
+def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> None:
+    command = [sys.executable, "-m", "epsilometer.cli"]
+    out = project.run(
+        *command, "calibrate", "--target", "1", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"
+    )
+    (found,) = json.loads(out)
+    # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability
+    # q + (1 - q) 9 / 19, and at a loss of 1 that is e / (e + 1): eps = 2.90.
+    assert found["status"] == "found"
+    assert found["low"] < 2.90 < found["high"] <= 1.5 * found["low"] * (1 + 1e-9)
+    rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
+    assert {row["attack"] for row in rows} == {"lexical", "likelihood"}
+    assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)
+
+
 def test_nothing_changed_nothing_runs(project: Project) -> None:
     assert project.repro() == set()
 
