@@ -12,9 +12,9 @@ batch and stopped at any time (Ville 1939; Robbins 1970). Against p <= p* the we
 
 a likelihood ratio averaged over a prior G on the alternative (a Beta distribution with its mode at p*, worth 100
 trials, cut off at p*). Its expectation is at most 1 whenever p <= p*, so it ever exceeds 1 / a with probability at most
-a. Against p >= p* the same on (0, p*). The j-th grid point visited may err with probability alpha / (j (j + 1)), so that
-all together err with at most alpha, however many are visited and whenever the search stops. (Where p is p* itself
-neither answer is wrong: the point is then an end of the interval, and the interval holds its ends.)
+a. Against p >= p* the same on (0, p*). The j-th grid point visited may err with probability alpha / (j (j + 1)), so
+that all together err with at most alpha, however many are visited and whenever the search stops. (Where p is p*
+itself neither answer is wrong: the point is then an end of the interval, and the interval holds its ends.)
 
 Assumption beyond the audit's: monotone p. What the interval covers is the epsilon at which p passes p*.
 """

@@ -106,6 +106,13 @@ class Claims(Section):
     vocabulary: Annotated[int, Field(ge=2)] = 500
 
 
+class Utility(Section):
+    """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose."""
+
+    texts: PositiveInt = 100
+    target: Annotated[float, Field(gt=0)] = 1.0
+
+
 class Runtime(Section):
     """What cannot change a result: trials a block, worker processes."""
 
@@ -129,6 +136,7 @@ class Params(Section):
     attacks: Mapping[str, Mapping[str, Any]]
     instrument: Instrument = Instrument()
     claims: Claims = Claims()
+    utility: Utility = Utility()
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 

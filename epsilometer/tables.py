@@ -61,6 +61,13 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
     f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
 }
 
+SIMILARITY: Schema = {  # means over `texts` trials, and their intervals
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "texts": pl.Int64,
+} | {f"{name}{end}": pl.Float64 for name in ("cosine", "edit", "overlap", "kept") for end in ("", "_low", "_high")}
+
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
 
 

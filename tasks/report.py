@@ -32,6 +32,8 @@ def main() -> None:
         estimates=estimates,
         claims=tables.read("data/claims.parquet", tables.CLAIMS),
         words=tables.read("data/deniability.parquet", tables.DENIABILITY),
+        similarity=tables.read("data/similarity.parquet", tables.SIMILARITY),
+        target=params.utility.target,
         instrument=tables.read("data/instrument.parquet", INSTRUMENT),
         examples=_examples(params, estimates),
         datasets=pl.DataFrame([_dataset(params, name) for name in params.datasets], schema=dict(DATASETS)),

@@ -90,6 +90,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "attacks": {"lexical": {}, "likelihood": {}},
         "instrument": {"epsilons": [1], "trials": 2000},
         "claims": {"vocabulary": 3},
+        "utility": {"texts": 50, "target": 1.0},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],
     }
@@ -98,7 +99,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.run("git", "init", "-q")
     made.run("dvc", "init", "-q")
     assert made.repro() == {
-        "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims",
+        "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
     }  # fmt: skip
@@ -127,7 +128,17 @@ def test_what_comes_out(project: Project) -> None:
 def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> None:
     command = [sys.executable, "-m", "epsilometer.cli"]
     out = project.run(
-        *command, "calibrate", "--target", "1", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"
+        *command,
+        "calibrate",
+        "--target",
+        "1",
+        "--mechanism",
+        "rr",
+        "--attack",
+        "likelihood",
+        "--width",
+        "1.5",
+        "--json",
     )
     (found,) = json.loads(out)
     # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability

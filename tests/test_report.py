@@ -19,8 +19,17 @@ from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
-from epsilometer.report.page import AuditData, answer, build, instrument_sentence, length_sentence, worst_sentence
-from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES
+from epsilometer.report.page import (
+    AuditData,
+    answer,
+    build,
+    instrument_sentence,
+    length_sentence,
+    tradeoff_points,
+    tradeoff_sentence,
+    worst_sentence,
+)
+from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, SIMILARITY
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -98,6 +107,21 @@ def audit(**changes: object) -> AuditData:
             schema=dict(DENIABILITY),
             orient="row",
         ),
+        "similarity": pl.DataFrame(
+            [
+                ("queries", name, e, 100, *(x for _ in range(4) for x in (c, c - 0.1, c + 0.1)))
+                for name, e, c in (
+                    ("identity", 1.0, 0.9),
+                    ("dp_bart", 0.5, 0.3),
+                    ("dp_bart", 5.0, 0.2),
+                    ("mvc", 0.5, 0.4),
+                    ("mvc", 2500.0, 0.8),
+                )
+            ],
+            schema=dict(SIMILARITY),
+            orient="row",
+        ),
+        "target": 1.5,
         "instrument": pl.DataFrame(
             [
                 {
@@ -184,7 +208,7 @@ def test_the_page_loads_nothing_from_anywhere(elements: Elements) -> None:
 
 def test_texts_and_names_are_escaped(elements: Elements) -> None:
     tags = [tag for tag, _ in elements.tags]
-    assert tags.count("script") == 6  # four figures, the drawing library, the page's own
+    assert tags.count("script") == 7  # five figures, the drawing library, the page's own
     assert not any("onerror" in attributes for _, attributes in elements.tags)
     text = "".join(elements.text)
     assert HOSTILE in text  # shown as text: the name, the source and the rewrite
@@ -193,7 +217,7 @@ def test_texts_and_names_are_escaped(elements: Elements) -> None:
 
 def test_figures_hold_their_data_whatever_the_names(elements: Elements) -> None:
     specifications = [json.loads(raw) for raw in elements.raw if raw.startswith("{")]
-    assert len(specifications) == 4
+    assert len(specifications) == 5
     names = {
         row["mechanism"]
         for s in specifications
@@ -245,6 +269,18 @@ def test_violated_claims_stand_first(elements: Elements) -> None:
     assert "No claim is made by identity." in claims
 
 
+def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) -> None:
+    text = "".join(elements.text)
+    # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
+    assert "On queries mvc at ε = 0.5 keeps most within 1.5 nats: cosine 0.40 (0.30 to 0.50)" in text
+    points = tradeoff_points(audit().estimates, audit().similarity)
+    front = points.filter("best").select("mechanism", "epsilon").rows()
+    assert front == [("dp_bart", 0.5), ("identity", 1.0), ("mvc", 0.5), ("mvc", 2500.0)]
+    assert tradeoff_sentence(points, 0.001).startswith("On queries dp_bart at ε = 0.5")
+    assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 0.001)
+    assert tradeoff_sentence(points.clear(), 1.0) == ""
+
+
 def test_worst_cases_name_their_witness(elements: Elements) -> None:
     text = "".join(elements.text)
     worst = text[text.index("The worst case of each claim") : text.index("The strongest attack")]
@@ -279,6 +315,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         estimates=frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)),
         claims=pl.DataFrame(schema=dict(CLAIMS)),
         words=pl.DataFrame(schema=dict(DENIABILITY)),
+        similarity=pl.DataFrame(schema=dict(SIMILARITY)),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),
         examples=pl.DataFrame(schema=page.EXAMPLES),
         settings={},
@@ -463,8 +500,8 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     assert [line for line in log.splitlines() if "CONSOLE" in line] == []
     assert '<img src="data:' not in dom  # every still picture gave way to the live figure
     drawn = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
-    assert len(drawn) == 4
-    panels = [svg for svg in drawn if "empirical loss" in svg]
+    assert len(drawn) == 5
+    panels = [svg for svg in drawn if "empirical loss (nats)" in svg]
     assert len(panels) == 2
     for svg in panels:
         assert svg.count('aria-label="Title text') >= 2 or len(re.findall("concat_[01]_group", svg)) >= 2

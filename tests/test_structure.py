@@ -21,6 +21,7 @@ FLOORS = [
     ["language"],
     ["corpora", "mechanisms", "attacks", "trials", "rewriting", "resources"],
     ["deniability"],
+    ["utility"],
     ["estimation", "comparison"],
     ["calibration"],
     ["claims"],

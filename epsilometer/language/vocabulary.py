@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +34,13 @@ class Vocabulary:
         """The word numbers of each text; a text without words is an empty row. Each distinct text is read once."""
         distinct: dict[str, int] = {}
         source = np.fromiter((distinct.setdefault(text, len(distinct)) for text in texts), np.int64, len(texts))
-        return Ragged.of([self.numbers(text) for text in distinct]).take(source)
-
-    def numbers(self, text: str) -> list[int]:
-        """The word numbers of one text."""
-        return [self.index.get(word, self.unknown) for word in words_of(text)]
+        numbers: list[int] = []
+        lengths = np.empty(len(distinct), np.int64)
+        for place, text in enumerate(distinct):
+            found = words_of(text)
+            lengths[place] = len(found)
+            numbers.extend(map(self.index.get, found, repeat(self.unknown)))
+        return Ragged.from_lengths(np.array(numbers, np.int64), lengths).take(source)
 
     def decode(self, rows: Ragged) -> list[str]:
         """Each row as a text, as `epsilometer.language.words.write` writes it."""

@@ -263,6 +263,54 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     return _specification(chart, datasets)
 
 
+def tradeoff(points: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
+    """Similarity against the loss of the strongest attack: a panel a data set, a line a mechanism, budgets along it.
+
+    points: as `page.tradeoff_points` gives them: dataset, mechanism, epsilon, attack, loss, point, upper, ceiling,
+    cosine, cosine_low, cosine_high, best (no other rewrite is both closer and less leaky: on the Pareto front).
+    """
+    style = styles(mechanisms)
+    names = points["mechanism"].unique().sort().to_list()
+    sets = points["dataset"].unique().sort().to_list()
+    width = min(460, (WIDTH - 40) // max(1, min(2, len(sets))) - 60)
+    rows = [
+        {**row, "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}"}
+        for row, full in zip(within_ceiling(points).to_dicts(), points.to_dicts(), strict=True)
+    ]
+    x = alt.X(
+        "point:Q",
+        title="empirical loss of the strongest attack (nats)",
+        scale=alt.Scale(domain=[0, 1.04 * _range(points["ceiling"])[1]], nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
+    low = min(0.0, _range(points["cosine_low"])[0])
+    y = alt.Y("cosine:Q", title="cosine of text and rewrite", scale=alt.Scale(domain=[low, 1.02], nice=False))
+    colour = alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]))
+    shape = alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]))
+    tooltip = [
+        alt.Tooltip("mechanism:N"),
+        alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+        alt.Tooltip("attack:N", title="strongest attack"),
+        alt.Tooltip("interval:N", title="loss to upper end"),
+        alt.Tooltip("cosine:Q", format=".2f"),
+    ]
+    datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
+
+    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
+        datasets[f"tradeoff {name}"] = [row for row in rows if row["dataset"] == name]
+        base = alt.Chart(alt.NamedData(f"tradeoff {name}"))
+        return alt.layer(
+            alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
+            base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
+            base.mark_rule(opacity=0.35).encode(x, alt.Y("cosine_low:Q"), alt.Y2("cosine_high"), color=colour),
+            base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
+            base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
+            base.mark_point(filled=True, size=46, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
+        ).properties(width=width, height=280, title=name)
+
+    return _specification(alt.concat(*(panel(name) for name in sets), columns=2, spacing=40), datasets)
+
+
 def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Share of words that stay, and how many outputs a word has, against nominal epsilon (both scales as in `curves`).
 

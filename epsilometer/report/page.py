@@ -17,7 +17,7 @@ from epsilometer.claims import NO_CLAIM, VIOLATED
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
 from epsilometer.report.figures import budget, nats, share
-from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, Schema, check
+from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, SIMILARITY, Schema, check
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 
@@ -61,6 +61,8 @@ class AuditData:
     estimates:  schema `tables.ESTIMATES`, verdicts as in `claims`; `point` and `upper` may be infinite.
     claims:     schema `tables.CLAIMS`, each claim's worst case; may have no rows.
     words:      schema `tables.DENIABILITY`, plausible deniability of words; may have no rows.
+    similarity: schema `tables.SIMILARITY`, how close rewrites are to their originals; may have no rows.
+    target:     the loss at which the page names the closest mechanism.
     instrument: schema `INSTRUMENT`, two-text randomised response, whose loss is epsilon; may have no rows.
     examples:   schema `EXAMPLES`, of public data sets only; may have no rows.
     datasets:   schema `DATASETS`; `match` says in what the candidates of a trial agree, null for nothing.
@@ -73,6 +75,8 @@ class AuditData:
     estimates: pl.DataFrame
     claims: pl.DataFrame
     words: pl.DataFrame
+    similarity: pl.DataFrame
+    target: float
     instrument: pl.DataFrame
     examples: pl.DataFrame
     datasets: pl.DataFrame
@@ -102,6 +106,11 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = draw.instrument(audit.instrument.sort("epsilon"))
         draw.save(drawn, figures, "instrument")
         check_figure = _Figure.of("instrument", drawn, "Measured loss against the true loss")
+    exchange, points = None, tradeoff_points(estimates, audit.similarity)
+    if len(points):
+        drawn = draw.tradeoff(points, estimates["mechanism"], audit.target)
+        draw.save(drawn, figures, "tradeoff")
+        exchange = _Figure.of("tradeoff", drawn, "Similarity against empirical loss")
     hidden = None
     if len(audit.words):
         drawn = draw.deniability(audit.words, estimates["mechanism"])
@@ -122,6 +131,8 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         instrument=check_figure,
         instrument_sentence=instrument_sentence(audit.instrument),
         styles=draw.styles(estimates["mechanism"]),
+        tradeoff=exchange,
+        tradeoff_sentence=tradeoff_sentence(points, audit.target),
         curves=curves,
         rows=_rows(estimates),
         claims=_claims(estimates, audit.settings),
@@ -144,6 +155,7 @@ def _check(audit: AuditData) -> None:
     check(audit.estimates, ESTIMATES, "estimates")
     check(audit.claims, CLAIMS, "claims")
     check(audit.words, DENIABILITY, "deniability")
+    check(audit.similarity, SIMILARITY, "similarity")
     check(audit.instrument, INSTRUMENT, "instrument")
     check(audit.examples, EXAMPLES, "examples")
     check(audit.datasets, DATASETS, "datasets")
@@ -208,6 +220,50 @@ def worst_sentence(claims: pl.DataFrame) -> str:
     if not len(judged):
         return "No mechanism of this audit has a law whose worst case could be computed."
     return f"In none of the {len(judged)} laws that could be computed does the worst case exceed the claim."
+
+
+def tradeoff_points(estimates: pl.DataFrame, similarity: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, mechanism and epsilon: the strongest attack's loss, and the similarity.
+
+    The strongest attack is the one of the largest plug-in value. best: on the Pareto front of its data set, where no
+    other point has a higher cosine at a lower loss; the front is read off the plug-in values, without their intervals.
+    """
+    cell = ["dataset", "mechanism", "epsilon"]
+    strongest = estimates.sort("point", "loss", "attack", descending=[True, True, False]).unique(
+        cell, keep="first", maintain_order=True
+    )
+    found = strongest.join(similarity, on=cell).sort(cell)
+    rows = found.select(*cell, "attack", "loss", "point", "upper", "ceiling", "cosine", "cosine_low", "cosine_high")
+    points = rows.to_dicts()
+
+    def beaten(one: dict[str, Any]) -> bool:
+        return any(
+            other["dataset"] == one["dataset"]
+            and other["cosine"] >= one["cosine"]
+            and other["point"] <= one["point"]
+            and (other["cosine"] > one["cosine"] or other["point"] < one["point"])
+            for other in points
+        )
+
+    return rows.with_columns(best=pl.Series([not beaten(point) for point in points], dtype=pl.Boolean))
+
+
+def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
+    """Which mechanism keeps most at a loss of at most the target, data set by data set."""
+    parts = []
+    for (dataset,), table in points.group_by("dataset", maintain_order=True):
+        within = table.filter(pl.col("point") <= target).sort("cosine", "mechanism", descending=[True, False])
+        if not len(within):
+            parts.append(f"on {dataset} no measured budget stays within {target:g} nats")
+            continue
+        best = within.row(0, named=True)
+        parts.append(
+            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within {target:g} nats: "
+            f"cosine {best['cosine']:.2f} ({best['cosine_low']:.2f} to {best['cosine_high']:.2f}) at a measured loss "
+            f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
+        )
+    sentence = "; ".join(parts)
+    return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
 
 
 def _budget_sentences(estimates: pl.DataFrame) -> list[str]:

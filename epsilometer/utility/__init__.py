@@ -1,0 +1,1 @@
+"""What a rewrite is still worth."""
