@@ -109,7 +109,7 @@ class Claims(Section):
 class Utility(Section):
     """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose."""
 
-    texts: PositiveInt = 100
+    texts: PositiveInt = 50
     target: Annotated[float, Field(gt=0)] = 1.0
 
 

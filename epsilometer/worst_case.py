@@ -27,7 +27,7 @@ from epsilometer.randomness import Noise
 
 TOLERANCE = 1e-9  # nats
 EXACT = 5000  # inputs up to which all pairs are enumerated
-SAMPLED = 300  # inputs among which all pairs are enumerated beyond that
+SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 _ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _BLOCK = 128  # inputs compared with all others at a time
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers

@@ -284,9 +284,8 @@ def tradeoff(points: pl.DataFrame, mechanisms: Iterable[str], target: float) -> 
         axis=alt.Axis(tickCount=6),
     )
     low = min(0.0, _range(points["cosine_low"])[0])
-    y = alt.Y("cosine:Q", title="cosine of text and rewrite", scale=alt.Scale(domain=[low, 1.02], nice=False))
-    colour = alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]))
-    shape = alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]))
+    y = alt.Y("cosine:Q", title="cosine of text and rewrite", scale=alt.Scale(domain=[low, 1.12], nice=False))
+    colour, shape = _by_name(style, names)
     tooltip = [
         alt.Tooltip("mechanism:N"),
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
@@ -325,8 +324,7 @@ def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification
         axis=alt.Axis(values=_ticks(low, high), format=",~f", labelOverlap=True, grid=False),
     )
     names = table["mechanism"].unique().sort().to_list()
-    colour = alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]))
-    shape = alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]))
+    colour, shape = _by_name(style, names)
     tooltip = [alt.Tooltip("mechanism:N"), alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f")]
 
     def panel(field: str, title: str, domain: list[float], number: str) -> alt.LayerChart | alt.FacetChart:
@@ -342,10 +340,19 @@ def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification
     most = max(1.0, float(table["support_high"].max()))  # type: ignore[arg-type]
     chart = alt.hconcat(
         panel("stays", "share of draws that keep the word", [0, 1], ".0%"),
-        panel("support", "distinct outputs in 100 draws", [0, 1.04 * most], "~g"),
+        panel("support", "distinct outputs in 100 draws", [0, 1.04 * most], ",.3~r"),
         spacing=60,
     )
     return _specification(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
+
+
+def _by_name(style: dict[str, Style], names: list[str]) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of these mechanisms, with one legend that the opacity of areas leaves alone."""
+    legend = alt.Legend(title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0)
+    return (
+        alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]), legend=legend),
+        alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]), legend=legend),
+    )
 
 
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
