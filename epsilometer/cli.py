@@ -66,7 +66,8 @@ def audit(
         from epsilometer import api
         from epsilometer.elsewhere import CommandMechanism
 
-        budgets = [_number(part) for part in (epsilons or "").split(",")]
+        rule = "--epsilons must be numbers separated by commas"
+        budgets = [_number(part, rule) for part in (epsilons or "").split(",")]
         made = CommandMechanism(command) if command is not None else api.mechanism(str(mechanism), _settings(settings))
         texts = _texts(str(file), text)
         found = api.audit(texts, made, budgets, names, 2000 if trials is None else trials, **common)
@@ -365,18 +366,18 @@ def _texts(source: str, column: str) -> list[str]:
     return found
 
 
-def _number(text: str) -> float:
+def _number(text: str, rule: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UserError(f"epsilons must be numbers, got {text!r}") from None
+        raise UserError(f"{rule}, got {text!r}") from None
 
 
 def _mechanism_at(given: str) -> tuple[str, float]:
     name, equals, epsilon = given.partition("=")
     if not equals:
         raise UserError(f"give a mechanism and its epsilon as tem=11, got {given!r}")
-    return name, _number(epsilon)
+    return name, _number(epsilon, "epsilon must be a number")
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:
