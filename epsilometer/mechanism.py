@@ -25,16 +25,30 @@ RewriteFunction = Callable[[str, float, np.random.Generator], str]
 
 
 @dataclass(frozen=True)
+class Latents:
+    """What a mechanism that adds noise to one vector a text computed on its way, float32 [n, d] each.
+
+    before:  the encoded texts, clipped.
+    after:   these with noise; everything else that is released is computed from it.
+    """
+
+    before: NDArray[np.float32]
+    after: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class Rewrites:
     """What a mechanism made of n texts.
 
     texts:   n rewritten texts.
     units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None where
              the mechanism has no units.
+    latents: the vectors behind each text; None where the mechanism has none.
     """
 
     texts: Sequence[str]
     units: Ragged | None = None
+    latents: Latents | None = None
 
 
 class Mechanism(Protocol):
@@ -64,6 +78,33 @@ class HasLaws(Protocol):
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """The laws of the units of these texts."""
+        ...
+
+
+@runtime_checkable
+class HasLikelihood(Protocol):
+    """A mechanism that can say how likely its output is, where units are not independent draws as in `HasLaws`."""
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """candidates: [n, k] text numbers; made: n rewrites an epsilon -> for each epsilon [n, k] log-likelihoods.
+
+        Of the units, or of the latents after the noise; up to a term that is the same for all texts.
+        """
+        ...
+
+
+@runtime_checkable
+class HasLatents(Protocol):
+    """A mechanism that encodes each text as one vector and adds noise to that."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, d]: the latents before the noise."""
         ...
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
-from epsilometer.mechanism import Mechanism, Rewrites, RewritesGrid
+from epsilometer.mechanism import Latents, Mechanism, Rewrites, RewritesGrid
 from epsilometer.progress import track
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -98,10 +98,21 @@ def _check(made: Rewrites, expected: int) -> None:
 def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
     texts = [text for part in parts for text in part.texts]
     units = [part.units for part in parts if part.units is not None]
-    if len(units) < len(parts):
-        return Rewrites([texts[i] for i in order])
-    joined = Ragged.from_lengths(np.concatenate([u.values for u in units]), np.concatenate([u.lengths for u in units]))
-    return Rewrites([texts[i] for i in order], joined.take(order))
+    latents = [part.latents for part in parts if part.latents is not None]
+    return Rewrites(
+        [texts[i] for i in order],
+        _join_units(units, order) if len(units) == len(parts) else None,
+        _join_latents(latents, order) if len(latents) == len(parts) else None,
+    )
+
+
+def _join_units(parts: Sequence[Ragged], order: NDArray[np.int64]) -> Ragged:
+    values, lengths = np.concatenate([u.values for u in parts]), np.concatenate([u.lengths for u in parts])
+    return Ragged.from_lengths(values, lengths).take(order)
+
+
+def _join_latents(parts: Sequence[Latents], order: NDArray[np.int64]) -> Latents:
+    return Latents(np.concatenate([x.before for x in parts])[order], np.concatenate([x.after for x in parts])[order])
 
 
 _worker: tuple[Mechanism, Job]

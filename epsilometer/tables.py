@@ -152,6 +152,50 @@ def write_array(array: NDArray[Any], path: Path | str) -> None:
         np.save(file, array, allow_pickle=False)
 
 
+class ArrayWriter:
+    """Write an array [rows, columns] of float32 as .npy, rows in any order; the file appears when all were written.
+
+    Use as a context manager; an exception inside leaves no file behind. The array lies on disk, not in memory; it is
+    made when the first rows tell how many columns there are, and not at all when none come.
+    """
+
+    def __init__(self, path: Path | str, rows: int) -> None:
+        self.path, self.rows = Path(path), rows
+        self._array: NDArray[np.float32] | None = None
+
+    @property
+    def _partial(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+
+    def __enter__(self) -> ArrayWriter:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def write(self, rows: NDArray[np.integer], values: NDArray[np.float32]) -> None:
+        """Put these rows in their places."""
+        if self._array is None:
+            shape = (self.rows, values.shape[1])
+            self._array = np.lib.format.open_memmap(self._partial, mode="w+", dtype=np.float32, shape=shape)
+        if values.shape[1] != self._array.shape[1]:
+            raise UserError(
+                f"the mechanism returned latents of {values.shape[1]} numbers after some of {self._array.shape[1]}; "
+                "return one vector of the same length for every text"
+            )
+        self._array[rows] = values
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._array is None:
+            return
+        self._array.flush()  # type: ignore[attr-defined]  # a memmap
+        self._array = None
+        if kind is None:
+            os.replace(self._partial, self.path)
+        else:
+            self._partial.unlink(missing_ok=True)
+
+
 def write_json(value: Any, path: Path | str) -> None:
     """Write JSON atomically."""
     with _whole(path) as partial:

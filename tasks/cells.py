@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from epsilometer import tables
-from epsilometer.mechanism import Mechanism, Rewrites, build_mechanism
+from epsilometer.mechanism import Latents, Mechanism, Rewrites, build_mechanism
 from epsilometer.params import Params
 from epsilometer.ragged import Ragged
 from epsilometer.trials import Trials
-from tasks.files import rewrites_path
+from tasks.files import latents_path, rewrites_path
 
 
 def mechanism(params: Params, cell: str) -> Mechanism:
@@ -28,11 +29,13 @@ def trials(dataset: str) -> Trials:
 
 
 def rewrites(cell: str, epsilon: float) -> tuple[Rewrites, pl.Series]:
-    """The rewrites of a cell in the trials' order, and the claimed loss of each trial."""
+    """The rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial."""
     table = tables.read(rewrites_path(cell, epsilon), tables.REWRITES).sort("trial")
     units = table["units"]
+    before, after = latents_path(cell, None), latents_path(cell, epsilon)
     made = Rewrites(
         table["text"].to_list(),
         None if units.has_nulls() else Ragged.from_lengths(units.explode().to_numpy(), units.list.len().to_numpy()),
+        Latents(np.load(before, mmap_mode="r"), np.load(after, mmap_mode="r")) if after.exists() else None,
     )
     return made, table["claim"]

@@ -24,3 +24,8 @@ def audited_texts(params: Params, dataset: str) -> list[str]:
 def rewrites_path(cell: str, epsilon: float) -> Path:
     """One table an epsilon."""
     return Path(f"data/rewrites/{cell}/{epsilon:g}.parquet")
+
+
+def latents_path(cell: str, epsilon: float | None) -> Path:
+    """The latents of a cell's trials: before the noise, and after it at each epsilon."""
+    return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else f'{epsilon:g}'}.npy")

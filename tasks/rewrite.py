@@ -12,16 +12,19 @@ import polars as pl
 
 from epsilometer import tables
 from epsilometer.claims import trial_claims
+from epsilometer.mechanism import HasLatents
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_blocks
 from tasks.cells import mechanism, trials
 from tasks.entry import run
-from tasks.files import audited_texts, rewrites_path
+from tasks.files import audited_texts, latents_path, rewrites_path
+
+LATENT_BLOCK = 1 << 10  # trials at a time
 
 
 def main(name: str) -> None:
-    """Write data/rewrites/<cell>/<epsilon>.parquet."""
+    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents."""
     params = read_params()
     cell = params.cells[name]
     drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -35,13 +38,24 @@ def main(name: str) -> None:
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
     build = partial(mechanism, params, name) if params.runtime.workers > 1 else lambda: built
+    size = params.runtime.block
+    if isinstance(built, HasLatents):  # a latent is thousands of numbers
+        size = min(size, LATENT_BLOCK)
+    count = len(drawn.target)
     with ExitStack() as files:
         writers = [
             files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
             for epsilon in cell.epsilons
         ]
-        for block in rewrite_blocks(build, job, params.runtime.block, params.runtime.workers):
-            for made, claim, writer in zip(block.rewrites, claims, writers, strict=True):
+        before = files.enter_context(tables.ArrayWriter(latents_path(name, None), count))
+        afters = [
+            files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.epsilons
+        ]
+        for block in rewrite_blocks(build, job, size, params.runtime.workers):
+            for made, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
+                if made.latents:
+                    before.write(block.rows, made.latents.before)
+                    after.write(block.rows, made.latents.after)
                 units = made.units.to_series() if made.units else pl.Series([None] * len(made.texts))
                 writer.write(
                     pl.DataFrame(

@@ -9,9 +9,10 @@ import pytest
 
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee, check_epsilons
-from epsilometer.mechanism import FunctionMechanism, Mechanism, Rewrites, build_mechanism
+from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Rewrites, build_mechanism
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
+from epsilometer.tables import ArrayWriter
 
 TEXTS = [f"text number {i}" for i in range(20)]
 
@@ -85,3 +86,43 @@ def test_careless_mechanisms_are_refused(made: list, message: str) -> None:
 def test_epsilons_are_checked_with_their_place(bad: list[float]) -> None:
     with pytest.raises(UserError, match="epsilon"):
         check_epsilons(bad, "mechanisms.x.epsilons")
+
+
+class Lengths:
+    """A mechanism with latents: the text's length, and that with noise."""
+
+    def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+        before = self.encode(texts)
+        after = before + (noise.uniforms() / epsilon).astype(np.float32)
+        return Rewrites([f"{x:g}" for x in after[:, 0]], latents=Latents(before, after))
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return np.array([[len(text)] for text in texts], np.float32)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return None
+
+
+def test_latents_come_in_the_order_of_trials() -> None:
+    work = job()
+    for made in rewrite_all(Lengths(), work):
+        assert made.latents is not None
+        np.testing.assert_array_equal(made.latents.before[:, 0], [len(TEXTS[s]) for s in work.source])
+        assert [f"{x:g}" for x in made.latents.after[:, 0]] == made.texts
+
+
+def test_an_array_is_written_whole_in_any_order_or_not_at_all(tmp_path: Path) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(6, 2)
+    with ArrayWriter(tmp_path / "x.npy", 6) as writer:
+        for rows in (np.array([3, 0, 5]), np.array([1, 2, 4])):
+            writer.write(rows, values[rows])
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
+    with (
+        pytest.raises(UserError, match="latents of 1 numbers after some of 2"),
+        ArrayWriter(tmp_path / "y.npy", 6) as w,
+    ):
+        w.write(np.array([0]), values[:1])
+        w.write(np.array([1]), values[:1, :1])
+    with ArrayWriter(tmp_path / "z.npy", 6):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]

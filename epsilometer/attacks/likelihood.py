@@ -1,9 +1,10 @@
-"""The likelihood attack: the optimal adversary, argmax of the mechanism's own law over the candidates.
+"""The likelihood attack: the optimal adversary, argmax over the candidates of how likely the output is under each.
 
 With a uniformly drawn source, guessing the candidate x of the largest P(y | x) succeeds most often of all adversaries
-that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at the privatised units; the
-text is computed from them, so it can hold no more. Word-by-word mechanisms keep the number of units, so candidates of
-another length have likelihood 0: a leak at any epsilon that no claim of such a mechanism covers.
+that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at the privatised units, or at
+the latents after the noise; the text is computed from them, so it can hold no more. Word-by-word mechanisms keep the
+number of units, so candidates of another length have likelihood 0: a leak at any epsilon that no claim of such a
+mechanism covers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from epsilometer.attack import Context, choose
 from epsilometer.component import component
 from epsilometer.laws import log_likelihood
-from epsilometer.mechanism import HasLaws, Mechanism, Rewrites
+from epsilometer.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites
 
 
 @component
@@ -25,8 +26,8 @@ class LikelihoodAttack:
     """Applies to mechanisms whose law can be computed."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
-        """Whether the mechanism offers its law."""
-        return isinstance(mechanism, HasLaws)
+        """Whether the mechanism offers its law, or the likelihood of its outputs."""
+        return isinstance(mechanism, HasLaws | HasLikelihood)
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
         """The candidate under which the output is most likely."""
@@ -36,19 +37,33 @@ class LikelihoodAttack:
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int8]]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once."""
-        units = [made.units for made in rewrites if made.units is not None]
-        if len(units) < len(rewrites):
-            raise TypeError("the likelihood attack needs the privatised units of every rewrite")
-        laws = cast(HasLaws, contexts[0].mechanism).laws(contexts[0].texts)
-        fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-        # Where one candidate alone has the right length, no law is needed to name it.
-        trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
-        likelihoods = log_likelihood(
-            laws, candidates[trial, slot], [u.take(trial) for u in units], [c.epsilon for c in contexts]
-        )
-        guesses = []
-        for likelihood, context in zip(likelihoods, contexts, strict=True):
-            scores = np.where(fits, 0.0, -np.inf)
-            scores[trial, slot] = likelihood
-            guesses.append(choose(scores, context.noise))
-        return guesses
+        mechanism: object = contexts[0].mechanism
+        texts, epsilons = contexts[0].texts, [context.epsilon for context in contexts]
+        if isinstance(mechanism, HasLikelihood):
+            scores = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
+        else:
+            scores = _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons)
+        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
+
+
+def _by_laws(
+    mechanism: HasLaws,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Sequence[Rewrites],
+    epsilons: Sequence[float],
+) -> list[NDArray[np.float64]]:
+    """[n, k] an epsilon: the sum over units, drawn independently of each other."""
+    units = [made.units for made in rewrites if made.units is not None]
+    if len(units) < len(rewrites):
+        raise TypeError("the likelihood attack needs the privatised units of every rewrite")
+    laws = mechanism.laws(texts)
+    fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
+    # Where one candidate alone has the right length, no law is needed to name it.
+    trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
+    scores = []
+    for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):
+        score = np.where(fits, 0.0, -np.inf)
+        score[trial, slot] = likelihood
+        scores.append(score)
+    return scores
