@@ -26,8 +26,8 @@ REMINDER = "Answer with the line answer: [[N]] and nothing else."  # added when 
 
 # TeDA Appendix B, quoted: the prompt is part of the published attack.
 _INSTRUCTION = (
-    "You are given a rewritten text Y and several candidate original texts. Your task is to identify which candidate is "
-    "the most likely original text that was rewritten to produce Y.\n"
+    "You are given a rewritten text Y and several candidate original texts. Your task is to identify which candidate "
+    "is the most likely original text that was rewritten to produce Y.\n"
     "Output format. Answer with exactly the following format on a single line: answer: [[N]], where N ∈ {{{first},…,"
     "{last}}}. Do not include analysis or any additional text.\n"
     "Rewritten text Y:"
@@ -92,7 +92,7 @@ def parse(reply: str, labels: Sequence[str]) -> int | None:
 
     What a model thought before it answered, marked <think>...</think>, is left out.
     """
-    found = re.fullmatch(r"answer: ?\[\[ ?(\w+) ?\]\]\.?", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
+    found = re.fullmatch(r"answer: \[\[(\w+)\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
     return labels.index(found[1]) if found and found[1] in labels else None
 
 
