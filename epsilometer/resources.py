@@ -47,16 +47,33 @@ def masked_lm(out: Path) -> None:
     from epsilometer.language.masked_lm import assemble
     from epsilometer.language.models import locate
 
-    if not EMBEDDED.is_dir():
-        raise UserError(f"the embedded weights are not at {EMBEDDED}; give `resource`, a masked language model")
-    assemble(EMBEDDED / "minilm-mlm", locate("all-MiniLM-L6-v2"), out)
+    assemble(_embedded("minilm-mlm"), locate("all-MiniLM-L6-v2"), out)
 
 
-_MAKERS: dict[str, Callable[[Path], None]] = {"vectors.npz": vectors, "lists.npz": lists, "minilm-mlm": masked_lm}
+def seq2seq(out: Path) -> None:
+    """The embedded encoder-decoder."""
+    from epsilometer.language.models import locate
+    from epsilometer.language.seq2seq import assemble
+
+    assemble(_embedded("minilm-seq2seq"), locate("all-MiniLM-L6-v2"), out)
+
+
+def _embedded(name: str) -> Path:
+    if not (EMBEDDED / name).is_dir():
+        raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
+    return EMBEDDED / name
+
+
+_MAKERS: dict[str, Callable[[Path], None]] = {
+    "vectors.npz": vectors,
+    "lists.npz": lists,
+    "minilm-mlm": masked_lm,
+    "minilm-seq2seq": seq2seq,
+}
 
 
 def cached(name: str) -> Path:
-    """The cached resource of this name (`vectors.npz`, `lists.npz`, `minilm-mlm`), made on first use."""
+    """The cached resource of this name, made on first use; a folder for a model."""
     from platformdirs import user_cache_path
 
     path = user_cache_path("epsilometer") / name
