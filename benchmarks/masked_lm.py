@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from epsilometer.corpora import synthetic
-from epsilometer.language.masked_lm import MaskedLM, assemble, bounds
+from epsilometer.language.bounds import bounds
+from epsilometer.language.masked_lm import MaskedLM, assemble
 from epsilometer.language.models import locate, quiet_loading
 from epsilometer.language.words import words
 

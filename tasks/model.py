@@ -1,7 +1,9 @@
 """Stage model@name: a model that mechanisms read, as an ordinary model folder.
 
-The source is either the trained part of an embedded model (a folder with delta.safetensors, put on all-MiniLM-L6-v2)
-or a small tracked file {"model": id, "revision": commit} that pins a model of the Hugging Face hub.
+The source is the trained part of an embedded model (a folder with delta.safetensors, a masked language model's head
+and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
+{"model": id, "revision": commit} that pins a model of the Hugging Face hub, with the bounds that `epsilometer bounds`
+measured.
 
 usage: python -m tasks.model NAME
 """
@@ -13,8 +15,9 @@ import shutil
 from pathlib import Path
 
 from epsilometer.errors import UserError
-from epsilometer.language.masked_lm import PUBLISHED_BOUNDS, assemble, bounds
-from epsilometer.language.models import locate
+from epsilometer.language import masked_lm, seq2seq
+from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds
+from epsilometer.language.models import hub_id, locate, read_pin
 from epsilometer.params import read
 from tasks.entry import run
 
@@ -24,16 +27,20 @@ def main(name: str) -> None:
     params = read()
     source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
     if (source / "delta.safetensors").is_file():
-        assemble(source, locate("all-MiniLM-L6-v2"), out)
-    elif source.suffix == ".json":
-        pin = json.loads(source.read_text())
-        shutil.copytree(locate(f"{pin['model']}@{pin['revision']}"), out, dirs_exist_ok=True)
-        if pin["model"] in PUBLISHED_BOUNDS:  # refused at another revision than theirs
-            low, high = bounds(f"{pin['model']}@{pin['revision']}")
-            (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": "published"}))
+        masked_lm.assemble(source, locate("all-MiniLM-L6-v2"), out)
+    elif (source / "decoder.safetensors").is_file():
+        seq2seq.assemble(source, locate("all-MiniLM-L6-v2"), out)
+    elif source.suffix == ".json" or (source / "config.json").is_file():
+        shutil.copytree(locate(source), out, dirs_exist_ok=True)
+        pin = read_pin(source)
+        if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
+            low, high = bounds(source)  # the published are refused at another revision than theirs
+            measured_on = pin.get("measured_on", "published")
+            (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": measured_on}))
     else:
         raise UserError(
-            f"models.{name}: {source} is neither a folder with delta.safetensors nor a .json pin of a model"
+            f"models.{name}: {source} is neither a folder with a model, delta.safetensors or decoder.safetensors, nor "
+            "a .json pin of a model"
         )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsilometer.errors import UserError
-from epsilometer.language.models import REVISIONS, hub_id, locate, quiet_loading
+from epsilometer.language.models import locate, quiet_loading
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,34 +31,8 @@ GRID = 1024  # logits are multiples of 1/GRID
 EQUAL_ROWS = 8  # inputs in every batch that transformers sees
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
-# Clip bounds that the authors of DP-MLM measured, each on the weights that `models.REVISIONS` pins.
-PUBLISHED_BOUNDS = {
-    "roberta-base": (-3.2093127, 16.304797887802124),
-    "answerdotai/ModernBERT-base": (-1.207156, 14.831477403640747),
-}
-
 # Vocabulary entries that fill up a model's table and stand for nothing.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
-
-
-def bounds(model: str | Path) -> tuple[float, float]:
-    """The clip bounds (low, high) of a model's logits; high - low is the sensitivity that DP-MLM's claim rests on.
-
-    They live with the weights that they were measured on: in `bounds.json` in the model's folder, or, for the published
-    models, with the pinned revision. Raises UserError for any other model.
-    """
-    folder = Path(model)
-    if (folder / "bounds.json").is_file():
-        stated = json.loads((folder / "bounds.json").read_text())
-        return float(stated["low"]), float(stated["high"])
-    name, revision = hub_id(str(model))
-    if not folder.is_dir() and name in PUBLISHED_BOUNDS and revision == REVISIONS[name]:
-        return PUBLISHED_BOUNDS[name]
-    raise UserError(
-        f"model {str(model)!r} has no clip bounds: they must be measured on public text with these very weights and "
-        "given as clip: [low, high], or in a bounds.json beside the weights; those of another model or revision do not "
-        "carry over"
-    )
 
 
 class MaskedLM:

@@ -5,9 +5,11 @@ Only weights in safetensors and plain configuration are ever fetched: no pickles
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from epsilometer.errors import UserError
 
@@ -17,6 +19,9 @@ FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 REVISIONS = {
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
     "answerdotai/ModernBERT-base": "8949b909ec900327062f0ebf497f51aef5e6f0c8",
+    "google/flan-t5-base": "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2",
+    "google/flan-t5-large": "0613663d0d48ea86ba8cb3d7a44f0f65dc596a2a",
+    "google/flan-t5-xl": "7d6315df2c2fb742f0f5b556879d730926ca9001",
 }
 
 
@@ -27,12 +32,32 @@ def hub_id(name: str) -> tuple[str, str | None]:
     return model, revision or REVISIONS.get(model)
 
 
+def read_pin(name: str | Path) -> dict[str, Any] | None:
+    """What a small file {"model": id, "revision": commit, ...} says; None where `name` is no .json file.
+
+    Raises UserError for a .json file of another content.
+    """
+    path = Path(name)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        pin: dict[str, Any] = json.loads(path.read_bytes())
+        if isinstance(pin["model"], str) and isinstance(pin["revision"], str):
+            return pin
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UserError(f'{path} must be {{"model": id, "revision": commit}}, the pin of a model of the hub')
+
+
 def locate(name: str | Path) -> Path:
     """The folder of a model: config, tokeniser and safetensors weights. Downloads a hub model that is not there yet.
 
-    name: "all-MiniLM-L6-v2" (embedded), a folder, or a Hugging Face id such as "roberta-base" or "id@revision".
+    name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
+    file that pins one.
     Raises UserError when there is no such folder or no such weights in it, or the model cannot be had.
     """
+    pin = read_pin(name)
+    name = f"{pin['model']}@{pin['revision']}" if pin else name
     folder = _local(name) or _download(str(name))
     if not _complete(folder):
         raise UserError(

@@ -29,7 +29,8 @@ from pydantic import field_validator
 
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.masked_lm import MaskedLM, bounds
+from epsilometer.language.bounds import bounds
+from epsilometer.language.masked_lm import MaskedLM
 from epsilometer.language.words import words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
