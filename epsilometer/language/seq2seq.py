@@ -143,7 +143,8 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
 
     decoder_folder:  decoder.safetensors (the trained parameters, float16) and config.json (of the decoder); bounds.json
                      where the bounds of its logits were measured.
-    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out.
+    encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. Where
+                     the decoder's configuration says `encoder_layers`, it stands on the first so many layers.
     out:             the folder to write: an EncoderDecoderModel in float32. Vocabulary entries that the decoder was
                      never trained to put out (bias -30) are named in its generation settings (`suppress_tokens`).
     """
@@ -161,6 +162,8 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
         encoder = BertModel.from_pretrained(encoder_folder, use_safetensors=True)
         decoder = BertLMHeadModel(BertConfig.from_pretrained(decoder_folder))
         tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
+    layers = getattr(decoder.config, "encoder_layers", encoder.config.num_hidden_layers)
+    encoder.encoder.layer, encoder.config.num_hidden_layers = encoder.encoder.layer[:layers], layers
     embeddings = {f"bert.embeddings.{name}": part for name, part in encoder.embeddings.state_dict().items()}
     trained = {name: part.float() for name, part in load_file(decoder_folder / "decoder.safetensors").items()}
     report = decoder.load_state_dict(embeddings | trained, strict=False)
