@@ -29,7 +29,8 @@ class Context:
     """What an adversary knows besides the rewrite and its candidates.
 
     texts: the audited texts that candidates number; mechanism and epsilon: what made the rewrites (None: unknown);
-    noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already.
+    noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
+    public: whether the texts may leave this machine.
     """
 
     texts: Sequence[str]
@@ -37,6 +38,7 @@ class Context:
     epsilon: float
     noise: Noise
     embedded: Embedded | None = None
+    public: bool = False
 
 
 class Attack(Protocol):
@@ -64,6 +66,24 @@ class Selective(Protocol):
 
     def applies(self, mechanism: Mechanism | None) -> bool:
         """Whether this attack works on rewrites of this mechanism."""
+        ...
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """An attack that can tell before any work whether it may and can run."""
+
+    def check(self, public: bool) -> None:
+        """Raise UserError where it must not see texts of a data set that is public or not, or lacks what it needs."""
+        ...
+
+
+@runtime_checkable
+class HasTally(Protocol):
+    """An attack that counts what it does, for the report."""
+
+    def tally(self, epsilon: float) -> dict[str, float]:
+        """What was counted while guessing at this epsilon, by name."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from epsilometer.attack import Checked
 from epsilometer.component import build, find
 from epsilometer.corpora import hub
 from epsilometer.corpora.reading import generator, prepare, read
@@ -34,7 +35,11 @@ def check(params: Params) -> list[str]:
         build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
     for name, settings in params.attacks.items():
         attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
-        models += [attack.model] if hasattr(attack, "model") else []
+        if isinstance(attack, Checked):
+            for dataset in params.datasets.values():
+                attack.check(dataset.public)
+        remote = getattr(attack, "endpoint", False)
+        models += [attack.model] if getattr(attack, "model", None) and not remote else []
     return downloads + [f"model {model}" for model in dict.fromkeys(models) if would_download(model)]
 
 

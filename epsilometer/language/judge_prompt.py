@@ -21,8 +21,9 @@ from typing import Any
 
 from epsilometer.errors import UserError
 
+Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
+
 CHAT_LEAD = "answer: [["  # what the model's turn begins with where only the label is read
-REMINDER = "Answer with the line answer: [[N]] and nothing else."  # added when it is asked again
 
 # TeDA Appendix B, quoted: the prompt is part of the published attack.
 _INSTRUCTION = (
@@ -33,6 +34,8 @@ _INSTRUCTION = (
     "Rewritten text Y:"
 )
 _QUESTION = "\n{rewrite}\nCandidate original texts:\n{options}\nWhich candidate is most likely the original?"
+# Ours, for the second time.
+_REMINDER = "Answer with the line answer: [[N]] and nothing else."
 
 
 def numbers(count: int) -> tuple[str, ...]:
@@ -58,10 +61,17 @@ def instruction(labels: Sequence[str]) -> str:
     return _INSTRUCTION.format(first=labels[0], last=labels[-1])
 
 
-def question(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str:
-    """The rest of the user's message: one rewrite and its candidates, in their order."""
+def question(rewrite: str, candidates: Sequence[str], labels: Sequence[str], again: bool = False) -> str:
+    """The rest of the user's message: one rewrite and its candidates, in their order. again: with a reminder."""
     options = "\n".join(f"{label}. {_line(text)}" for label, text in zip(labels, candidates, strict=True))
-    return _QUESTION.format(rewrite=_line(rewrite), options=options)
+    asked = _QUESTION.format(rewrite=_line(rewrite), options=options)
+    return f"{asked}\n{_REMINDER}" if again else asked
+
+
+def message(rewrite: str, candidates: Sequence[str], again: bool = False) -> str:
+    """The whole of the user's message, with numbers as labels."""
+    labels = numbers(len(candidates))
+    return instruction(labels) + question(rewrite, candidates, labels, again)
 
 
 def plain(rewrite: str, candidates: Sequence[str], labels: Sequence[str]) -> str:
@@ -87,13 +97,13 @@ def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
     return ids
 
 
-def parse(reply: str, labels: Sequence[str]) -> int | None:
-    """The slot that a reply names: it must be the line `answer: [[N]]` and no more. None: it names none.
+def parse(reply: str) -> str:
+    """The label that a reply names; it must be the line `answer: [[N]]` and no more. Empty: it names none.
 
     What a model thought before it answered, marked <think>...</think>, is left out.
     """
-    found = re.fullmatch(r"answer: \[\[(\w+)\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
-    return labels.index(found[1]) if found and found[1] in labels else None
+    found = re.fullmatch(r"answer: \[\[(\d{1,4})\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
+    return found[1] if found else ""
 
 
 def _line(text: str) -> str:
