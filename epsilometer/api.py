@@ -13,8 +13,9 @@ from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
 from epsilometer.calibration import Calibrated
 from epsilometer.calibration import calibrate as search
 from epsilometer.component import build, find
+from epsilometer.diagnostics import STRONGEST
 from epsilometer.errors import UserError
-from epsilometer.estimation import estimate
+from epsilometer.estimation import Estimate, estimate, strongest
 from epsilometer.guarantees import check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
 from epsilometer.randomness import Noise
@@ -40,7 +41,7 @@ def audit(
 
     texts: the audited texts; equal ones count once. mechanism: a Mechanism, or any function
     `rewrite(text, epsilon, rng) -> str`. attacks: modules of `epsilometer.attacks`, paths of files, or objects.
-    Returns one row per epsilon and attack: epsilon, attack, trials, candidates, successes, success_rate, loss (lower
+    Returns one row per epsilon and attack, and one for the `strongest` of several (Bonferroni): epsilon, attack, trials, candidates, successes, success_rate, loss (lower
     bound at confidence 1 - alpha/2), point, upper, ceiling; losses in nats. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
     """
@@ -168,8 +169,11 @@ def attacked(
     alpha: float,
     seed: int,
 ) -> pl.DataFrame:
-    """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism."""
-    rows = []
+    """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
+
+    Where several do, a row `strongest` follows: the best of them at its corrected level.
+    """
+    found: dict[float, dict[str, Estimate]] = {epsilon: {} for epsilon in epsilons}
     for name, attack in attacks.items():
         if isinstance(attack, Selective) and not attack.applies(made_by):
             continue
@@ -178,18 +182,22 @@ def attacked(
             for epsilon in epsilons
         ]
         for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
-            rows.append(_row(epsilon, name, guess, drawn, alpha))
+            successes = int((guess == drawn.target).sum())
+            found[epsilon][name] = estimate(successes, *drawn.candidates.shape, alpha)
+    rows = []
+    for epsilon, by_attack in found.items():
+        if len(by_attack) > 1:
+            by_attack[STRONGEST] = strongest(list(by_attack.values()))
+        rows += [_row(epsilon, name, one) for name, one in by_attack.items()]
     return pl.DataFrame(rows, orient="row").sort("epsilon", maintain_order=True) if rows else pl.DataFrame(rows)
 
 
-def _row(epsilon: float, attack: str, guess: NDArray[np.int8], drawn: Trials, alpha: float) -> dict[str, Any]:
-    count, candidates = drawn.candidates.shape
-    found = estimate(int((guess == drawn.target).sum()), count, candidates, alpha)
+def _row(epsilon: float, attack: str, found: Estimate) -> dict[str, Any]:
     return {
         "epsilon": float(epsilon),
         "attack": attack,
-        "trials": count,
-        "candidates": candidates,
+        "trials": found.trials,
+        "candidates": found.candidates,
         "successes": found.successes,
         "success_rate": found.success_rate,
         "loss": found.loss,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy.special import betaincinv
@@ -87,3 +88,28 @@ def estimate(successes: int, trials: int, candidates: int = 2, alpha: float = 0.
         upper=loss_at(high, candidates, delta),
         ceiling=loss_at(best, candidates, delta),
     )
+
+
+def strongest(found: Sequence[Estimate]) -> Estimate:
+    """The best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
+
+    Choosing the best after the fact makes a large number of successes likelier, so the interval must be wider than that
+    of an attack named beforehand. Its own `alpha` is the corrected one.
+    """
+    best = max(found, key=lambda estimate: estimate.successes)
+    return estimate(best.successes, best.trials, best.candidates, best.alpha / len(found), best.delta)
+
+
+def loss_by_rates(
+    true_positives: int, positives: int, false_positives: int, negatives: int, alpha: float = 0.01, delta: float = 0.0
+) -> float:
+    """The lower bound by true and false positive rates (Arcolezi and Gambs 2024), beside which TeDA puts its own.
+
+    positives: trials whose source is the candidate asked about, true_positives: those in which it was named;
+    negatives, false_positives: the same for trials of another source. ln((TPR - delta) / FPR) at the ends of
+    Clopper-Pearson intervals, each of level alpha/4 as in the published code, so that both hold together with the
+    confidence 1 - alpha/2 of `estimate`; 0 where there is no evidence.
+    """
+    low, _ = clopper_pearson(true_positives, positives, alpha / 2)
+    _, high = clopper_pearson(false_positives, negatives, alpha / 2)
+    return math.log((low - delta) / high) if low - delta > high else 0.0

@@ -113,6 +113,20 @@ class Utility(Section):
     target: Annotated[float, Field(gt=0)] = 1.0
 
 
+class Ablations(Section):
+    """What is varied, one factor at a time, in some cells at one epsilon each; nothing unless cells are named.
+
+    cells: epsilon by cell; trials: T of each variation; candidates: values of k; temperatures: of lambda; seeds: how
+    many runs with trials and noise of their own.
+    """
+
+    cells: Mapping[str, float] = {}
+    trials: PositiveInt = 1000
+    candidates: tuple[Annotated[int, Field(ge=2)], ...] = (2, 4, 8, 16)
+    temperatures: tuple[float, ...] = (-10_000, 0, 10_000)
+    seeds: PositiveInt = 5
+
+
 class Runtime(Section):
     """What cannot change a result: trials a block, worker processes."""
 
@@ -137,6 +151,7 @@ class Params(Section):
     instrument: Instrument = Instrument()
     claims: Claims = Claims()
     utility: Utility = Utility()
+    ablations: Ablations = Ablations()
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 
@@ -163,6 +178,10 @@ class Params(Section):
                 raise unknown(f"data set in cells.{name}.dataset", cell.dataset, self.datasets)
             if name != f"{cell.dataset}-{cell.mechanism}":
                 raise UserError(f"cells.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
+        for name, epsilon in self.ablations.cells.items():
+            if name not in self.cells:
+                raise unknown("cell in ablations.cells", name, self.cells)
+            check_epsilons([epsilon], f"ablations.cells.{name}")
         return self
 
     def match(self, dataset: str) -> Match:

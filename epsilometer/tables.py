@@ -68,6 +68,53 @@ SIMILARITY: Schema = {  # means over `texts` trials, and their intervals
     "texts": pl.Int64,
 } | {f"{name}{end}": pl.Float64 for name in ("cosine", "edit", "overlap", "kept") for end in ("", "_low", "_high")}
 
+OUTPUTS: Schema = {  # what the rewrites of a cell look like; nulls where a mechanism has no units, claim or latents
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "claim": pl.String,
+    "composed": pl.Float64,  # the claim for whole texts, in nats: `diagnostics.composed`
+    "words": pl.Float64,
+    "units": pl.Float64,
+    "units_max": pl.Int64,
+    "empty": pl.Float64,
+    "unchanged": pl.Float64,
+    "commonest": pl.Float64,
+    "signal": pl.Float64,
+}
+ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "by_rates": pl.Float64,
+}
+DISAGREEMENTS: Schema = {  # trials in which one attack named the source and another did not
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "right": pl.String,
+    "wrong": pl.String,
+    "trials": pl.Int64,
+    "trial": pl.Int64,  # one of them
+}
+ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "factor": pl.String,
+    "value": pl.Float64,
+    "trials": pl.Int64,
+    "success_rate": pl.Float64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+}
+
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
 
 

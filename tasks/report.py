@@ -16,7 +16,7 @@ from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
-from epsilometer.report.page import DATASETS, EXAMPLES, INSTRUMENT, AuditData, build
+from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, AuditData, build
 from tasks.cells import trials
 from tasks.entry import run
 from tasks.files import audited, audited_texts, rewrites_path
@@ -33,6 +33,10 @@ def main() -> None:
         claims=tables.read("data/claims.parquet", tables.CLAIMS),
         words=tables.read("data/deniability.parquet", tables.DENIABILITY),
         similarity=tables.read("data/similarity.parquet", tables.SIMILARITY),
+        outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
+        estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
+        ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        disputes=_disputes(params, tables.read("data/disagreements.parquet", tables.DISAGREEMENTS)),
         target=params.utility.target,
         instrument=tables.read("data/instrument.parquet", INSTRUMENT),
         examples=_examples(params, estimates),
@@ -89,6 +93,21 @@ def _examples(params: Params, estimates: pl.DataFrame) -> pl.DataFrame:
         for trial, rewrite in made.filter(pl.col("trial") < SHOWN).sort("trial").select("trial", "text").iter_rows():
             rows.append((dataset, mechanism, epsilon, loss, texts[source[trial]], rewrite))
     return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+
+
+def _disputes(params: Params, found: pl.DataFrame) -> pl.DataFrame:
+    """Of every public data set and two attacks the cell with most disagreements, and one trial's texts."""
+    public = [name for name, dataset in params.datasets.items() if dataset.public]
+    most = found.filter(pl.col("dataset").is_in(public)).sort("trials", descending=True, maintain_order=True)
+    rows = []
+    for row in most.unique(["dataset", "right", "wrong"], keep="first", maintain_order=True).to_dicts():
+        trial, drawn, texts = row.pop("trial"), trials(row["dataset"]), audited_texts(params, row["dataset"])
+        made = tables.read(rewrites_path(f"{row['dataset']}-{row['mechanism']}", row["epsilon"]), tables.REWRITES)
+        source = drawn.source[trial]
+        other = next(i for i in drawn.candidates[trial] if i != source)
+        rewrite = made.row(by_predicate=pl.col("trial") == trial, named=True)["text"]
+        rows.append(row | {"source": texts[source], "rewrite": rewrite, "other": texts[other]})
+    return pl.DataFrame(rows, schema=dict(DISPUTES))
 
 
 if __name__ == "__main__":

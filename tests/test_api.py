@@ -41,7 +41,8 @@ def test_a_constant_gives_nothing_away() -> None:
         return "no comment"
 
     found = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, temperature=0)
-    assert found["loss"].to_list() == [0, 0]
+    assert found["attack"].to_list() == ["lexical", "length", "strongest"]
+    assert found["loss"].to_list() == [0, 0, 0]
     assert found["success_rate"].is_between(0.45, 0.55).all()
 
 
@@ -51,7 +52,8 @@ def test_columns_and_their_order() -> None:
         "epsilon", "attack", "trials", "candidates", "successes",
         "success_rate", "loss", "point", "upper", "ceiling",
     ]  # fmt: skip
-    assert found.select("epsilon", "attack").rows() == [(1, "lexical"), (1, "length"), (2, "lexical"), (2, "length")]
+    names = ("lexical", "length", "strongest")
+    assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
 
 
 def test_embeddings_choose_candidates_and_attack() -> None:

@@ -70,7 +70,8 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     rows = json.loads(out)
     assert code == 0
     assert [(row["epsilon"], row["attack"]) for row in rows] == [
-        (0.5, "lexical"), (0.5, "length"), (1.0, "lexical"), (1.0, "length"),
+        (0.5, "lexical"), (0.5, "length"), (0.5, "strongest"),
+        (1.0, "lexical"), (1.0, "length"), (1.0, "strongest"),
     ]  # fmt: skip
     assert rows[0]["loss"] == rows[0]["ceiling"] > 3
     assert rows[0]["upper"] is None  # JSON has no infinity

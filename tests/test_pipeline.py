@@ -91,6 +91,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "instrument": {"epsilons": [1], "trials": 2000},
         "claims": {"vocabulary": 3},
         "utility": {"texts": 50, "target": 1.0},
+        "ablations": {"cells": {"songs-rr": 5}, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],
     }
@@ -100,6 +101,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.run("dvc", "init", "-q")
     assert made.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
+        "diagnose", "ablations",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
     }  # fmt: skip
@@ -109,16 +111,29 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_what_comes_out(project: Project) -> None:
     estimates = pl.read_parquet(project.folder / "data/estimates.parquet")
     assert estimates.select("mechanism", "epsilon", "attack").sort("mechanism", "epsilon", "attack").rows() == [
-        ("mine", 1, "lexical"),
-        ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 5, "lexical"), ("rr", 5, "likelihood"),
-        ("santext", 2, "lexical"), ("santext", 2, "likelihood"),
+        ("mine", 1, "lexical"), ("mine", 1, "strongest"),
+        ("rr", 1, "lexical"), ("rr", 1, "likelihood"), ("rr", 1, "strongest"),
+        ("rr", 5, "lexical"), ("rr", 5, "likelihood"), ("rr", 5, "strongest"),
+        ("santext", 2, "lexical"), ("santext", 2, "likelihood"), ("santext", 2, "strongest"),
     ]  # fmt: skip
+    rr = estimates.filter(mechanism="rr", epsilon=5)
+    assert rr["successes"].to_list()[-1] == max(rr["successes"])
+    assert rr["loss"].to_list()[-1] < max(rr["loss"])
     assert set(estimates["verdict"]) == {"not refuted", "no claim"}
     claims = pl.read_parquet(project.folder / "data/claims.parquet")
     assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
         ("santext", 2, "not refuted", "exact", 3)
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
+    ablations = pl.read_parquet(project.folder / "data/ablations.parquet")
+    assert ablations.group_by("factor").len().sort("factor").rows() == [
+        ("candidates k", 6), ("seed", 6), ("temperature", 3),
+    ]  # fmt: skip
+    outputs = pl.read_parquet(project.folder / "data/outputs.parquet")
+    assert outputs.filter(mechanism="santext")["units"].item() == 7
+    assert outputs.filter(mechanism="rr", epsilon=5)["composed"].item() == 5
+    estimators = pl.read_parquet(project.folder / "data/estimators.parquet")
+    assert estimators["trials"].unique().sort().to_list() == [100, 200]
     metrics = json.loads((project.folder / "reports/metrics.json").read_text())
     assert metrics["songs"]["rr"]["5"]["likelihood"] > metrics["songs"]["rr"]["1"]["likelihood"]
     assert json.loads((project.folder / "data/prepared/songs.json").read_text())["duplicates_merged"] == 1

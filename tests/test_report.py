@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
+from epsilometer.diagnostics import STRONGEST
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
@@ -25,11 +26,12 @@ from epsilometer.report.page import (
     build,
     instrument_sentence,
     length_sentence,
+    strongest,
     tradeoff_points,
     tradeoff_sentence,
     worst_sentence,
 )
-from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, SIMILARITY
+from epsilometer.tables import ABLATIONS, CLAIMS, DENIABILITY, ESTIMATES, ESTIMATORS, OUTPUTS, SIMILARITY
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -38,10 +40,18 @@ Row = tuple[str, str, float, str, int, float | None, str]
 
 
 def frame(*rows: Row) -> pl.DataFrame:
-    """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict."""
+    """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict.
+
+    The rows of the strongest attack follow.
+    """
+    cells: dict[tuple[str, str, float], list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row[:3], []).append(row)
+    best = [(*cell, STRONGEST, *max(them, key=lambda row: row[4])[4:]) for cell, them in cells.items()]
     made = []
-    for dataset, mechanism, epsilon, attack, successes, expected, verdict in rows:
-        e = estimate(successes, TRIALS)
+    for dataset, mechanism, epsilon, attack, successes, expected, verdict in [*rows, *best]:
+        attacks = len(cells[dataset, mechanism, epsilon]) if attack == STRONGEST else 1
+        e = estimate(successes, TRIALS, alpha=0.01 / attacks)
         made.append(
             {
                 "dataset": dataset,
@@ -119,6 +129,34 @@ def audit(**changes: object) -> AuditData:
                 )
             ],
             schema=dict(SIMILARITY),
+            orient="row",
+        ),
+        "outputs": pl.DataFrame(
+            [
+                ("queries", "mvc", 5.0, "5 per word", 45.0, 9.0, 9.1, 14, 0.02, 0.6, 0.7, None),
+                ("queries", HOSTILE, 5.0, "no claim", None, 9.0, None, None, 0.0, 0.0, 0.0, 1.25),
+            ],
+            schema=dict(OUTPUTS),
+            orient="row",
+        ),
+        "estimators": pl.DataFrame(
+            [("queries", "mvc", 2500.0, "embedding", t, loss, 1.9) for t, loss in ((100, 1.5), (1000, 2.25))],
+            schema=dict(ESTIMATORS),
+            orient="row",
+        ),
+        "ablations": pl.DataFrame(
+            [
+                ("queries", name, 5.0, "embedding", factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
+                for name in ("mvc", HOSTILE)
+                for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
+                for value in values
+            ],
+            schema=dict(ABLATIONS),
+            orient="row",
+        ),
+        "disputes": pl.DataFrame(
+            [("queries", "mvc", 5.0, "embedding", "length", 12, "flights to boston", HOSTILE, "play jazz")],
+            schema=page.DISPUTES,
             orient="row",
         ),
         "target": 1.5,
@@ -208,7 +246,7 @@ def test_the_page_loads_nothing_from_anywhere(elements: Elements) -> None:
 
 def test_texts_and_names_are_escaped(elements: Elements) -> None:
     tags = [tag for tag, _ in elements.tags]
-    assert tags.count("script") == 7  # five figures, the drawing library, the page's own
+    assert tags.count("script") == 8  # six figures, the drawing library, the page's own
     assert not any("onerror" in attributes for _, attributes in elements.tags)
     text = "".join(elements.text)
     assert HOSTILE in text  # shown as text: the name, the source and the rewrite
@@ -217,7 +255,7 @@ def test_texts_and_names_are_escaped(elements: Elements) -> None:
 
 def test_figures_hold_their_data_whatever_the_names(elements: Elements) -> None:
     specifications = [json.loads(raw) for raw in elements.raw if raw.startswith("{")]
-    assert len(specifications) == 5
+    assert len(specifications) == 6
     names = {
         row["mechanism"]
         for s in specifications
@@ -269,6 +307,24 @@ def test_violated_claims_stand_first(elements: Elements) -> None:
     assert "No claim is made by identity." in claims
 
 
+def test_what_is_worth_a_look_is_said(elements: Elements) -> None:
+    text = "".join(elements.text)
+    look = text[text.index("What the rewrites look like") : text.index("What the audit's own settings do")]
+    sentences = text[text.index("Found automatically") : text.index("What the rewrites look like")]
+    assert "mvc on queries at ε = 5: 70.0% of the rewrites are one and the same" in sentences
+    assert "dp_bart on queries: no attack does better than chance at the largest budget, ε = 2500" in sentences
+    assert HOSTILE in look  # a hostile rewrite of a dispute, as text
+    assert "differ by 0.35 nats in the median" in look
+    assert "T = 100" in look
+    assert "embedding, not length" in look
+
+
+def test_the_strongest_attack_is_named_with_its_corrected_loss() -> None:
+    best = strongest(estimates()).filter(dataset="queries", mechanism="mvc", epsilon=5.0).row(0, named=True)
+    assert best["attack"] == "embedding"
+    assert best["loss"] == estimate(820, TRIALS, alpha=0.005).loss
+
+
 def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) -> None:
     text = "".join(elements.text)
     # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
@@ -316,6 +372,10 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         claims=pl.DataFrame(schema=dict(CLAIMS)),
         words=pl.DataFrame(schema=dict(DENIABILITY)),
         similarity=pl.DataFrame(schema=dict(SIMILARITY)),
+        outputs=pl.DataFrame(schema=dict(OUTPUTS)),
+        estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
+        ablations=pl.DataFrame(schema=dict(ABLATIONS)),
+        disputes=pl.DataFrame(schema=page.DISPUTES),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),
         examples=pl.DataFrame(schema=page.EXAMPLES),
         settings={},
@@ -440,6 +500,7 @@ def test_metrics_are_rounded_sorted_and_finite(tmp_path: Path) -> None:
     assert tree["queries"]["mvc"]["5"] == {
         "embedding": round(estimate(820, TRIALS).loss, 3),
         "length": round(estimate(800, TRIALS).loss, 3),
+        "strongest": round(estimate(820, TRIALS, alpha=0.005).loss, 3),
     }
     assert tree["queries"]["identity"]["1"]["embedding"] == round(estimate(TRIALS, TRIALS).ceiling, 3)
     assert tree["queries"]["dp_bart"]["5"]["length"] == 0
@@ -500,7 +561,7 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     assert [line for line in log.splitlines() if "CONSOLE" in line] == []
     assert '<img src="data:' not in dom  # every still picture gave way to the live figure
     drawn = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
-    assert len(drawn) == 5
+    assert len(drawn) == 6
     panels = [svg for svg in drawn if "empirical loss (nats)" in svg]
     assert len(panels) == 2
     for svg in panels:

@@ -111,18 +111,24 @@ def test_latents_come_in_the_order_of_trials() -> None:
         assert [f"{x:g}" for x in made.latents.after[:, 0]] == made.texts
 
 
+def _fail(writer: ArrayWriter, values: np.ndarray) -> None:
+    writer.write(np.array([0]), values[:1])
+    raise RuntimeError
+
+
 def test_an_array_is_written_whole_in_any_order_or_not_at_all(tmp_path: Path) -> None:
     values = np.arange(12, dtype=np.float32).reshape(6, 2)
     with ArrayWriter(tmp_path / "x.npy", 6) as writer:
         for rows in (np.array([3, 0, 5]), np.array([1, 2, 4])):
             writer.write(rows, values[rows])
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
-    with (
-        pytest.raises(UserError, match="latents of 1 numbers after some of 2"),
-        ArrayWriter(tmp_path / "y.npy", 6) as w,
-    ):
-        w.write(np.array([0]), values[:1])
-        w.write(np.array([1]), values[:1, :1])
+    with ArrayWriter(tmp_path / "y.npy", 6) as writer:
+        writer.write(np.array([0]), values[:1])
+        with pytest.raises(UserError, match="latents of 1 numbers after some of 2"):
+            writer.write(np.array([1]), values[:1, :1])
+    (tmp_path / "y.npy").unlink()
+    with pytest.raises(RuntimeError), ArrayWriter(tmp_path / "broken.npy", 6) as writer:
+        _fail(writer, values)
     with ArrayWriter(tmp_path / "z.npy", 6):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]

@@ -179,7 +179,7 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     style = styles(estimates["mechanism"])
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
     attacks = here["attack"].unique(maintain_order=True).to_list()
-    columns = min(estimates["attack"].n_unique(), 4)  # panels of one size in all figures
+    columns = min(estimates["attack"].n_unique(), 3)  # panels of one size in all figures
     width = min(420, (WIDTH - 40) // columns - 42)
     low, high = _range(estimates["epsilon"])
     x = alt.X(
@@ -308,6 +308,38 @@ def tradeoff(points: pl.DataFrame, mechanisms: Iterable[str], target: float) -> 
         ).properties(width=width, height=280, title=name)
 
     return _specification(alt.concat(*(panel(name) for name in sets), columns=2, spacing=40), datasets)
+
+
+def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
+    """Loss against the value of one factor of the audit: a row of panels a factor, a panel an attack.
+
+    table: schema `tables.ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    """
+    style = styles(mechanisms)
+    names = table["mechanism"].unique().sort().to_list()
+    colour, shape = _by_name(style, names)
+    attacks = table["attack"].unique().sort().to_list()
+    width = min(300, (WIDTH - 200) // len(attacks) - 50)
+    y_scale = alt.Scale(domain=[0, 1.04 * _range(table["ceiling"])[1]], nice=False)
+    datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def panel(factor: str, attack: str) -> alt.LayerChart | alt.FacetChart:
+        here = within_ceiling(table.filter(factor=factor, attack=attack)).sort("dataset", "mechanism", "value")
+        name = f"ablation {factor} {attack}"
+        datasets[name] = here.with_columns(label=pl.col("value").map_elements(budget, pl.String)).to_dicts()
+        base = alt.Chart(alt.NamedData(name))
+        x = alt.X("label:N", title=factor, sort=None, axis=alt.Axis(labelAngle=0))
+        y = alt.Y("point:Q", title="empirical loss (nats)", scale=y_scale, axis=alt.Axis(tickCount=6))
+        tooltip = [*(alt.Tooltip(f"{field}:N") for field in ("dataset", "mechanism", "label")), alt.Tooltip("loss:Q")]
+        return alt.layer(
+            base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(x, alt.Y("loss:Q"), alt.Y2("upper"), colour),
+            base.mark_line(strokeWidth=1.4).encode(x, y, colour, detail="dataset:N"),
+            base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
+        ).properties(width=width, height=180, title=attack)
+
+    factors = table["factor"].unique().sort().to_list()
+    panels = [panel(factor, attack) for factor in factors for attack in attacks]
+    return _specification(alt.concat(*panels, columns=len(attacks), spacing=30), datasets)
 
 
 def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:

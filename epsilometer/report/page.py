@@ -14,10 +14,21 @@ import jinja2
 import polars as pl
 
 from epsilometer.claims import NO_CLAIM, VIOLATED
+from epsilometer.diagnostics import STRONGEST, anomalies
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
 from epsilometer.report.figures import budget, nats, share
-from epsilometer.tables import CLAIMS, DENIABILITY, ESTIMATES, SIMILARITY, Schema, check
+from epsilometer.tables import (
+    ABLATIONS,
+    CLAIMS,
+    DENIABILITY,
+    ESTIMATES,
+    ESTIMATORS,
+    OUTPUTS,
+    SIMILARITY,
+    Schema,
+    check,
+)
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 
@@ -50,6 +61,18 @@ DATASETS: Schema = {
     "match": pl.String,
 }
 
+DISPUTES: Schema = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "right": pl.String,
+    "wrong": pl.String,
+    "trials": pl.Int64,
+    "source": pl.String,
+    "rewrite": pl.String,
+    "other": pl.String,  # another candidate
+}
+
 _WIDE = 0.99  # a claim under which an adversary may be right this often can hardly be refuted by counting
 _NAMED = 6  # mechanisms named in one sentence before the rest is counted
 
@@ -62,6 +85,10 @@ class AuditData:
     claims:     schema `tables.CLAIMS`, each claim's worst case; may have no rows.
     words:      schema `tables.DENIABILITY`, plausible deniability of words; may have no rows.
     similarity: schema `tables.SIMILARITY`, how close rewrites are to their originals; may have no rows.
+    outputs:    schema `tables.OUTPUTS`, what the rewrites look like; may have no rows.
+    estimators: schema `tables.ESTIMATORS`, fewer trials and another estimator; may have no rows.
+    ablations:  schema `tables.ABLATIONS`, losses when one factor is varied; may have no rows.
+    disputes:   schema `DISPUTES`, trials that attacks judge unlike, of public data sets only; may have no rows.
     target:     the loss at which the page names the closest mechanism.
     instrument: schema `INSTRUMENT`, two-text randomised response, whose loss is epsilon; may have no rows.
     examples:   schema `EXAMPLES`, of public data sets only; may have no rows.
@@ -76,6 +103,10 @@ class AuditData:
     claims: pl.DataFrame
     words: pl.DataFrame
     similarity: pl.DataFrame
+    outputs: pl.DataFrame
+    estimators: pl.DataFrame
+    ablations: pl.DataFrame
+    disputes: pl.DataFrame
     target: float
     instrument: pl.DataFrame
     examples: pl.DataFrame
@@ -106,6 +137,11 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = draw.instrument(audit.instrument.sort("epsilon"))
         draw.save(drawn, figures, "instrument")
         check_figure = _Figure.of("instrument", drawn, "Measured loss against the true loss")
+    varied = None
+    if len(audit.ablations):
+        drawn = draw.ablations(audit.ablations, estimates["mechanism"])
+        draw.save(drawn, figures, "ablations")
+        varied = _Figure.of("ablations", drawn, "Loss when one factor of the audit is varied")
     exchange, points = None, tradeoff_points(estimates, audit.similarity)
     if len(points):
         drawn = draw.tradeoff(points, estimates["mechanism"], audit.target)
@@ -142,6 +178,12 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         deniability=hidden,
         heat=_heat(estimates, audit.datasets),
         length_sentence=length_sentence(estimates),
+        anomalies=anomalies(estimates, audit.outputs),
+        outputs=audit.outputs.sort("dataset", "mechanism", "epsilon").to_dicts(),
+        estimators=_estimators(estimates, audit.estimators),
+        estimators_sentence=estimators_sentence(audit.estimators),
+        ablations=varied,
+        disputes=audit.disputes.sort("dataset", "right", "wrong").to_dicts(),
         examples=_examples(audit.examples),
         confidence=_confidence(audit.settings),
         datasets=audit.datasets.to_dicts(),
@@ -157,12 +199,16 @@ def _check(audit: AuditData) -> None:
     check(audit.words, DENIABILITY, "deniability")
     check(audit.similarity, SIMILARITY, "similarity")
     check(audit.instrument, INSTRUMENT, "instrument")
+    check(audit.outputs, OUTPUTS, "outputs")
+    check(audit.estimators, ESTIMATORS, "estimators")
+    check(audit.ablations, ABLATIONS, "ablations")
+    check(audit.disputes, DISPUTES, "disputes")
     check(audit.examples, EXAMPLES, "examples")
     check(audit.datasets, DATASETS, "datasets")
     if not len(audit.estimates):
         raise UserError("there are no estimates to report; name at least one mechanism and one attack in params.yaml")
     public = set(audit.datasets.filter("public")["dataset"])
-    for name in audit.examples["dataset"].unique().sort():
+    for name in pl.concat([audit.examples["dataset"], audit.disputes["dataset"]]).unique().sort():
         if name not in public:
             raise UserError(
                 f"examples of data set {name!r} must not be shown: it is not public; set public: true or leave them out"
@@ -222,17 +268,22 @@ def worst_sentence(claims: pl.DataFrame) -> str:
     return f"In none of the {len(judged)} laws that could be computed does the worst case exceed the claim."
 
 
+def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, mechanism and epsilon: the numbers of the row `strongest`, and the attack that they are of."""
+    cell = ["dataset", "mechanism", "epsilon"]
+    best = estimates.filter(pl.col("attack") != STRONGEST).sort("successes", "attack", descending=[True, False])
+    names = best.unique(cell, keep="first", maintain_order=True).select(*cell, "attack")
+    return estimates.filter(attack=STRONGEST).drop("attack").join(names, on=cell).sort(cell)
+
+
 def tradeoff_points(estimates: pl.DataFrame, similarity: pl.DataFrame) -> pl.DataFrame:
     """A row a data set, mechanism and epsilon: the strongest attack's loss, and the similarity.
 
-    The strongest attack is the one of the largest plug-in value. best: on the Pareto front of its data set, where no
-    other point has a higher cosine at a lower loss; the front is read off the plug-in values, without their intervals.
+    best: on the Pareto front of its data set, where no other point has a higher cosine at a lower loss; the front is
+    read off the plug-in values, without their intervals.
     """
     cell = ["dataset", "mechanism", "epsilon"]
-    strongest = estimates.sort("point", "loss", "attack", descending=[True, True, False]).unique(
-        cell, keep="first", maintain_order=True
-    )
-    found = strongest.join(similarity, on=cell).sort(cell)
+    found = strongest(estimates).join(similarity, on=cell).sort(cell)
     rows = found.select(*cell, "attack", "loss", "point", "upper", "ceiling", "cosine", "cosine_low", "cosine_high")
     points = rows.to_dicts()
 
@@ -317,8 +368,10 @@ def _at_end(estimates: pl.DataFrame, largest: bool) -> list[dict[str, Any]]:
     """For each mechanism the row of its largest loss at its largest (smallest) budget; largest loss first."""
     epsilon = pl.col("epsilon")
     end = (epsilon.max() if largest else epsilon.min()).over("mechanism")
-    rows = estimates.filter(epsilon == end).sort(
-        "loss", "mechanism", "dataset", "attack", descending=[True, False, False, False]
+    rows = (
+        strongest(estimates)
+        .filter(epsilon == end)
+        .sort("loss", "mechanism", "dataset", descending=[True, False, False])
     )
     return rows.unique("mechanism", keep="first", maintain_order=True).to_dicts()
 
@@ -407,10 +460,37 @@ def _facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
         (f"{broken} of {claims}", "claims violated"),
         (f"{estimates['mechanism'].n_unique()}", "mechanisms"),
         (f"{estimates['dataset'].n_unique()}", "data sets"),
-        (f"{estimates['attack'].n_unique()}", "attacks"),
+        (f"{estimates.filter(pl.col('attack') != STRONGEST)['attack'].n_unique()}", "attacks"),
         (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
         (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most it can show"),
     ]
+
+
+def estimators_sentence(estimators: pl.DataFrame) -> str:
+    """How far apart the two estimators are, over all cells and attacks at the full number of trials."""
+    cell = ["dataset", "mechanism", "epsilon", "attack"]
+    full = estimators.filter(pl.col("trials") == pl.col("trials").max().over(cell))
+    if not len(full):
+        return ""
+    apart = (full["loss"] - full["by_rates"]).abs().sort()
+    return (
+        f"Over {len(full)} estimates the reduced estimator and the one by true and false positive rates differ by "
+        f"{nats(apart[len(apart) // 2])} nats in the median and by {nats(apart[-1])} at most."
+    )
+
+
+def _estimators(estimates: pl.DataFrame, estimators: pl.DataFrame) -> dict[str, Any]:
+    """For each cell at its largest budget, under its strongest attack: the loss by the number of trials."""
+    if not len(estimators):
+        return {}
+    cell = ["dataset", "mechanism", "epsilon", "attack"]
+    ends = strongest(estimates).filter(pl.col("epsilon") == pl.col("epsilon").max().over("dataset", "mechanism"))
+    found = estimators.join(ends.select(cell), on=cell).sort(*cell, "trials")
+    rows = []
+    for values, table in found.group_by(cell, maintain_order=True):
+        losses = dict(table.select("trials", "loss").iter_rows())
+        rows.append(dict(zip(cell, values, strict=True)) | {"losses": losses, "by_rates": table["by_rates"][-1]})
+    return {"trials": found["trials"].unique().sort().to_list(), "rows": rows}
 
 
 def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
@@ -425,7 +505,7 @@ def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _claims(estimates: pl.DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
     """Each claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM).with_columns(
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, pl.col("attack") != STRONGEST).with_columns(
         allowed=pl.col("expected") / pl.col("trials"),
         excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
     )
@@ -464,11 +544,8 @@ def _unclaimed(estimates: pl.DataFrame) -> str:
 def _heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any]]:
     """For each data set: mechanism by budget, smallest first -> largest loss over attacks, and that of length."""
     matched = dict(datasets.select("dataset", "match").iter_rows())
-    best = estimates.sort("loss", "attack", descending=[True, False]).unique(
-        ["dataset", "mechanism", "epsilon"], keep="first", maintain_order=True
-    )
     tables = []
-    for (dataset,), table in best.sort("dataset", "mechanism", "epsilon").group_by("dataset", maintain_order=True):
+    for (dataset,), table in strongest(estimates).group_by("dataset", maintain_order=True):
         rows = {
             str(mechanism): [_cell(estimates, cell) for cell in cells.to_dicts()]
             for (mechanism,), cells in table.group_by("mechanism", maintain_order=True)

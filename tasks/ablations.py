@@ -1,0 +1,82 @@
+"""Stage ablations: the loss of some cells when one factor of the audit is varied: k, temperature, seed.
+
+usage: python -m tasks.ablations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.api import attacked
+from epsilometer.attack import Attack, Embedded
+from epsilometer.component import build, find
+from epsilometer.params import Params
+from epsilometer.params import read as read_params
+from epsilometer.progress import track
+from epsilometer.randomness import Noise
+from epsilometer.rewriting import Job, rewrite_all
+from epsilometer.trials import sample
+from tasks.cells import mechanism
+from tasks.entry import run
+from tasks.files import audited
+
+
+def main() -> None:
+    """Write data/ablations.parquet; it has no rows unless ablations.cells names cells."""
+    params = read_params()
+    varied = [(cell, *variation) for cell in params.ablations.cells for variation in _variations(params)]
+    with tables.Writer("data/ablations.parquet", tables.ABLATIONS) as writer:
+        for rows in track((_run(params, *one) for one in varied), len(varied), "ablations"):
+            writer.write(rows)
+
+
+def _variations(params: Params) -> Iterator[tuple[str, float, int, float, int]]:
+    """(factor, value, k, temperature, seed of its own)."""
+    k, temperature = params.trials.candidates, params.trials.temperature
+    for other in params.ablations.candidates:
+        yield "candidates k", other, other, temperature, 0
+    for value in params.ablations.temperatures:
+        yield "temperature", value, k, value, 0
+    for seed in range(params.ablations.seeds):
+        yield "seed", seed, k, temperature, seed
+
+
+def _run(
+    params: Params, name: str, factor: str, value: float, candidates: int, temperature: float, seed: int
+) -> pl.DataFrame:
+    """The rows of one variation of a cell, one an attack."""
+    cell, epsilon, count = params.cells[name], params.ablations.cells[name], params.ablations.trials
+    table = audited(params, cell.dataset)
+    texts = table["text"].to_list()
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
+    drawn = sample(embedded.vectors, count, candidates, temperature, "/".join(map(str, stream)), groups)
+    noise = Noise.named(count, *stream, cell.mechanism, epsilon)
+    built = mechanism(params, name)
+    made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+    attacks: dict[str, Attack] = {
+        attack: build(find("attacks", attack, "guess"), settings, f"attacks.{attack}")
+        for attack, settings in params.attacks.items()
+    }
+    found = attacked(
+        texts, drawn, [epsilon], made, attacks, built, embedded, params.audit.alpha, params.audit.seed + seed
+    )
+    columns = ("epsilon", "attack", "trials", "success_rate", "loss", "point", "upper", "ceiling")
+    return found.select(
+        *columns,
+        dataset=pl.lit(cell.dataset),
+        mechanism=pl.lit(cell.mechanism),
+        factor=pl.lit(factor),
+        value=pl.lit(float(value)),
+    ).select(*tables.ABLATIONS)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,95 @@
+"""What is flagged, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.diagnostics import STRONGEST, anomalies, composed, describe, disagreements, signal_to_noise
+from epsilometer.estimation import estimate
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.mechanism import Latents
+from epsilometer.tables import ESTIMATES, OUTPUTS
+
+
+def curve(successes: list[int], epsilons: tuple[float, ...] = (1, 10, 100, 1000), attack: str = "a") -> pl.DataFrame:
+    rows = []
+    for name in (attack, STRONGEST):
+        for epsilon, hits in zip(epsilons, successes, strict=True):
+            e = estimate(hits, 1000)
+            rows.append(
+                {"dataset": "d", "mechanism": "m", "epsilon": float(epsilon), "attack": name, "trials": 1000}
+                | {"candidates": 2, "successes": hits, "success_rate": e.success_rate, "loss": e.loss}
+                | {"point": e.point, "upper": e.upper, "ceiling": e.ceiling, "claim": "", "verdict": ""}
+            )
+    return pl.DataFrame(rows, schema=dict(ESTIMATES))
+
+
+def outputs(**changes: object) -> pl.DataFrame:
+    row = {"dataset": "d", "mechanism": "m", "epsilon": 1.0, "claim": "", "words": 9.0, "empty": 0.0}
+    return pl.DataFrame([row | {"unchanged": 0.0, "commonest": 0.01} | changes], schema=dict(OUTPUTS))
+
+
+def test_an_ordinary_curve_is_not_flagged() -> None:
+    assert anomalies(curve([500, 600, 800, 990]), outputs()) == []
+
+
+@pytest.mark.parametrize(
+    ("successes", "words"),
+    [
+        ([500, 900, 990, 700], "not monotone: under the attack a the loss falls from at least"),
+        ([800, 805, 795, 802], "flat: from ε = 1 to 1000"),
+        ([500, 510, 490, 505], "no attack does better than chance at the largest budget, ε = 1000"),
+    ],
+)
+def test_odd_curves_are(successes: list[int], words: str) -> None:
+    (found,) = anomalies(curve(successes), outputs())
+    assert found.startswith("m on d: ")
+    assert words in found
+
+
+def test_a_fall_within_the_intervals_is_none() -> None:
+    assert anomalies(curve([500, 700, 900, 895]), outputs()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"empty": 0.02}, "2.0% of the rewrites are empty"),
+        ({"unchanged": 0.9}, "90.0% of the rewrites equal their source"),
+        ({"commonest": 0.6}, "60.0% of the rewrites are one and the same"),
+    ],
+)
+def test_odd_outputs_are(change: dict[str, float], words: str) -> None:
+    (found,) = anomalies(curve([500, 600, 800, 990]), outputs(**change))
+    assert words in found
+
+
+def test_outputs_are_counted() -> None:
+    found = describe(["a b", "c", "d"], ["a b", " ", "x"], np.array([2, 1, 5]), None)
+    assert found.words == pytest.approx(4 / 3)
+    assert (found.units, found.units_max) == (pytest.approx(8 / 3), 5)
+    assert (found.empty, found.unchanged, found.commonest) == (1 / 3, 1 / 3, 1 / 3)
+    assert found.signal is None
+
+
+def test_the_signal_is_the_length_of_the_latent_over_that_of_its_noise() -> None:
+    before = np.full((4, 9), 2.0, np.float32)  # of length 6
+    after = before + np.array([[3.0] + [0.0] * 8], np.float32)
+    assert signal_to_noise(Latents(before, after)) == pytest.approx(2.0)
+
+
+def test_composition_multiplies_what_is_claimed_for_each_unit() -> None:
+    claims = np.array([1.0, 5.0, np.inf])
+    per_token = Guarantee(2.0, Granularity.TOKEN, Neighbours.ANY)
+    assert composed(per_token, 7.5, claims) == 15.0
+    assert composed(Guarantee(2.0, Granularity.WORD, Neighbours.ANY, metric="L2 distance"), 7.5, claims) == 5.0
+    assert composed(Guarantee(2.0, Granularity.DOCUMENT, Neighbours.ANY), None, np.full(3, 2.0)) == 2.0
+    assert composed(per_token, None, np.full(3, np.inf)) is None
+    assert composed(None, 7.5, claims) is None
+
+
+def test_attacks_disagree_one_way_or_the_other() -> None:
+    right = {"a": np.array([True, True, False, False]), "b": np.array([True, False, False, False])}
+    assert disagreements(right) == [("a", "b", 1, 1)]
