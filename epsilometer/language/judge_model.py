@@ -175,7 +175,7 @@ class JudgeModel:
         """The tokens that all prompts begin with; a plain prompt is too short to have any worth keeping."""
         return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
 
-    def _prompt(self, asked: Question, labels: Sequence[str], again: bool, lead: str) -> list[int]:
+    def _prompt(self, asked: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
         """The tokens after the prefix."""
         if not self.chat:
             return plain_ids(self._tokenizer, plain(*asked, labels))
