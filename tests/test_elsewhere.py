@@ -131,7 +131,7 @@ def test_constant_rewrites_prove_nothing_though_some_texts_are_in_most_sets() ->
     table = pl.DataFrame({"original": texts * 30, "epsilon": 1.0, "rewrite": "book a flight and a train to boston"})
     found = audit_recorded(table, ["lexical", "embedding"])
     assert found["trials"].to_list() == [30 * len(texts) // 2] * 3  # two attacks, and the strongest
-    assert found["loss"].to_list() == [0.0, 0.0]
+    assert found["loss"].to_list() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("candidates", [2, 3])
