@@ -76,6 +76,25 @@ class Words(Section):
     lists: PositiveInt = 1
 
 
+class TripleSource(Section):
+    """A public corpus of triples: source, part, count and text as a data set's, and how the corpus is made of it.
+
+    seed: of a generator, so that its texts are others than the audited ones, and of the clustering; clusters: the sizes
+    of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity of near-duplicates.
+    """
+
+    source: str
+    part: str | None = None
+    count: PositiveInt | None = None
+    text: str = "text"
+    seed: int = 1
+    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    dimensions: PositiveInt = 32
+    threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
+    encoder: str = "all-MiniLM-L6-v2"
+    tagger: str = "minilm-heads"
+
+
 class MechanismEntry(Section):
     """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets."""
 
@@ -145,6 +164,7 @@ class Params(Section):
     trials: TrialSettings
     words: Words
     models: Mapping[str, str] = {}
+    triples: Mapping[str, TripleSource] = {}
     mechanisms: Mapping[str, MechanismEntry]
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]
