@@ -27,6 +27,11 @@ from epsilometer.language.models import locate, quiet_loading
 
 GRID = 1024  # logits are multiples of 1/GRID
 EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch
+KINDS = {
+    "masked": "a masked language model",
+    "seq2seq": "an encoder-decoder",
+    "causal": "a decoder-only language model",
+}
 
 # Vocabulary entries that fill up a model's table and stand for nothing.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
@@ -45,12 +50,14 @@ class Generator(ABC):
     Raises UserError for a model of another kind, without a vocabulary head, a fast tokeniser or an end of sequence.
     """
 
-    _kind: str  # as it is called in messages
+    _kind: str  # as `architecture` calls it
     _auto: str  # the class of transformers that loads it
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
         self.folder = locate(model)
         self.device = device
+        if (found := architecture(self.folder)) != self._kind:
+            raise UserError(f"model {str(model)!r} is {KINDS[found]}; give {KINDS[self._kind]}")
         kind = number_type(precision, device)
         with quiet_loading():
             import transformers
@@ -61,11 +68,11 @@ class Generator(ABC):
                     self.folder, dtype=kind, use_safetensors=True, output_loading_info=True
                 )
             except (OSError, ValueError, KeyError) as error:
-                raise UserError(f"{self.folder} does not load as {self._kind}: {str(error)[:300]}") from error
+                raise UserError(f"{self.folder} does not load as {KINDS[self._kind]}: {str(error)[:300]}") from error
         if report["missing_keys"]:
             raise UserError(
-                f"{self.folder} is not {self._kind}: its weights lack {min(report['missing_keys'])}; give a checkpoint "
-                "with its vocabulary head"
+                f"{self.folder} is not {KINDS[self._kind]}: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with its vocabulary head"
             )
         if not hasattr(self.tokenizer, "backend_tokenizer"):
             raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
@@ -75,13 +82,19 @@ class Generator(ABC):
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._pieces.encode_special_tokens = True
-        self.window = int(min(_positions(self.network.config), self.tokenizer.model_max_length))
+        config = self.network.config
+        self.window = int(min(positions(getattr(config, "encoder", config)) or 512, self.tokenizer.model_max_length))
         self.end = self._end()
         self.outputs = self._outputs()
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids with the model's special tokens; not cut."""
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
+
+    def plain(self, text: str) -> list[int]:
+        """Token ids of a text alone, as the model would put it out."""
+        ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
+        return ids
 
     def text(self, ids: Sequence[int] | NDArray[np.integer]) -> str:
         """Generated ids as text, special tokens left out."""
@@ -95,6 +108,18 @@ class Generator(ABC):
     @abstractmethod
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
         """Tokens [rows, n] after what the cache holds (it grows by them) -> logits [rows, n, outputs] of the next."""
+
+    @abstractmethod
+    def longest(self, prompt: int) -> int:
+        """The most tokens that can be put out after a prompt of so many."""
+
+    @abstractmethod
+    def room(self, new: int) -> int:
+        """The longest prompt that can be read if `new` tokens are to be put out after it; 0 where that is too many."""
+
+    def tensor(self, values: NDArray[np.integer]) -> Tensor:
+        """Ids on the model's device."""
+        return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
 
     def _rounded(self, logits: Tensor) -> Tensor:
         return logits.float().mul(GRID).round_().div_(GRID)
@@ -171,12 +196,14 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
 
 
 def architecture(model: str | Path) -> str:
-    """ "masked", "seq2seq" or "causal": what kind of language model a folder's configuration says it is.
+    """What kind of language model it is by its configuration: one of `KINDS`.
 
     Raises UserError for any other.
     """
-    folder = locate(model)
-    config = json.loads((folder / "config.json").read_text())
+    path = locate(model) / "config.json"
+    if not path.is_file():
+        raise UserError(f"model {str(model)!r} has no config.json of a language model")
+    config = json.loads(path.read_text())
     named = " ".join(config.get("architectures") or [])
     if config.get("is_encoder_decoder"):
         return "seq2seq"
@@ -184,13 +211,12 @@ def architecture(model: str | Path) -> str:
         return "masked"
     if "CausalLM" in named or "LMHeadModel" in named:
         return "causal"
-    raise UserError(f"model {str(model)!r} is no language model with a vocabulary head: it says {named or 'nothing'}")
+    raise UserError(f"model {str(model)!r} is no language model with a vocabulary head: it is {named or 'unnamed'}")
 
 
-def _positions(config: Any) -> int:
-    """The longest input in tokens; a model with relative positions has no such limit of its own."""
-    encoder = getattr(config, "encoder", config)
+def positions(config: Any) -> int | None:
+    """The longest sequence in tokens that a configuration states; None for relative positions without a limit."""
     for name in ("max_position_embeddings", "n_positions"):
-        if isinstance(getattr(encoder, name, None), int):
-            return int(getattr(encoder, name))
-    return 512
+        if isinstance(getattr(config, name, None), int):
+            return int(getattr(config, name))
+    return None

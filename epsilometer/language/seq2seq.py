@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from epsilometer.errors import UserError
-from epsilometer.language.generator import EQUAL_ROWS, Generator, filled
+from epsilometer.language.generator import EQUAL_ROWS, Generator, filled, positions
 from epsilometer.language.models import quiet_loading
 
 _NEVER = -29.0  # the bias of entries that a trained decoder never puts out lies below
@@ -31,7 +31,7 @@ class Seq2Seq(Generator):
     width: size of an encoder state. start, pad: ids of the decoder's first token, and of padding.
     """
 
-    _kind = "an encoder-decoder"
+    _kind = "seq2seq"
     _auto = "AutoModelForSeq2SeqLM"
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
@@ -70,8 +70,8 @@ class Seq2Seq(Generator):
         out = torch.empty((*ids.shape, self.width))
         for start in range(0, len(ids), size):
             part = slice(start, start + size)
-            seen = None if mask is None else self._tensor(filled(mask[part], size))
-            hidden = self._encode(self._tensor(filled(ids[part], size)), seen)
+            seen = None if mask is None else self.tensor(filled(mask[part], size))
+            hidden = self._encode(self.tensor(filled(ids[part], size)), seen)
             out[part] = hidden[: len(ids[part])].float().cpu()
         return out
 
@@ -101,6 +101,15 @@ class Seq2Seq(Generator):
             texts += [self.text(ids) for ids in made[: len(members)].cpu().numpy()]
         return texts
 
+    def longest(self, prompt: int) -> int:
+        """As `Generator.longest`: the decoder's own limit, whatever the prompt."""
+        config = self.network.config
+        return positions(getattr(config, "decoder", config)) or 1 << 16
+
+    def room(self, new: int) -> int:
+        """As `Generator.room`."""
+        return self.window if new <= self.longest(0) else 0
+
     @torch.inference_mode()
     def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
         """The encoder over prompts of one length, int [rows, length], and the decoder over its first token.
@@ -110,7 +119,7 @@ class Seq2Seq(Generator):
         from transformers import DynamicCache, EncoderDecoderCache
 
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        hidden = self._encode(self._tensor(prompts), None)
+        hidden = self._encode(self.tensor(prompts), None)
         first = torch.full((len(prompts), 1), self.start, device=self.device)
         return self._decode(first, hidden, cache)[:, 0], cache
 
@@ -133,9 +142,6 @@ class Seq2Seq(Generator):
         mask = torch.ones_like(ids) if mask is None else mask
         hidden: Tensor = self.network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         return hidden
-
-    def _tensor(self, values: NDArray[np.integer]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
 
 
 def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:

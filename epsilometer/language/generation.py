@@ -1,0 +1,225 @@
+"""Drawing texts from a language model token by token, and how likely given texts are: the sampler of token mechanisms.
+
+For the logits l of the next token, given the prompt and what was drawn so far, clipped to a public range [low, high],
+
+    P(y) ~ exp(epsilon clip(l_y) / (2 (high - low))),
+
+over the model's whole output vocabulary: a softmax at temperature 2 (high - low) / epsilon, no top-k, no top-p. This is
+the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity
+high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
+is drawn by inverse CDF from number t of the trial's own stream.
+
+Each distinct prompt is read once, for all trials and epsilons. Continuations go on in batches of one exact length and a
+fixed number of rows; rows that ended leave as soon as the others fit into fewer batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from epsilometer.language.generator import EQUAL_ROWS, Generator, filled, gather
+from epsilometer.ragged import Ragged
+
+ROWS = {"cpu": 32, "cuda": 256}  # continuations in every batch
+_BATCHES = 8  # batches that go on side by side: rows that ended leave them
+_BUCKET = 8  # given sequences are filled up to a multiple of this length
+Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class TokenLaw:
+    """The law of one token. low, high: clip bounds; top_k: as many tokens alone may come out (breaks the claim)."""
+
+    low: float
+    high: float
+    top_k: int | None = None
+
+    def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
+        """logits [n, ..., outputs] and epsilons [n] -> float64, at most 0, up to a term for each distribution."""
+        scale = epsilons / (2 * (self.high - self.low))  # 1 / T
+        scaled = (logits.double().clip(self.low, self.high) - self.high) * scale.view(-1, *[1] * (logits.dim() - 1))
+        if self.top_k is not None and self.top_k < logits.shape[-1]:
+            least = scaled.topk(self.top_k).values[..., -1:]
+            scaled = scaled.masked_fill(scaled < least, -torch.inf)
+        return scaled
+
+    def log_probabilities(self, logits: Tensor, epsilons: Tensor) -> Tensor:
+        """As `log_weights`, normalised: natural logarithms."""
+        return self.log_weights(logits, epsilons).log_softmax(-1)
+
+    def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
+        """One output [n] for each row of logits [n, outputs], from a uniform [n] each."""
+        cdf = self.log_weights(logits, epsilons).exp_().cumsum(-1)
+        total = cdf[:, -1:]
+        # Below the total even after rounding, so that no output of probability 0 is reached.
+        at = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+        return torch.searchsorted(cdf, at, right=True)[:, 0]
+
+
+def generate(
+    model: Generator,
+    law: TokenLaw,
+    prompts: Sequence[Tokens],
+    source: NDArray[np.integer],
+    epsilons: NDArray[np.floating],
+    limits: NDArray[np.integer],
+    uniforms: NDArray[np.floating],
+) -> Ragged:
+    """Continuations of prompts: n rows of vocabulary ids, the end of the sequence included where it was drawn.
+
+    prompts:   token ids; source: [n], the prompt of each row.
+    epsilons:  [n]; limits: [n], the most tokens of a row, all >= 1.
+    uniforms:  [n, at least max(limits)] numbers in the open unit interval, one a token.
+    A row depends on its own prompt, epsilon, limit and uniforms alone.
+    """
+    made = _Drawn(model, law, epsilons, limits, uniforms)
+    for numbers, (logits, cache) in _read(model, prompts, source):
+        rows = np.flatnonzero(np.isin(source, numbers))
+        rows = rows[np.argsort(source[rows], kind="stable")]
+        place = np.searchsorted(numbers, source[rows])
+        size = _BATCHES * ROWS[model.device]
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            _go_on(made, rows[part], logits[place[part]], cache, place[part])
+    return made.ragged()
+
+
+def forced(
+    model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], sequences: Sequence[Tokens]
+) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+    """The logits under which each token of given sequences would be drawn (teacher forcing).
+
+    source: [n], the prompt of each of the n sequences of vocabulary ids, none longer than the model can go on.
+    Yields numbers [m] of sequences and logits [m, length, outputs], with a length of at least that of the longest.
+    """
+    lengths = np.array([len(sequence) for sequence in sequences])
+    widths = -(-lengths // _BUCKET) * _BUCKET
+    size = EQUAL_ROWS[model.device]
+    for numbers, (first, cache) in _read(model, prompts, source):
+        rows = np.flatnonzero(np.isin(source, numbers))
+        rows = rows[np.lexsort((source[rows], widths[rows]))]
+        room = model.longest(len(prompts[numbers[0]]))
+        for width, run in groupby(rows, key=lambda row: widths[row]):
+            members = np.array(list(run))
+            for start in range(0, len(members), size):
+                part = members[start : start + size]
+                place = model.tensor(filled(np.searchsorted(numbers, source[part]), size))
+                tokens = np.full((size, min(int(width), room)), model.end)
+                for slot, row in enumerate(part):
+                    tokens[slot, : lengths[row]] = sequences[row]
+                logits = first[place][:, None]
+                if tokens.shape[1] > 1:
+                    after = model.step(model.tensor(tokens[:, :-1]), gather([cache], place))
+                    logits = torch.cat([logits, after], dim=1)
+                yield part, logits[: len(part)]
+
+
+def log_likelihoods(
+    model: Generator,
+    law: TokenLaw,
+    prompts: Sequence[Tokens],
+    source: NDArray[np.integer],
+    sequences: Sequence[Tokens],
+    epsilons: NDArray[np.floating],
+) -> NDArray[np.float64]:
+    """[n]: ln P(sequence | prompt) at each row's epsilon, summed over tokens; minus infinity where it cannot occur."""
+    total = np.zeros(len(sequences))
+    for rows, logits in forced(model, prompts, source, sequences):
+        for row, values in zip(rows, logits, strict=True):
+            at, known = places(model, sequences[row])
+            budgets = torch.full((len(at),), float(epsilons[row]), dtype=torch.float64, device=values.device)
+            log_p = law.log_probabilities(values[: len(at)], budgets)
+            chosen = log_p[torch.arange(len(at)), model.tensor(at)].cpu().numpy()
+            total[row] = np.where(known, chosen, -np.inf).sum()
+    return total
+
+
+def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where vocabulary ids stand among the model's outputs, and whether they do."""
+    ids = np.asarray(tokens, np.int64)
+    at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
+    return at, model.outputs[at] == ids
+
+
+def _read(
+    model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]
+) -> Iterator[tuple[NDArray[np.int64], tuple[Tensor, Any]]]:
+    """The prompts that are used, by length in batches of a fixed number: their numbers, ascending, and the reading."""
+    size = EQUAL_ROWS[model.device]
+    used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
+    for _, run in groupby(used, key=lambda number: len(prompts[number])):
+        members = np.array(list(run))
+        for start in range(0, len(members), size):
+            numbers = members[start : start + size]
+            yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
+
+
+class _Drawn:
+    """What was drawn so far: ids [n, longest], and how many of them in each row."""
+
+    def __init__(
+        self,
+        model: Generator,
+        law: TokenLaw,
+        epsilons: NDArray[np.floating],
+        limits: NDArray[np.integer],
+        uniforms: NDArray[np.floating],
+    ) -> None:
+        self.model, self._law, self._epsilons, self._limits, self._uniforms = model, law, epsilons, limits, uniforms
+        self.ids = np.zeros((len(limits), int(limits.max(initial=0))), np.int64)
+        self._lengths = np.zeros(len(limits), np.int64)
+
+    def put(self, rows: NDArray[np.integer], position: int, logits: Tensor) -> NDArray[np.bool_]:
+        """Draw the token at a position of these rows from logits [rows, outputs]; whether each row goes on."""
+        epsilons, uniforms = (
+            torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(logits.device)
+            for values in (self._epsilons[rows], self._uniforms[rows, position])
+        )
+        size = ROWS[self.model.device]
+        parts = zip(logits.split(size), epsilons.split(size), uniforms.split(size), strict=True)
+        drawn = self.model.outputs[torch.cat([self._law.draw(*part) for part in parts]).cpu().numpy()]
+        self.ids[rows, position] = drawn
+        self._lengths[rows] = position + 1
+        return (drawn != self.model.end) & (position + 1 < self._limits[rows])
+
+    def ragged(self) -> Ragged:
+        """The drawn ids."""
+        kept = np.arange(self.ids.shape[1]) < self._lengths[:, None]
+        return Ragged.from_lengths(self.ids[kept].astype(np.int32), self._lengths)
+
+
+def _go_on(made: _Drawn, rows: NDArray[np.integer], logits: Tensor, cache: Any, place: NDArray[np.integer]) -> None:
+    """Draw rows to their ends. logits: [rows, outputs] of the first token; place: where the cache holds each prompt."""
+    model, size = made.model, ROWS[made.model.device]
+    going = made.put(rows, 0, logits)
+    # Row i stands in slot slots[i] of the batches' caches, counted through; at first in that of its prompt.
+    rows, slots, caches, held = rows[going], place[going], [cache], EQUAL_ROWS[model.device]
+    position = 1
+    while len(rows):
+        if position == 1 or -(-len(rows) // size) < len(caches):
+            caches = [_some(model, caches, held, slots[i : i + size], size) for i in range(0, len(rows), size)]
+            slots, held = np.arange(len(rows)), size
+        going = np.zeros(len(rows), bool)
+        for number, own in enumerate(caches):
+            here = np.flatnonzero(slots // size == number)
+            tokens = np.full(size, model.end)
+            tokens[slots[here] % size] = made.ids[rows[here], position - 1]
+            logits = model.step(model.tensor(tokens[:, None]), own)[:, 0]
+            going[here] = made.put(rows[here], position, logits[model.tensor(slots[here] % size)])
+        rows, slots = rows[going], slots[going]
+        position += 1
+
+
+def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
+    """A cache of these slots, filled up to `size`; only the caches that hold some of them are looked at."""
+    first = int(slots[0]) // held
+    some = caches[first : int(slots[-1]) // held + 1]
+    return gather(some, model.tensor(filled(slots - first * held, size)))

@@ -1,0 +1,106 @@
+"""Small randomly initialised models of real architectures, saved on disk: what is tested is the real loading code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WORDS = ["document", "paraphrase", "of", "the", ":", "a", "b", "c", "d", "e", "f", "g", "h", ">>>>>"]
+SPECIAL = ["<pad>", "</s>", "<unk>"]
+SIZE = len(SPECIAL) + len(WORDS)
+_WIDTH = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+CHAT = "{% for m in messages %}<user>{{ m.content }}{% endfor %}<reply>"
+
+
+def save_tokenizer(folder: Path, closes: bool, chat: str | None = None) -> None:
+    """One token a word, lower case; closes: whether every text ends with </s>."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
+    pieces = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    pieces.normalizer = normalizers.Lowercase()
+    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if closes:
+        pieces.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=pieces, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
+    )
+    tokenizer.chat_template = chat
+    tokenizer.save_pretrained(folder)
+
+
+def _save(model: Any, folder: Path, **tokenizer: Any) -> Path:
+    """Weights a little larger than usual, so that the next token depends on what came before."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.3)
+    model.save_pretrained(folder)
+    save_tokenizer(folder, **tokenizer)
+    return folder
+
+
+def save_gpt2(folder: Path, chat: str | None = None, positions: int = 64) -> Path:
+    """A decoder-only model."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(1)
+    config = GPT2Config(
+        vocab_size=SIZE, n_embd=32, n_layer=2, n_head=2, n_positions=positions, bos_token_id=1, eos_token_id=1,
+        pad_token_id=0,
+    )  # fmt: skip
+    # The tokeniser closes texts, as many do; the loader must open the prompt again.
+    return _save(GPT2LMHeadModel(config).eval(), folder, closes=True, chat=chat)
+
+
+def save_qwen(folder: Path) -> Path:
+    """A decoder-only model with rotary positions, grouped keys and a chat template."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(2)
+    config = Qwen3Config(
+        vocab_size=SIZE, num_key_value_heads=1, head_dim=16, max_position_embeddings=64, eos_token_id=1, pad_token_id=0,
+        tie_word_embeddings=True, **_WIDTH,
+    )  # fmt: skip
+    return _save(Qwen3ForCausalLM(config).eval(), folder, closes=False, chat=CHAT)
+
+
+def save_t5(folder: Path) -> Path:
+    """An encoder-decoder with relative positions and more vocabulary entries than the tokeniser has."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(3)
+    config = T5Config(
+        vocab_size=SIZE + 3, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, decoder_start_token_id=0,
+        eos_token_id=1, pad_token_id=0, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
+    )  # fmt: skip
+    return _save(T5ForConditionalGeneration(config).eval(), folder, closes=True)
+
+
+def save_bart(folder: Path) -> Path:
+    """An encoder-decoder with learned positions and a bias on the logits."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    torch.manual_seed(4)
+    config = BartConfig(
+        vocab_size=SIZE, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64, pad_token_id=0,
+        bos_token_id=1, eos_token_id=1, decoder_start_token_id=1, forced_eos_token_id=None,
+    )  # fmt: skip
+    model = BartForConditionalGeneration(config).eval()
+    model.final_logits_bias.normal_()
+    return _save(model, folder, closes=True)
+
+
+def save_bert(folder: Path) -> Path:
+    """A masked language model, for what must refuse it."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(5)
+    return _save(BertForMaskedLM(BertConfig(vocab_size=SIZE, **_WIDTH)), folder, closes=True)
+
+
+SAVE = {"gpt2": save_gpt2, "qwen": save_qwen, "t5": save_t5, "bart": save_bart}
