@@ -16,7 +16,7 @@ from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
-from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, AuditData, build
+from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TALLIES, AuditData, build
 from tasks.cells import trials
 from tasks.entry import run
 from tasks.files import audited, audited_texts, rewrites_path
@@ -36,6 +36,7 @@ def main() -> None:
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        tallies=_tallies(params),
         disputes=_disputes(params, tables.read("data/disagreements.parquet", tables.DISAGREEMENTS)),
         target=params.utility.target,
         instrument=tables.read("data/instrument.parquet", INSTRUMENT),
@@ -93,6 +94,19 @@ def _examples(params: Params, estimates: pl.DataFrame) -> pl.DataFrame:
         for trial, rewrite in made.filter(pl.col("trial") < SHOWN).sort("trial").select("trial", "text").iter_rows():
             rows.append((dataset, mechanism, epsilon, loss, texts[source[trial]], rewrite))
     return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+
+
+def _tallies(params: Params) -> pl.DataFrame:
+    """What attacks counted while guessing, in all cells."""
+    rows = [
+        {"attack": row["attack"], "what": what, "count": float(count)}
+        for name in params.cells
+        for row in json.loads(Path(f"data/guesses/{name}.json").read_text())
+        for what, count in row.items()
+        if what not in ("attack", "epsilon")
+    ]
+    table = pl.DataFrame(rows, schema=dict(TALLIES))
+    return table.group_by("attack", "what", maintain_order=True).agg(pl.col("count").sum())
 
 
 def _disputes(params: Params, found: pl.DataFrame) -> pl.DataFrame:

@@ -154,6 +154,11 @@ def audit(**changes: object) -> AuditData:
             schema=dict(ABLATIONS),
             orient="row",
         ),
+        "tallies": pl.DataFrame(
+            [("judge", "asked", 2000.0), ("judge", "at_random", 3.0), ("judge", "cost", 0.25)],
+            schema=page.TALLIES,
+            orient="row",
+        ),
         "disputes": pl.DataFrame(
             [("queries", "mvc", 5.0, "embedding", "length", 12, "flights to boston", HOSTILE, "play jazz")],
             schema=page.DISPUTES,
@@ -317,6 +322,7 @@ def test_what_is_worth_a_look_is_said(elements: Elements) -> None:
     assert "differ by 0.35 nats in the median" in look
     assert "T = 100" in look
     assert "embedding, not length" in look
+    assert "judge: asked 2,000, at random 3, cost 0.25" in look
 
 
 def test_the_strongest_attack_is_named_with_its_corrected_loss() -> None:
@@ -375,6 +381,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         outputs=pl.DataFrame(schema=dict(OUTPUTS)),
         estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
         ablations=pl.DataFrame(schema=dict(ABLATIONS)),
+        tallies=pl.DataFrame(schema=page.TALLIES),
         disputes=pl.DataFrame(schema=page.DISPUTES),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),
         examples=pl.DataFrame(schema=page.EXAMPLES),

@@ -72,6 +72,7 @@ DISPUTES: Schema = {
     "rewrite": pl.String,
     "other": pl.String,  # another candidate
 }
+TALLIES: Schema = {"attack": pl.String, "what": pl.String, "count": pl.Float64}
 
 _WIDE = 0.99  # a claim under which an adversary may be right this often can hardly be refuted by counting
 _NAMED = 6  # mechanisms named in one sentence before the rest is counted
@@ -88,6 +89,7 @@ class AuditData:
     outputs:    schema `tables.OUTPUTS`, what the rewrites look like; may have no rows.
     estimators: schema `tables.ESTIMATORS`, fewer trials and another estimator; may have no rows.
     ablations:  schema `tables.ABLATIONS`, losses when one factor is varied; may have no rows.
+    tallies:    schema `TALLIES`, what attacks counted while guessing, over all cells; may have no rows.
     disputes:   schema `DISPUTES`, trials that attacks judge unlike, of public data sets only; may have no rows.
     target:     the loss at which the page names the closest mechanism.
     instrument: schema `INSTRUMENT`, two-text randomised response, whose loss is epsilon; may have no rows.
@@ -106,6 +108,7 @@ class AuditData:
     outputs: pl.DataFrame
     estimators: pl.DataFrame
     ablations: pl.DataFrame
+    tallies: pl.DataFrame
     disputes: pl.DataFrame
     target: float
     instrument: pl.DataFrame
@@ -183,6 +186,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators=_estimators(estimates, audit.estimators),
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
+        tallies_sentences=tallies_sentences(audit.tallies),
         disputes=audit.disputes.sort("dataset", "right", "wrong").to_dicts(),
         examples=_examples(audit.examples),
         confidence=_confidence(audit.settings),
@@ -202,6 +206,7 @@ def _check(audit: AuditData) -> None:
     check(audit.outputs, OUTPUTS, "outputs")
     check(audit.estimators, ESTIMATORS, "estimators")
     check(audit.ablations, ABLATIONS, "ablations")
+    check(audit.tallies, TALLIES, "tallies")
     check(audit.disputes, DISPUTES, "disputes")
     check(audit.examples, EXAMPLES, "examples")
     check(audit.datasets, DATASETS, "datasets")
@@ -477,6 +482,15 @@ def estimators_sentence(estimators: pl.DataFrame) -> str:
         f"Over {len(full)} estimates the reduced estimator and the one by true and false positive rates differ by "
         f"{nats(apart[len(apart) // 2])} nats in the median and by {nats(apart[-1])} at most."
     )
+
+
+def tallies_sentences(tallies: pl.DataFrame) -> list[str]:
+    """What each attack counted while guessing: `judge: asked 2,000, at random 3, ...`."""
+    return [
+        f"{attack}: " + ", ".join(f"{what.replace('_', ' ')} {count:,.10g}" for what, count in counts.iter_rows())
+        for (attack,), table in tallies.group_by("attack", maintain_order=True)
+        for counts in [table.select("what", "count")]
+    ]
 
 
 def _estimators(estimates: pl.DataFrame, estimators: pl.DataFrame) -> dict[str, Any]:
