@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 
 _LINES = 10_000  # rewritten at a time
+_MEASURED = 300  # texts on which bounds are measured
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
@@ -263,6 +264,42 @@ def claims(
         print(
             *(f"{key:<10} {_shown(value)}" for key, value in result.items() if value is not None), sep="\n", flush=True
         )
+
+
+@app.command()
+def bounds(
+    model: Annotated[str, typer.Argument(help="A language model: a folder, a hub id, or a file that pins one.")],
+    text: Annotated[Path | None, typer.Option(help="Public texts; a sample of the embedded corpora else.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help="Whose prompts to use; told from the model else.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write for a hub model: its pin.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Measure again where there are bounds already.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the clip bounds of a model's logits on public text, and keep them with the model."""
+    from epsilometer import api
+    from epsilometer.component import find
+    from epsilometer.corpora import synthetic
+    from epsilometer.language.bounds import destination, measure, store
+    from epsilometer.language.causal_lm import has_chat_template
+    from epsilometer.language.generator import architecture
+
+    destination(model, out, replace)
+    if text is not None:
+        texts, source = _texts(str(text), "text"), text.name
+    else:
+        texts = [
+            line for name in ("queries", "reviews") for line in synthetic.generate(name, _MEASURED // 2, 1)["text"]
+        ]
+        source = "the embedded corpora"
+    texts = texts[:: max(1, len(texts) // _MEASURED)][:_MEASURED]
+    usual = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}
+    name = mechanism or ("dp_prompt" if has_chat_template(model) else usual[architecture(model)])
+    if not hasattr(find("mechanisms", name, "rewrite"), "logits"):
+        raise UserError(f"{name} clips no logits; --mechanism takes {', '.join(usual.values())}")
+    made: Any = api.mechanism(name, {"resource": model})
+    found = measure(made.logits(texts), f"{len(texts)} texts of {source}, prompts of {name}")
+    kept = store(model, found, out, replace)
+    _print([{key: found[key] for key in ("low", "high", "positions", "rule")} | {"kept in": str(kept)}], as_json)
 
 
 @app.command()

@@ -58,6 +58,11 @@ def seq2seq(out: Path) -> None:
     assemble(_embedded("minilm-seq2seq"), locate("all-MiniLM-L6-v2"), out)
 
 
+def paraphraser(out: Path) -> None:
+    """The embedded decoder-only paraphraser."""
+    shutil.copytree(_embedded("minilm-paraphraser"), out)
+
+
 def _embedded(name: str) -> Path:
     if not (EMBEDDED / name).is_dir():
         raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
@@ -69,6 +74,7 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "lists.npz": lists,
     "minilm-mlm": masked_lm,
     "minilm-seq2seq": seq2seq,
+    "minilm-paraphraser": paraphraser,
 }
 
 

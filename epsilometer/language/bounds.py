@@ -75,6 +75,8 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
     shift, total, squares, count = None, 0.0, 0.0, 0
     seen: dict[str, list[NDArray[np.float32]]] = {"largest logit": [], "mean logit": [], "smallest logit": []}
     for part in logits:
+        if not part.size:
+            continue
         values = part.astype(np.float64)
         shift = values.mean() if shift is None else shift  # near the mean, so that squares lose nothing
         total += (values - shift).sum()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from epsilometer.errors import UserError
 from epsilometer.language.generator import Generator
+from epsilometer.language.models import locate
 
 
 class CausalLM(Generator):
@@ -76,3 +79,11 @@ class CausalLM(Generator):
         with self._only_outputs():
             out = self.network(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=last)
         return self._rounded(out.logits)
+
+
+def has_chat_template(model: str | Path) -> bool:
+    """Whether a model's folder says how a conversation is written; loads no model."""
+    folder = locate(model)
+    settings = folder / "tokenizer_config.json"
+    stated = json.loads(settings.read_text()) if settings.is_file() else {}
+    return (folder / "chat_template.jinja").is_file() or "chat_template" in stated
