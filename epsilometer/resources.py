@@ -63,6 +63,15 @@ def paraphraser(out: Path) -> None:
     shutil.copytree(_embedded("minilm-paraphraser"), out)
 
 
+def triples(out: Path) -> None:
+    """A public corpus of triples, from the embedded generators' texts."""
+    from epsilometer.corpora.synthetic import generate
+    from epsilometer.language.triples import build
+
+    texts = [text for part in ("queries", "reviews") for text in generate(part, 1500, 1)["text"]]
+    build(texts, out, [50, 200], seed=1)
+
+
 def _embedded(name: str) -> Path:
     if not (EMBEDDED / name).is_dir():
         raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
@@ -75,6 +84,7 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "minilm-mlm": masked_lm,
     "minilm-seq2seq": seq2seq,
     "minilm-paraphraser": paraphraser,
+    "triples": triples,
 }
 
 
