@@ -1,10 +1,11 @@
 """The exact check of a claim: is there an input pair and an output whose loss exceeds what is claimed? Losses in nats.
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
-with laws is enumerated, each input being a text of one unit (units are drawn independently, so the losses of longer
-texts add up): the largest excess L - c over all pairs of inputs and all outputs decides, to 1e-9. A mechanism without
-laws is sampled: the excess is then a lower bound at confidence 1 - alpha over everything that was tried
-(Clopper-Pearson at each end, Bonferroni), and can refute the claim but never confirm it.
+with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
+releases that many (units are drawn independently, so their losses add up): the largest excess L - c over all pairs of
+inputs and all outputs decides, to 1e-9. A mechanism without laws is sampled: the excess is then a lower bound at
+confidence 1 - alpha over everything that was tried (Clopper-Pearson at each end, Bonferroni), and can refute the claim
+but never confirm it.
 
 An audit sees an average adversary on real texts; this sees the worst pair, however rare.
 """
@@ -84,13 +85,15 @@ def check_claim(mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed:
 def exact(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], method: str = "exact", bound: float | None = None
 ) -> Finding:
-    """The largest excess over all pairs of these texts, each of one unit, and over all outputs."""
+    """The largest excess over all pairs of these texts, each of one unit (or n with one law), and all outputs."""
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     laws = mechanism.laws(texts)
-    if (laws.rows.lengths != 1).any():
-        raise UserError("an exact check takes texts of one unit each")
-    rows, place = np.unique(laws.rows.values, return_inverse=True)
+    units = int(laws.rows.lengths[0])
+    own = laws.rows.values[:: max(1, units)]
+    if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():
+        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law")
+    rows, place = np.unique(own, return_inverse=True)
     table = np.empty((len(rows), laws.outputs))
     for start in range(0, len(rows), laws.chunk()):
         part = rows[start : start + laws.chunk()]
@@ -100,7 +103,7 @@ def exact(
     for start in range(0, len(texts), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
         rest = np.arange(start, len(texts))
-        loss = cdist(table[rows], table[rest], "chebyshev")
+        loss = units * cdist(table[rows], table[rest], "chebyshev")
         pairs = np.stack(np.meshgrid(rows, rest, indexing="ij"), axis=-1).reshape(-1, 2)
         excess = loss - pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
         excess[rows[:, None] >= rest] = -math.inf
@@ -113,7 +116,7 @@ def exact(
     difference = table[pair[0]] - table[pair[1]]
     output = int(np.abs(difference).argmax())
     left, right = pair if difference[output] > 0 else pair[::-1]
-    worst = float(abs(difference[output]))
+    worst = float(units * abs(difference[output]))
     claimed = float(pair_claims(mechanism, epsilon, texts, np.array([pair]))[0])
     return Finding(
         epsilon,
@@ -121,7 +124,7 @@ def exact(
         VIOLATED if best > TOLERANCE else NOT_REFUTED,
         claimed,
         math.inf if worst > -_NEVER / 2 else worst,
-        (texts[left], texts[right], mechanism.output_texts[output]),
+        (texts[left], texts[right], " ".join([mechanism.output_texts[output]] * units)),
         len(texts),
         bound=bound,
     )
