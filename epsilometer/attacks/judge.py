@@ -71,9 +71,10 @@ class JudgeAttack:
 
     @cached_property
     def _local(self) -> JudgeModel:
-        if self.model is None and not EMBEDDED.is_dir():
-            raise UserError(f"the embedded weights are not at {EMBEDDED}; give `model`, a causal language model")
-        return JudgeModel(self.model or EMBEDDED / "judge", self.precision, self.device)
+        embedded = EMBEDDED / "judge"
+        if self.model is None and not embedded.is_dir():
+            raise UserError(f"the embedded judge is not at {embedded}; give `model`, a causal language model")
+        return JudgeModel(self.model or embedded, self.precision, self.device)
 
     @cached_property
     def _chat(self) -> Chat:

@@ -134,11 +134,11 @@ class Chat:
 
     def _ask(self, client: OpenAI, request: dict[str, Any], keep: Callable[[str], str]) -> Completion:
         for attempt in range(WHOLE):
+            time.sleep(attempt)
             try:
                 answer = client.chat.completions.create(model=self.model, **request)
                 text = answer.choices[0].message.content or ""
             except (ValueError, AttributeError, IndexError, TypeError):  # no JSON, or not of this form
-                time.sleep(0.5 * 2**attempt)
                 continue
             if not _same(self.model, answer.model):
                 raise UserError(
@@ -149,7 +149,7 @@ class Chat:
             return Completion(keep(text), usage.prompt_tokens if usage else 0, usage.completion_tokens if usage else 0)
         raise UserError(
             f"the endpoint at {self.host} answered {WHOLE} times with something that is no chat completion; check that "
-            "OPENAI_BASE_URL names an OpenAI-compatible server, with its path (often /v1)"
+            "OPENAI_BASE_URL names an OpenAI-compatible server, with its path; answers so far are kept"
         )
 
     def _explain(self, error: OpenAIError) -> str:

@@ -1,0 +1,479 @@
+"""The endpoint client, against a real server on this machine that fails in every way an endpoint can."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsilometer.attack import Context
+from epsilometer.attacks.judge import JudgeAttack
+from epsilometer.errors import UserError
+from epsilometer.language import chat
+from epsilometer.language.chat import Chat, Completion
+from epsilometer.mechanism import Rewrites
+from epsilometer.randomness import Noise
+
+ROOT = Path(__file__).parent.parent
+KEY = "sk-planted-7c1f0e"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers "re: <the user's message>", unless `fault` says otherwise for this message and attempt."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.fault: Callable[[str, int], str | None] = lambda message, attempt: None
+        self.reply: Callable[[str], str] = lambda message: f"re: {message}"
+        self.model: str | None = None  # None: the one that was asked
+        self.delay = 0.0
+        self.lock = threading.Lock()
+        self.asked: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
+        self.answered: Counter[str] = Counter()
+        self.busy = self.most_busy = 0
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is part of the tests."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = body["messages"][-1]["content"]
+        with server.lock:
+            attempt = sum(message == earlier for earlier, _, _ in server.asked)
+            server.asked.append((message, time.monotonic(), body))
+            server.busy += 1
+            server.most_busy = max(server.most_busy, server.busy)
+        try:
+            time.sleep(server.delay)
+            self._answer(message, body, server.fault(message, attempt))
+        finally:
+            with server.lock:
+                server.busy -= 1
+
+    def _answer(self, message: str, body: dict[str, Any], fault: str | None) -> None:
+        server = self.server
+        whole = json.dumps(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": server.model or body["model"],
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": server.reply(message)},
+                    }
+                ],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+            }
+        )
+        match fault:
+            case None:
+                with server.lock:
+                    server.answered[message] += 1
+                self._send(200, whole)
+            case "429 after 1":
+                self._send(429, "{}", ("Retry-After", "1"))
+            case "time-out":
+                time.sleep(1.5)
+            case "reset":
+                # With lingering off, closing sends a reset.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+            case "half":
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(whole)))
+                self.end_headers()
+                self.wfile.write(whole[: len(whole) // 2].encode())
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+            case "page":
+                self._send(200, "<html>busy</html>", kind="text/html")
+            case "broken":
+                self._send(200, whole[:-20])
+            case "no choices":
+                self._send(200, '{"id": "1", "object": "chat.completion"}')
+            case "empty choices":
+                self._send(200, json.dumps(json.loads(whole) | {"choices": []}))
+            case "list":
+                self._send(200, "[]")
+            case _:
+                # Servers like to quote what they refuse.
+                said = f"{message} {self.headers['Authorization']} {server.server_address}"
+                self._send(int(fault), json.dumps({"error": {"message": said}}))
+
+    def _send(self, status: int, body: str, *headers: tuple[str, str], kind: str = "application/json") -> None:
+        self.send_response(status)
+        for header in (("Content-Type", kind), ("Content-Length", str(len(body.encode()))), *headers):
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{running.server_address[1]}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield running
+        running.shutdown()
+
+
+def ask(*messages: str) -> list[list[dict[str, str]]]:
+    return [[{"role": "user", "content": message}] for message in messages]
+
+
+def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) -> None:
+    store = tmp_path / "made" / "answers.sqlite"
+    found = Chat("m", store).complete(ask("a", "b", "a", "c"), 5)
+    assert found == [Completion(f"re: {m}", 7, 3) for m in ("a", "b", "a", "c")]
+    assert server.answered == {"a": 1, "b": 1, "c": 1}
+    assert server.asked[0][2] == {
+        "model": "m", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0.0
+    }  # fmt: skip
+    assert Chat("m", store).complete(ask("c", "d", "b"), 5)[0] == Completion("re: c", 7, 3)
+    assert server.answered == {"a": 1, "b": 1, "c": 1, "d": 1}
+    Chat("m", store).complete(ask("a"), 6)
+    Chat("n", store).complete(ask("a"), 5)
+    assert server.answered["a"] == 3  # another length, another model: other questions
+    assert Chat("m", store).complete([], 5) == []
+
+
+def test_a_seed_makes_another_question(server: Server, tmp_path: Path) -> None:
+    client = Chat("m", tmp_path / "s")
+    client.complete(ask("a", "a", "a"), 5, temperature=0.7, seeds=[1, 2, 1])
+    assert sorted(body["seed"] for _, _, body in server.asked) == [1, 2]
+    assert server.asked[0][2]["temperature"] == 0.7
+
+
+def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> None:
+    found = Chat("m", tmp_path / "s").complete(ask("private words"), 5, keep=lambda text: str(len(text)))
+    assert found[0].text == "17"
+    assert b"private" not in (tmp_path / "s").read_bytes()
+
+
+def test_no_more_requests_at_a_time_than_asked_for(server: Server, tmp_path: Path) -> None:
+    server.delay = 0.05
+    Chat("m", tmp_path / "s", workers=3).complete(ask(*"abcdefghijkl"), 5)
+    assert server.most_busy == 3
+
+
+FAULTS = ["429", "429 after 1", "500", "503", "time-out", "reset", "half", "page", "broken", "no choices",
+          "empty choices", "list"]  # fmt: skip
+
+
+def test_after_every_fault_nothing_is_lost_and_nothing_is_answered_twice(server: Server, tmp_path: Path) -> None:
+    """Each fault once; then some questions meet three in a row."""
+    faults = {fault: [fault] for fault in FAULTS}
+    faults |= {"thrice": ["500", "reset", "429"], "malformed twice": ["page", "broken"], "fine": []}
+    server.fault = lambda message, attempt: dict(enumerate(faults[message])).get(attempt)
+    found = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
+    assert [answer.text for answer in found] == [f"re: {message}" for message in faults]
+    assert server.answered == dict.fromkeys(faults, 1)
+    assert Counter(m for m, _, _ in server.asked) == {m: len(before) + 1 for m, before in faults.items()}
+    first, second = (at for message, at, _ in server.asked if message == "429 after 1")
+    assert second - first >= 1
+
+
+@pytest.mark.parametrize("fault", ["429", "time-out", "reset", "page"])
+def test_the_very_first_question_may_meet_a_fault(server: Server, tmp_path: Path, fault: str) -> None:
+    server.fault = lambda message, attempt: fault if attempt == 0 else None
+    assert Chat("m", tmp_path / "s", timeout=0.8).complete(ask("a"), 5)[0].text == "re: a"
+    assert server.answered == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("401", "refused with status 401; check OPENAI_API_KEY"),
+        ("404", "refused with status 404; check OPENAI_BASE_URL, and that it serves 'm'"),
+        ("500", "refused with status 500; check the server's log"),
+        ("reset", "broke the connection, 2 times"),
+        ("time-out", "did not answer in time, 2 times"),
+        ("page", "answered 2 times with something that is no chat completion"),
+    ],
+)
+def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
+) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 1)
+    monkeypatch.setattr(chat, "WHOLE", 2)
+    server.fault = lambda message, attempt: fault if message == "bad" else None
+    with pytest.raises(UserError, match=re.escape(words)) as caught:
+        Chat("m", tmp_path / "s", workers=2, timeout=0.3).complete(ask("a", "b", "bad", "c"), 5)
+    assert str(caught.value).startswith("the endpoint at 127.0.0.1 ")
+    for hidden in (KEY, "/v1", str(server.server_address[1]), "bad"):
+        assert hidden not in str(caught.value)
+    assert server.answered["a"] == server.answered["b"] == 1
+    server.fault = lambda message, attempt: None
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "bad", "c"), 5)
+    assert [answer.text for answer in found] == ["re: a", "re: b", "re: bad", "re: c"]
+    assert max(server.answered.values()) == 1
+
+
+def test_an_empty_answer_is_an_answer(server: Server, tmp_path: Path) -> None:
+    server.reply = lambda message: ""
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5) == [Completion("", 7, 3)]
+
+
+def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:
+    server.model = "gpt-4o-mini"
+    with pytest.raises(UserError, match=r"at 127.0.0.1 answered with the model 'gpt-4o-mini', asked was 'gpt-4o'"):
+        Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
+    server.model = None
+    Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
+    assert len(server.asked) == 2  # the other model's answer was not kept
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "same"),
+    [
+        ("gpt-4o", "gpt-4o", True),
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4", "gpt-4-0613", True),
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B@main", True),
+        ("gpt-4", "gpt-4o", False),
+        ("gpt-4o", "gpt-4", False),
+        ("gpt-4o", "gpt-4o-audio-2024-08-06", False),
+        ("gpt-4o", None, False),
+    ],
+)
+def test_which_names_mean_the_same_model(asked: str, answered: str | None, same: bool) -> None:
+    assert chat._same(asked, answered) is same
+
+
+def test_an_endpoint_that_nobody_serves_is_named_soon(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://user:{KEY}@127.0.0.1:{port}/secret/path")
+    start = time.monotonic()
+    with pytest.raises(UserError, match=r"at 127\.0\.0\.1 cannot be reached; check OPENAI_BASE_URL") as caught:
+        Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    assert time.monotonic() - start < 30
+    assert not any(hidden in str(caught.value) for hidden in (KEY, "secret", "user", str(port)))
+
+
+def test_an_endpoint_that_does_not_accept_is_named_soon(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener whose queue is full drops the packets, as a firewall does. By default 3 tries of 5 s."""
+    monkeypatch.setattr(chat, "CONNECT", 0.2)
+    with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for filler in (one, two):
+            filler.setblocking(False)
+            filler.connect_ex(deaf.getsockname())
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
+        start = time.monotonic()
+        with pytest.raises(UserError, match=r"127\.0\.0\.1 cannot be reached"):
+            Chat("m", tmp_path / "s").complete(ask("a"), 5)
+        assert 0.6 < time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "words"),
+    [
+        (None, KEY, "OPENAI_BASE_URL is not set; export"),
+        ("http://h/v1", None, "OPENAI_API_KEY is not set; export"),
+        ("  ", KEY, "OPENAI_BASE_URL is not set"),
+        ("localhost:8000/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://h:port/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://[::1/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://h/v1", f"{KEY}\n{KEY}", r"OPENAI_API_KEY \(not shown here\) holds characters"),
+        ("http://h/v1", f"{KEY}…", r"OPENAI_API_KEY \(not shown here\) holds characters"),
+    ],
+)
+def test_the_environment_is_checked_and_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, key: str | None, words: str
+) -> None:
+    for name, value in (("OPENAI_BASE_URL", url), ("OPENAI_API_KEY", key)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=words) as caught:
+        Chat("m", tmp_path / "s")
+    assert KEY not in str(caught.value)
+
+
+def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
+    with pytest.raises(UserError, match="s is not a store of answers"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
+
+
+SCRIPT = """
+import logging, sys, traceback
+from pathlib import Path
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+from epsilometer.language.chat import Chat
+try:
+    questions = [[{"role": "user", "content": message}] for message in sys.argv[2:]]
+    found = Chat("m", Path(sys.argv[1]), workers=4).complete(questions, 5)
+    print([answer.text for answer in found])
+except Exception:
+    traceback.print_exc()
+"""
+
+
+def test_a_killed_run_is_taken_up_where_it_was(server: Server, tmp_path: Path) -> None:
+    """kill -9 with four requests under way: those may be asked again, what was stored may not."""
+    messages = [f"q{i}" for i in range(40)]
+    server.delay = 0.03
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "s"), *messages], cwd=ROOT,
+                               stdout=subprocess.DEVNULL)  # fmt: skip
+    while sum(server.answered.values()) < 15:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.1)
+    before = Counter(server.answered)
+    with sqlite3.connect(tmp_path / "s") as store:
+        kept = store.execute("SELECT count(*) FROM answers").fetchone()[0]
+    assert 15 - 5 <= kept <= sum(before.values()) < 40
+    found = Chat("m", tmp_path / "s").complete(ask(*messages), 5)
+    assert [answer.text for answer in found] == [f"re: {message}" for message in messages]
+    assert sum(server.answered.values()) == sum(before.values()) + 40 - kept
+    assert sum(count > 1 for count in server.answered.values()) == sum(before.values()) - kept <= 4
+
+
+@pytest.mark.parametrize("fault", ["401", "half"])
+def test_the_key_shows_nowhere(server: Server, tmp_path: Path, fault: str | None) -> None:
+    """With everything logged, and a server that quotes the key in its refusal."""
+    server.fault = lambda message, attempt: fault if attempt < 1 else None
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "s"), "a", "b"], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, text=True)  # fmt: skip
+    assert ("UserError" in done.stdout) is (fault == "401")
+    assert "DEBUG" in done.stdout
+    assert KEY not in done.stdout
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert KEY.encode() not in written
+
+
+def judged(attack: JudgeAttack, public: bool = True) -> np.ndarray:
+    texts = ["show flights to boston", "play some jazz", "set an alarm", "rain in paris"]
+    candidates = np.array([[0, 1], [2, 3], [0, 1], [1, 3]])
+    context = Context(texts, None, 1.0, Noise.named(4, "judge"), public=public)
+    return attack.guess(Rewrites(["boston", "paris", "boston", "nothing"]), candidates, context)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("epsilometer.attacks.judge.user_cache_path", lambda name: tmp_path / name)
+    return tmp_path / "epsilometer" / "verdicts.sqlite"
+
+
+def test_the_judge_behind_an_endpoint(server: Server, cache: Path) -> None:
+    def reply(message: str) -> str:
+        if "\nboston\n" in message:
+            return "answer: [[1]]"
+        if "\nparis\n" in message:
+            return "answer: [[2]]" if "nothing else" in message else "It is number 2: rain in paris"
+        return "I cannot say, but it may be set an alarm"
+
+    server.reply = reply
+    attack = JudgeAttack(model="m", endpoint=True, reading="generate", prices=(2.0, 10.0))
+    guess = judged(attack)
+    assert guess[:3].tolist() == [0, 1, 0]
+    assert attack.tally(1.0) == {"asked": 3, "asked_again": 2, "at_random": 1, "prompt_tokens": 35,
+                                 "completion_tokens": 15, "cost": (35 * 2 + 15 * 10) / 1e6}  # fmt: skip
+    assert len(server.asked) == 5
+    again = JudgeAttack(model="m", endpoint=True, reading="generate", prices=(2.0, 10.0))
+    np.testing.assert_array_equal(judged(again), guess)
+    assert again.tally(1.0) == attack.tally(1.0)
+    assert len(server.asked) == 5
+    written = cache.read_bytes()
+    assert not any(word in written for word in (b"boston", b"paris", b"alarm", b"number"))
+
+
+def test_private_texts_do_not_reach_an_endpoint_unless_allowed(server: Server, cache: Path) -> None:
+    with pytest.raises(UserError, match="not public must not reach an endpoint; set public: true"):
+        judged(JudgeAttack(model="m", endpoint=True, reading="generate"), public=False)
+    assert not server.asked
+    judged(JudgeAttack(model="m", endpoint=True, reading="generate", private_texts=True), public=False)
+    assert server.asked
+
+
+def test_an_endpoint_is_checked_before_the_audit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = JudgeAttack(model="m", endpoint=True, reading="generate")
+    attack.check(public=True)
+    with pytest.raises(UserError, match="not public"):
+        attack.check(public=False)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
+        attack.check(public=True)
+    JudgeAttack().check(public=False)
+
+
+@pytest.mark.slow
+def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real server of another hand, with a small random model; the same model says the same here."""
+    pytest.importorskip("accelerate", reason="`transformers serve` needs accelerate")
+    from test_judge import save_model
+
+    from epsilometer.language.judge_model import JudgeModel
+
+    folder = save_model(tmp_path / "model", "llama")  # for Qwen3 the server expects Qwen3's own template
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serve = ["-c", "from transformers.cli.transformers import main; main()", "serve", str(folder)]
+    options = ["--device", "cpu", "--port", str(port)]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen([sys.executable, *serve, *options], stdout=log, stderr=log)
+    try:
+        for _ in range(600):
+            assert process.poll() is None
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.2)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        from epsilometer.language.judge_prompt import message
+
+        asked = [("boston", ["show flights to boston", "play some jazz"]), ("paris", ["set an alarm", "rain in paris"])]
+        found = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)
+        local = JudgeModel(folder).replies(asked, 8)
+        assert [answer.text for answer in found] == [answer.text for answer in local]
+        assert [answer.prompt_tokens for answer in found] == [answer.prompt_tokens for answer in local]
+        attack = JudgeAttack(model=str(folder), endpoint=True, reading="generate")
+        assert set(judged(attack)) <= {0, 1}
+        assert attack.tally(1.0)["at_random"] == 4  # a random model keeps no form
+    finally:
+        process.terminate()
+        process.wait()
