@@ -9,8 +9,9 @@ the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6)
 high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
 is drawn by inverse CDF from number t of the trial's own stream.
 
-Each distinct prompt is read once, for all trials and epsilons. Continuations go on in batches of one exact length and a
-fixed number of rows; rows that ended leave as soon as the others fit into fewer batches.
+Each distinct prompt is read once, for all trials and epsilons, and so is what several of them have drawn alike so far.
+Continuations go on in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
+others fit into fewer batches.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from torch import Tensor
 from epsilometer.language.generator import EQUAL_ROWS, Generator, filled, gather
 from epsilometer.ragged import Ragged
 
-ROWS = {"cpu": 32, "cuda": 256}  # continuations in every batch
-_BATCHES = 8  # batches that go on side by side: rows that ended leave them
+ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
+_BATCHES = 16  # batches that go on side by side: rows that ended leave them
 _BUCKET = 8  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 
@@ -88,7 +89,7 @@ def generate(
         size = _BATCHES * ROWS[model.device]
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            _go_on(made, rows[part], logits[place[part]], cache, place[part])
+            _go_on(made, rows[part], logits, [cache], place[part])
     return made.ragged()
 
 
@@ -177,18 +178,23 @@ class _Drawn:
         self.ids = np.zeros((len(limits), int(limits.max(initial=0))), np.int64)
         self._lengths = np.zeros(len(limits), np.int64)
 
-    def put(self, rows: NDArray[np.integer], position: int, logits: Tensor) -> NDArray[np.bool_]:
-        """Draw the token at a position of these rows from logits [rows, outputs]; whether each row goes on."""
-        epsilons, uniforms = (
-            torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(logits.device)
-            for values in (self._epsilons[rows], self._uniforms[rows, position])
-        )
-        size = ROWS[self.model.device]
-        parts = zip(logits.split(size), epsilons.split(size), uniforms.split(size), strict=True)
-        drawn = self.model.outputs[torch.cat([self._law.draw(*part) for part in parts]).cpu().numpy()]
-        self.ids[rows, position] = drawn
+    def put(
+        self, rows: NDArray[np.integer], position: int, logits: Tensor, slots: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Draw the token at a position of rows [n] from logits[slots]; whether each row goes on."""
+        size, drawn = ROWS[self.model.device], []
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            epsilons, uniforms = (
+                torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(logits.device)
+                for values in (self._epsilons[part], self._uniforms[part, position])
+            )
+            own = logits[self.model.tensor(slots[start : start + size])]
+            drawn.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
+        ids = self.model.outputs[np.concatenate(drawn)]
+        self.ids[rows, position] = ids
         self._lengths[rows] = position + 1
-        return (drawn != self.model.end) & (position + 1 < self._limits[rows])
+        return (ids != self.model.end) & (position + 1 < self._limits[rows])
 
     def ragged(self) -> Ragged:
         """The drawn ids."""
@@ -196,30 +202,35 @@ class _Drawn:
         return Ragged.from_lengths(self.ids[kept].astype(np.int32), self._lengths)
 
 
-def _go_on(made: _Drawn, rows: NDArray[np.integer], logits: Tensor, cache: Any, place: NDArray[np.integer]) -> None:
-    """Draw rows to their ends. logits: [rows, outputs] of the first token; place: where the cache holds each prompt."""
-    model, size = made.model, ROWS[made.model.device]
-    going = made.put(rows, 0, logits)
-    # Row i stands in slot slots[i] of the batches' caches, counted through; at first in that of its prompt.
-    rows, slots, caches, held = rows[going], place[going], [cache], EQUAL_ROWS[model.device]
-    position = 1
-    while len(rows):
-        if position == 1 or -(-len(rows) // size) < len(caches):
-            caches = [_some(model, caches, held, slots[i : i + size], size) for i in range(0, len(rows), size)]
-            slots, held = np.arange(len(rows)), size
-        going = np.zeros(len(rows), bool)
-        for number, own in enumerate(caches):
-            here = np.flatnonzero(slots // size == number)
-            tokens = np.full(size, model.end)
-            tokens[slots[here] % size] = made.ids[rows[here], position - 1]
-            logits = model.step(model.tensor(tokens[:, None]), own)[:, 0]
-            going[here] = made.put(rows[here], position, logits[model.tensor(slots[here] % size)])
+def _go_on(
+    made: _Drawn, rows: NDArray[np.integer], logits: Tensor, caches: list[Any], slots: NDArray[np.int64]
+) -> None:
+    """Draw rows to their ends. logits: [slots, outputs] of the first token; slots: where the caches hold each prompt.
+
+    Slots are counted through the caches. Rows that drew the same tokens so far share one.
+    """
+    model, size, held, position = made.model, ROWS[made.model.device], EQUAL_ROWS[made.model.device], 0
+    while True:
+        going = made.put(rows, position, logits, slots)
         rows, slots = rows[going], slots[going]
+        if not len(rows):
+            return
+        prefixes, own = np.unique(slots << 32 | made.ids[rows, position], return_inverse=True)
+        parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
+        if position == 0 or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):
+            batches = np.split(parents, range(size, len(parents), size))
+            caches, held = [_some(model, caches, held, batch, size) for batch in batches], size
+            parents = np.arange(len(parents))
+        slots = parents[own]
+        inputs = np.full((len(caches), size), model.end)
+        inputs.ravel()[parents] = tokens
+        after = [model.step(model.tensor(row[:, None]), cache) for row, cache in zip(inputs, caches, strict=True)]
+        logits = torch.cat(after)[:, 0]
         position += 1
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
-    """A cache of these slots, filled up to `size`; only the caches that hold some of them are looked at."""
+    """A cache of these slots, ascending, filled up to `size`; only the caches that hold some of them are looked at."""
     first = int(slots[0]) // held
     some = caches[first : int(slots[-1]) // held + 1]
     return gather(some, model.tensor(filled(slots - first * held, size)))
