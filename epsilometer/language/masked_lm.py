@@ -66,20 +66,23 @@ class MaskedLM:
         self.output_ids, self.outputs = _output_vocabulary(self._tokenizer, self._model.entries)
         self._model.choose(self.output_ids)
 
-    def mask_logits(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> np.ndarray:
+    def mask_logits(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False) -> np.ndarray:
         """The logits at the mask: float32 [rows, outputs], multiples of 1/1024.
 
         texts_words:  each text as its words; the original is these joined by a space.
         rows:         int [rows, 2]: index of the text, and of the word in it that is masked.
+        inserted:     the mask does not replace that word but follows it.
         """
         rows = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
-        inputs = list(self.inputs(texts_words, rows))
+        inputs = list(self.inputs(texts_words, rows, inserted))
         result = np.empty((len(rows), len(self.outputs)), dtype=np.float32)
         for members, logits in self._model.logits(inputs):
             result[members] = logits.mul(GRID).round_().div_(GRID).cpu().numpy()
         return result
 
-    def inputs(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray) -> Iterator[PairInput]:
+    def inputs(
+        self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
+    ) -> Iterator[PairInput]:
         """The model's input for each row, as `mask_logits` builds it."""
         for text, word in rows:
             if not 0 <= word < len(texts_words[text]):
@@ -92,11 +95,11 @@ class MaskedLM:
         }
         for text, word in rows:
             ids, owners = subwords[int(text)]
-            first, last = np.searchsorted(owners, (word, word + 1))
+            first, last = np.searchsorted(owners, (word + inserted, word + 1))
             yield self._pair(ids, int(first), int(last))
 
     def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
-        """The pair for the word that is subwords first to last (exclusive) of a text."""
+        """The pair for the word that is subwords first to last (exclusive) of a text; for none where first is last."""
         before, between, after = self._frame.ids
         masked = [*ids[:first], self._frame.mask, *ids[last:]]
         mask = first

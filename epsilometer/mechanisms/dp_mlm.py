@@ -14,6 +14,10 @@ Departures from the released code (sjmeis/DPMLM 3ce9390): stop-words, numbers an
 window is centred on the word in subwords (the release indexes subwords by word number and leaves words of long texts
 unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole vocabulary of
 printable pieces, a public set.
+
+Two options of the release, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts of the
+private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept layout is
+no part of the law, so an adversary that looks at the units alone misses it.
 """
 
 from __future__ import annotations
@@ -21,40 +25,48 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import field_validator
+from pydantic import AfterValidator
 
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.bounds import bounds
 from epsilometer.language.masked_lm import MaskedLM
-from epsilometer.language.words import words, write
+from epsilometer.language.words import lay_out, stop_words, words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
 
+def _ordered(value: tuple[float, float] | None) -> tuple[float, float] | None:
+    if value is not None and not value[0] < value[1]:
+        raise ValueError("clip must be [low, high] with low < high")
+    return value
+
+
+Clip = Annotated[tuple[float, float] | None, AfterValidator(_ordered)]
+
+
 @component
 class DPMLM:
-    """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
+    """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds.
+
+    stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
+    drops the claim.
+    """
 
     embedded: ClassVar[str] = "minilm-mlm"
 
     resource: str | Path
-    clip: tuple[float, float] | None = None
+    clip: Clip = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
-
-    @field_validator("clip")
-    @classmethod
-    def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None and not value[0] < value[1]:
-            raise ValueError("clip must be [low, high] with low < high")
-        return value
+    stop_words: Literal["privatised", "kept"] = "privatised"
+    layout: Literal["normalised", "kept"] = "normalised"
 
     @cached_property
     def _model(self) -> MaskedLM:
@@ -71,11 +83,27 @@ class DPMLM:
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The model's pieces."""
-        return self._model.outputs
+        """The model's pieces; where stop-words are kept, then those of them that are no piece."""
+        pieces = self._model.outputs
+        return [*pieces, *(word for word, number in self._kept.items() if number >= len(pieces))]
+
+    @cached_property
+    def _kept(self) -> dict[str, int]:
+        """The words that stay, and their numbers as outputs."""
+        if self.stop_words == "privatised":
+            return {}
+        pieces = self._model.outputs
+        number = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
+        others = iter(range(len(pieces), len(pieces) + len(stop_words())))
+        return {word: number[word] if word in number else next(others) for word in sorted(stop_words())}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`)."""
+        """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`).
+
+        None where stop-words or the layout are kept.
+        """
+        if self.stop_words == "kept" or self.layout == "kept":
+            return None
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -86,25 +114,30 @@ class DPMLM:
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each (text, word)."""
+        return self._laws(texts, inserted=False)
+
+    def insertion_laws(self, texts: Sequence[str]) -> Laws:
+        """As `laws`, of a word to be put in after each word, by the same mechanism at a mask there."""
+        return self._laws(texts, inserted=True)
+
+    def _laws(self, texts: Sequence[str], inserted: bool) -> Laws:
         split = [words(text) for text in texts]
         lengths = np.array([len(text) for text in split])
         rows = Ragged.from_lengths(np.arange(lengths.sum()), lengths)
         places = np.stack([rows.row_numbers, rows.positions], axis=1)
+        pieces, outputs = len(self._model.outputs), len(self.output_texts)
 
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             low, high = self._clip
-            utility = self._model.mask_logits(split, places[wanted]).clip(low, high).astype(np.float64) - high
+            stays = np.array([self._kept.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
+            drawn = places[wanted[stays < 0]]
+            utility = self._model.mask_logits(split, drawn, inserted).clip(low, high).astype(np.float64) - high
             for epsilon in epsilons:
                 scaled = utility * (epsilon / (2 * (high - low)))  # 1 / T; at most 0, so exp cannot overflow
-                yield scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
+                law = scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
+                yield law if outputs == pieces else _with_kept(law, stays, outputs)
 
-        return Laws(rows, len(self._model.outputs), log_probabilities)
-
-    def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
-        split = [words(text) for text in texts]
-        for number, text in enumerate(split):
-            yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
+        return Laws(rows, outputs, log_probabilities)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
@@ -114,6 +147,21 @@ class DPMLM:
         """One forward pass for each word of each distinct text, whatever the number of trials and epsilons."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
-        pieces = self._model.outputs
         drawn = sample(self.laws(list(distinct)), source, epsilons, noises)
-        return [Rewrites([write(pieces[u] for u in units.row(i)) for i in range(len(texts))], units) for units in drawn]
+        return [Rewrites(self._written(texts, units), units) for units in drawn]
+
+    def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        named = self.output_texts
+        rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
+        if self.layout == "normalised":
+            return [write(row) for row in rows]
+        return [lay_out(text, row) for text, row in zip(texts, rows, strict=True)]
+
+
+def _with_kept(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
+    """The laws of the words that are drawn, spread over all outputs, among those of the words that stay (`stays`)."""
+    whole = np.full((len(stays), outputs), -np.inf)
+    whole[stays < 0, : law.shape[1]] = law
+    kept = np.flatnonzero(stays >= 0)
+    whole[kept, stays[kept]] = 0
+    return whole
