@@ -95,6 +95,35 @@ class TripleSource(Section):
     tagger: str = "minilm-heads"
 
 
+class PublicCorpus(Section):
+    """Public texts to train on: source and text as a data set's; parts: of a generator, one after the other, of `count`
+    texts each. seed: of a generator, so that its texts are others than the audited ones.
+    """
+
+    source: str
+    parts: tuple[str, ...] = ()
+    count: PositiveInt | None = None
+    text: str = "text"
+    seed: int = 1
+
+
+class AutoencoderEntry(Section):
+    """What ADePT reads; shape, training: as in `epsilometer.language.autoencoder`; vectors: a file of word vectors."""
+
+    corpus: PublicCorpus
+    shape: Mapping[str, Any] = {}
+    training: Mapping[str, Any] = {}
+    vectors: str | None = None
+
+
+class NoiseAwareEntry(Section):
+    """What DP-BART reads when pruned: the model to start from; training as in `epsilometer.language.noise_aware`."""
+
+    model: str
+    corpus: PublicCorpus
+    training: Mapping[str, Any]
+
+
 class MechanismEntry(Section):
     """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets."""
 
@@ -165,6 +194,8 @@ class Params(Section):
     words: Words
     models: Mapping[str, str] = {}
     triples: Mapping[str, TripleSource] = {}
+    autoencoders: Mapping[str, AutoencoderEntry] = {}
+    noise_aware: Mapping[str, NoiseAwareEntry] = {}
     mechanisms: Mapping[str, MechanismEntry]
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]

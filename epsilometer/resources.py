@@ -72,6 +72,16 @@ def triples(out: Path) -> None:
     build(texts, out, [50, 200], seed=1)
 
 
+def autoencoder(out: Path) -> None:
+    """ADePT's autoencoder, trained for some minutes on the embedded generators' texts."""
+    from epsilometer.corpora.synthetic import generate
+    from epsilometer.language.autoencoder import Shape, Training, train
+
+    texts = [text for part in ("queries", "reviews") for text in generate(part, 12_000, 1)["text"]]
+    model, _ = train(texts, Shape(), Training())
+    model.save(out)
+
+
 def _embedded(name: str) -> Path:
     if not (EMBEDDED / name).is_dir():
         raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
@@ -85,6 +95,7 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "minilm-seq2seq": seq2seq,
     "minilm-paraphraser": paraphraser,
     "triples": triples,
+    "autoencoder": autoencoder,
 }
 
 
