@@ -16,17 +16,19 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.words import words, write
@@ -40,17 +42,17 @@ _HELD_OUT = 20  # one text of so many is held out, 500 at most
 _WARM_UP = 50  # steps
 
 
-@dataclass(frozen=True)
+@component
 class Shape:
     """hidden: of both LSTMs; dimensions: of the word vectors; longest: words of a text; clip: L2 norm of a latent."""
 
-    hidden: int = 256
-    dimensions: int = 128
-    longest: int = 20
-    clip: float = 5.0
+    hidden: PositiveInt = 256
+    dimensions: PositiveInt = 128
+    longest: PositiveInt = 20
+    clip: PositiveFloat = 5.0
 
 
-@dataclass(frozen=True)
+@component
 class Training:
     """How an autoencoder is trained.
 
@@ -58,12 +60,12 @@ class Training:
     dropped: share of the decoder's input words that are hidden; seed: of everything random.
     """
 
-    words: int = 2000
-    steps: int = 5000
-    batch: int = 32
-    rate: float = 4e-3
-    dropped: float = 0.4
-    seed: int = 0
+    words: PositiveInt = 2000
+    steps: PositiveInt = 4000
+    batch: PositiveInt = 32
+    rate: PositiveFloat = 4e-3
+    dropped: Annotated[float, Field(ge=0, lt=1)] = 0.4
+    seed: NonNegativeInt = 0
 
 
 class Autoencoder(nn.Module):
