@@ -33,7 +33,7 @@ SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": 
 PERMUTATIONS, GRAM = 128, 3
 HIGHEST = 0.95  # threshold
 
-_CHUNK = 2048  # texts at a time
+_CHUNK = 512  # texts at a time: progress is told after each
 
 
 @dataclass(frozen=True)
