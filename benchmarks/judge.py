@@ -1,0 +1,153 @@
+"""Prompts per second of the judge's score reading, with the shared beginning computed once and in every prompt.
+
+Random weights in Qwen3's architecture; queries as in ATIS, two candidates each. On a GPU, Qwen3-8B's shape too: 10,000
+prompts, and the share of the speed that one large matrix product reaches there.
+
+usage: python -m benchmarks.judge
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from epsilometer.corpora import synthetic
+from epsilometer.language.judge_model import JudgeModel
+from epsilometer.language.judge_prompt import Question, message
+from epsilometer.language.models import quiet_loading
+
+SMALL = {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 2,
+         "head_dim": 64, "intermediate_size": 1152}  # fmt: skip
+QWEN3_8B = {"hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "head_dim": 128, "intermediate_size": 12288}  # fmt: skip
+PROMPTS, GPU_PROMPTS = 400, 10_000
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n\n</think>\n\n{% endif %}"
+)
+
+
+class Whole(JudgeModel):
+    """As JudgeModel, but every prompt brings its own beginning."""
+
+    def _prefix(self, labels: Sequence[str]) -> list[int]:
+        return []
+
+    def _prompt(self, asked: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
+        return super()._prefix(labels) + super()._prompt(asked, labels, again, lead)
+
+
+def questions(count: int) -> list[Question]:
+    """A query of half its words, and two candidates; all different."""
+    draw = np.random.default_rng(0)
+    texts = list(synthetic.generate("queries", 3000, 0)["text"])
+    pairs = [[str(text) for text in draw.choice(texts, 2, replace=False)] for _ in range(count)]
+    return [(" ".join(word for word in pair[0].split() if draw.random() < 0.5), pair) for pair in pairs]
+
+
+def save(folder: Path, sizes: dict[str, int]) -> None:
+    """A model of these sizes with random weights, and a tokeniser that makes about a token a word, as large ones do."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    special = ["<|im_start|>", "<|im_end|>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=8000, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    raw.train_from_iterator([message(*one) for one in questions(1000)] + ["answer: [[1]]"] * 10, trainer)
+    tokeniser = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>")
+    tokeniser.chat_template = TEMPLATE
+    tokeniser.save_pretrained(folder)
+    torch.manual_seed(0)
+    with quiet_loading():
+        AutoModelForCausalLM.from_config(config(sizes, len(tokeniser))).save_pretrained(folder)
+
+
+def config(sizes: dict[str, int], entries: int) -> Any:
+    """Qwen3's architecture."""
+    from transformers import Qwen3Config
+
+    return Qwen3Config(vocab_size=entries, max_position_embeddings=40960, eos_token_id=1, bos_token_id=None, **sizes)
+
+
+def seconds(judge: JudgeModel, asked: list[Question]) -> float:
+    """Of one call, everything included."""
+    start = time.perf_counter()
+    judge.scores(asked)
+    return time.perf_counter() - start
+
+
+def small(folder: Path) -> None:
+    """Both ways side by side on the processor."""
+    ways = {"in every prompt": Whole(folder), "computed once": JudgeModel(folder)}
+    parts = [questions(PROMPTS)[start : start + PROMPTS // 2] for start in (0, PROMPTS // 2)]
+    taken = dict.fromkeys(ways, 0.0)
+    for part in parts:  # in turns, so that a busy moment of the machine hits all
+        for label, judge in ways.items():
+            judge.scores(part[:1])
+            taken[label] += seconds(judge, part)
+    shared = len(ways["computed once"]._prefix("12"))
+    tokens = ways["computed once"].scores(parts[0])[1] / len(parts[0])
+    print(f"{PROMPTS} prompts, {tokens:.0f} tokens each, {shared} of them shared; {torch.get_num_threads()} threads")
+    print(f"{'shared beginning':18} {'prompts/s':>9} {'ratio':>6}")
+    for label, time_ in taken.items():
+        print(f"{label:18} {PROMPTS / time_:9.1f} {max(taken.values()) / time_:6.2f}")
+
+
+def large(folder: Path) -> None:
+    """Qwen3-8B's shape on the GPU. The weights never lie on disk: they take the place of the small model's."""
+    from transformers import AutoModelForCausalLM
+
+    asked = questions(GPU_PROMPTS)
+    with torch.device("cuda"), quiet_loading():
+        model = AutoModelForCausalLM.from_config(config(QWEN3_8B, 151_936), dtype=torch.bfloat16).eval()
+    judge = JudgeModel(folder, "bfloat16", "cuda")
+    judge._model = model
+    judge.scores(asked[:500])
+    torch.cuda.synchronize()
+    taken = seconds(judge, asked)
+    tokens = judge.scores(asked[:500])[1] / 500 - len(judge._prefix("12"))
+    weights = sum(p.numel() for name, p in model.named_parameters() if "embed" not in name and "lm_head" not in name)
+    reached, peak = 2 * weights * tokens * GPU_PROMPTS / taken, product_speed()
+    print(f"Qwen3-8B's shape on {torch.cuda.get_device_name()}, {weights / 1e9:.1f}e9 weights in the layers, bfloat16")
+    print(f"{GPU_PROMPTS} prompts, {tokens:.0f} tokens each after the shared ones: {taken:.1f} s")
+    print(
+        f"{GPU_PROMPTS / taken:.0f} prompts/s, {reached / 1e12:.0f} TFLOP/s, {reached / peak:.0%} of one large product"
+    )
+
+
+def product_speed() -> float:
+    """Operations a second of a product of two bfloat16 matrices of 8192 x 8192."""
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    for _ in range(3):
+        a @ b
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(20):
+        a @ b
+    torch.cuda.synchronize()
+    return 20 * 2 * 8192**3 / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Print prompts per second and ratios."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        save(folder, SMALL)
+        small(folder)
+        if torch.cuda.is_available():
+            large(folder)
+
+
+if __name__ == "__main__":
+    main()
