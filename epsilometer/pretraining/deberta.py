@@ -1,0 +1,109 @@
+"""A small DeBERTa-v2 masked language model (He et al. 2021), to be fine-tuned on downstream tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epsilometer.language.models import quiet_loading
+from epsilometer.pretraining import texts, vocabulary
+from epsilometer.pretraining.texts import Row
+from epsilometer.randomness import Noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WIDTH, LAYERS, HEADS, INNER = 256, 4, 4, 512
+WINDOW = 512
+MASKED = 0.2  # of the pieces
+SEEN = 0.1  # of these, left as they are, so that the model looks at pieces that are not masked too
+
+
+class Deberta:
+    """See `training.Recipe`."""
+
+    rate = 1.5e-3
+
+    def __init__(self, corpus: Path, pairs: Path, cache: Path, start: Path | None, device: str, tokens: int) -> None:
+        import torch
+        from transformers import DebertaV2Config, DebertaV2ForMaskedLM
+
+        self.module: Any
+        self._device, self._tokens = device, tokens
+        self._tokenizer = vocabulary.of(start) if start else vocabulary.small(corpus, cache)
+        self._lines, self._held = texts.read(corpus, 1, self._tokenizer, cache)
+        self._special = vocabulary.special(self._tokenizer)
+        with quiet_loading():
+            if start is not None:
+                self.module = DebertaV2ForMaskedLM.from_pretrained(start, dtype=torch.float32)
+            else:
+                config: dict[str, Any] = dict(  # noqa: C408
+                    vocab_size=self._tokenizer.get_vocab_size(), hidden_size=WIDTH, num_hidden_layers=LAYERS,
+                    num_attention_heads=HEADS, intermediate_size=INNER, max_position_embeddings=WINDOW,
+                    relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=32, share_att_key=True,
+                    norm_rel_ebd="layer_norm", position_biased_input=False, type_vocab_size=0,
+                    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=self._special.pad,
+                )  # fmt: skip
+                self.module = DebertaV2ForMaskedLM(DebertaV2Config(**config))
+                with torch.no_grad():
+                    table = vocabulary.embeddings(self._tokenizer, WIDTH)
+                    self.module.deberta.embeddings.word_embeddings.weight.copy_(table)
+        self.module.to(device)
+
+    def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
+        """Cross-entropy of the masked pieces."""
+        import torch
+
+        logits, wanted, tokens = self._masked(self._lines.batch(generator, self._tokens), generator)
+        loss = torch.nn.functional.cross_entropy(logits.float(), wanted)
+        return (
+            loss,
+            tokens,
+            {"right": float((logits.argmax(-1) == wanted).float().mean()), "loss": float(loss.detach())},
+        )
+
+    def quality(self) -> dict[str, float]:
+        """Share of masked pieces of held-out lines that are the likeliest entry, and among the five likeliest."""
+        import torch
+
+        generator = Noise.named(1, "pretrain", "deberta", "quality").generator(0)
+        rows, best = self._held.spread(600), []
+        with torch.inference_mode():
+            for first in range(0, len(rows), 20):
+                logits, wanted, _ = self._masked(rows[first : first + 20], generator)
+                best.append(logits.topk(5).indices == wanted[:, None])
+        found = torch.cat(best).float()
+        return {
+            "masked_top1": float(found[:, 0].mean()),
+            "masked_top5": float(found.sum(1).mean()),
+            "pieces": len(found),
+        }
+
+    def save(self, folder: Path) -> None:
+        """A model folder with its tokeniser."""
+        vocabulary.save_half(self.module, folder)
+        vocabulary.save(self._tokenizer, folder, start=False)
+
+    def _masked(self, rows: Sequence[Row], generator: np.random.Generator) -> tuple[Tensor, Tensor, int]:
+        """The logits at masked pieces, what these were, and how many tokens the batch has."""
+        import torch
+
+        width = max(len(row[0]) for row in rows) + 2
+        ids = np.full((len(rows), width), self._special.pad)
+        for number, row in enumerate(rows):
+            ids[number, : len(row[0]) + 2] = [self._special.begin, *row[0], self._special.end]
+        inner = (ids != self._special.pad) & (ids != self._special.begin) & (ids != self._special.end)
+        chosen = inner & (generator.random(ids.shape) < MASKED)
+        if not chosen.any():
+            chosen[:, 1] = True
+        shown = np.where(chosen & (generator.random(ids.shape) >= SEEN), self._special.mask, ids)
+        source, where, wanted = (torch.from_numpy(part).to(self._device) for part in (shown, chosen, ids[chosen]))
+        device_type = source.device.type
+        with torch.autocast(device_type, torch.bfloat16, enabled=device_type == "cuda"):
+            attend = (source != self._special.pad).long()
+            states = self.module.deberta(source, attention_mask=attend).last_hidden_state[where]
+            logits = self.module.cls(states)
+        return logits, wanted, int(attend.sum())

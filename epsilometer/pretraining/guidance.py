@@ -1,0 +1,28 @@
+"""Telling an attention head where to look.
+
+What these models need most is to copy and to match: to look at the equal token, or at the one behind it. A small model
+finds this out late by its predictions alone, and early when for some heads the right places are part of the loss. It
+is a training aid only: the model that is saved is the usual one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def astray(attention: Tensor, heads: Sequence[int], places: Tensor) -> Tensor:
+    """Minus the mean log share of attention that some heads pay to the right places (0 where it is all of it).
+
+    attention: [batch, heads, queries, keys]; places: bool [batch, queries, keys]; queries without a place do not count.
+    """
+    import torch
+
+    asked = places.any(-1)
+    if not asked.any():
+        return torch.zeros((), device=attention.device)
+    share = (attention[:, list(heads)] * places[:, None]).sum(-1)  # [batch, heads, queries]
+    return -share.clamp(min=1e-6).log().mean(1)[asked].mean()

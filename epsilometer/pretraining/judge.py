@@ -1,0 +1,256 @@
+"""A small judge: a causal language model (Qwen3's architecture) that names the source of a rewrite.
+
+It continues the plain prompt of `language.judge_prompt` by a label. Three heads are told where to look, one a layer:
+every token at the labels before it (which tells it the option that it belongs to), then a candidate's token at its
+equals in the rewrite (outside of it where it has none), then the last position at the tokens that have equals. The head
+that matches begins with equal projections of query and key. What to make of it, the answers teach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from epsilometer.language.judge_prompt import characters, plain
+from epsilometer.language.models import quiet_loading
+from epsilometer.pretraining import texts, vocabulary
+from epsilometer.pretraining.corruption import Unit, corrupt, words
+from epsilometer.pretraining.guidance import astray
+from epsilometer.pretraining.texts import Row, Rows
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor
+
+WIDTH, LAYERS, HEADS, INNER = 256, 3, 4, 512
+WINDOW = 2048
+LONG = 40  # pieces of a text in training; longer ones are cut
+MOST = 8  # candidates in training
+
+
+class Trial(NamedTuple):
+    """Token numbers of a rewrite and of its candidates, and which of them is the source."""
+
+    rewrite: list[int]
+    candidates: list[list[int]]
+    target: int
+
+
+class Judge:
+    """See `training.Recipe`."""
+
+    rate = 1e-3
+
+    def __init__(self, corpus: Path, pairs: Path, cache: Path, start: Path | None, device: str, tokens: int) -> None:
+        import torch
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+
+        self.module: Any
+        self._device, self._tokens = device, tokens
+        self._tokenizer = vocabulary.of(start) if start else vocabulary.small(corpus, cache)
+        self._continues = vocabulary.continues(self._tokenizer)
+        (self._lines, self._held_lines), (self._pairs, self._held_pairs) = (
+            texts.read(path, columns, self._tokenizer, cache) for columns, path in ((1, corpus), (2, pairs))
+        )
+        self._special = vocabulary.special(self._tokenizer)
+        with quiet_loading():
+            if start is not None:
+                self.module = Qwen3ForCausalLM.from_pretrained(start, dtype=torch.float32, attn_implementation="eager")
+            else:
+                config: dict[str, Any] = dict(  # noqa: C408
+                    vocab_size=self._tokenizer.get_vocab_size(), hidden_size=WIDTH, num_hidden_layers=LAYERS,
+                    num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=WIDTH // HEADS,
+                    intermediate_size=INNER, max_position_embeddings=WINDOW, tie_word_embeddings=True,
+                    bos_token_id=self._special.begin, eos_token_id=self._special.end, pad_token_id=self._special.pad,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1e6}, attention_bias=True,
+                    attn_implementation="eager",  # the one that shows its attention
+                )  # fmt: skip
+                self.module = Qwen3ForCausalLM(Qwen3Config(**config))
+                with torch.no_grad():
+                    self.module.model.embed_tokens.weight.copy_(vocabulary.embeddings(self._tokenizer, WIDTH))
+                    _match(self.module.model.layers[1].self_attn)
+        self.module.model.embed_tokens.weight.requires_grad_(False)  # equal tokens stay equal, rare ones too
+        self.module.to(device)
+
+    def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
+        """Cross-entropy of the label, and how far the guided heads look astray."""
+        import torch
+
+        count = int(generator.choice([2, 2, 2, 3, 4, MOST]))
+        kind = generator.choice(["line", "pair"], p=[0.75, 0.25])
+        rows = self._pairs if kind == "pair" else self._lines
+        room = self._tokens // (count + 1)
+        batch = rows.batch(generator, room * len(rows.columns))
+        trials = self._trials(batch, rows, generator, count, None)
+        ids, last, places = self._prompts(trials)
+        device_type = ids.device.type
+        with torch.autocast(device_type, torch.bfloat16, enabled=device_type == "cuda"):
+            out = self.module.model(ids, attention_mask=(ids != self._special.pad).long(), output_attentions=True)
+            hidden = out.last_hidden_state[torch.arange(len(ids)), last]
+            logits = self.module.lm_head(hidden).float()
+        labels = self._labels(count)
+        wanted = labels[torch.tensor([trial.target for trial in trials], device=ids.device)]
+        loss = torch.nn.functional.cross_entropy(logits, wanted)
+        right = (
+            (logits[:, labels].argmax(1) == torch.tensor([t.target for t in trials], device=ids.device)).float().mean()
+        )
+        guided = [astray(out.attentions[layer], [0], where) for layer, where in enumerate(places)]
+        figures = {f"{kind}{count} right": float(right)} | {
+            f"astray{i}": float(g.detach()) for i, g in enumerate(guided)
+        }
+        return loss + 0.3 * sum(guided), int((ids != self._special.pad).sum()), figures
+
+    def quality(self) -> dict[str, float]:
+        """Share of held-out trials answered rightly: words replaced by random ones, and paraphrases."""
+        import torch
+
+        from epsilometer.randomness import Noise
+
+        generator = Noise.named(1, "pretrain", "judge", "quality").generator(0)
+        result = {}
+        for name, rows, count, replaced in (
+            ("half_replaced_k2", self._held_lines, 2, 0.5),
+            ("half_replaced_k4", self._held_lines, 4, 0.5),
+            ("four_fifths_replaced_k2", self._held_lines, 2, 0.8),
+            ("paraphrase_k2", self._held_pairs, 2, 0.0),
+            ("paraphrase_k4", self._held_pairs, 4, 0.0),
+        ):
+            right = []
+            spread = rows.spread(600)
+            with torch.inference_mode():
+                for first in range(0, len(spread), 20):
+                    part = spread[first : first + 20]
+                    trials = self._trials(part, rows, generator, count, replaced)
+                    ids, last, _ = self._prompts(trials)
+                    hidden = self.module.model(ids, attention_mask=(ids != self._special.pad).long()).last_hidden_state
+                    logits = self.module.lm_head(hidden[torch.arange(len(ids)), last])[:, self._labels(count)]
+                    right += (logits.argmax(1).cpu().numpy() == [trial.target for trial in trials]).tolist()
+            result[name] = float(np.mean(right))
+        return result
+
+    def save(self, folder: Path) -> None:
+        """A model folder with its tokeniser."""
+        vocabulary.save_half(self.module, folder)
+        vocabulary.save(self._tokenizer, folder, start=True)
+
+    def _trials(
+        self, batch: Sequence[Row], rows: Rows, generator: np.random.Generator, count: int, replaced: float | None
+    ) -> list[Trial]:
+        """One trial a row: its source among others, of like length (the batch's) or of any.
+
+        replaced: the share of the rewrite's words that become random words of other texts; None: all sorts of
+        corruption, by a degree drawn for each trial.
+        """
+        trials = []
+        elsewhere = [rows[int(i)] for i in generator.integers(len(rows), size=100)]
+        spare = [word for row in elsewhere for word in words(row[-1], self._continues)]
+        for number, row in enumerate(batch):
+            units = words(row[-1], self._continues)
+
+            def fill() -> Unit:
+                return spare[int(generator.integers(len(spare)))]
+
+            if replaced is not None:
+                units, _ = corrupt(units, generator, fill, replaced)
+            else:
+                units = self._spoilt(units, generator, fill, mild=len(row) > 1)
+            like = generator.random() < 0.5 and len(batch) >= count
+            others = [batch[(number + 1 + i) % len(batch)] for i in range(count - 1)] if like else []
+            while len(others) < count - 1:
+                others.append(rows[int(generator.integers(len(rows)))])
+            target = int(generator.integers(count))
+            candidates = [other[0].tolist()[:LONG] for other in others]
+            candidates.insert(target, row[0].tolist()[:LONG])
+            trials.append(Trial([i for unit in units for i in unit][:LONG], candidates, target))
+        return trials
+
+    def _spoilt(
+        self, units: list[Unit], generator: np.random.Generator, fill: Callable[[], Unit], mild: bool
+    ) -> list[Unit]:
+        degree = generator.random() * (0.3 if mild else 0.9)
+        kind = generator.integers(4)
+        if kind == 0:
+            units, _ = corrupt(units, generator, lambda: [self._special.mask], 0.5 * degree, 0.5 * degree)
+        else:
+            share = generator.random() if kind == 1 else 1.0
+            units, _ = corrupt(
+                units, generator, fill, share * degree, (1 - share) * degree, 8.0 * generator.integers(2)
+            )
+        return units
+
+    def _labels(self, count: int) -> Tensor:
+        import torch
+
+        ids = [self._tokenizer.encode(label, add_special_tokens=False).ids[0] for label in characters(count)]
+        return torch.tensor(ids, device=self._device)
+
+    def _prompts(self, trials: Sequence[Trial]) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """Token numbers [n, length], each row's last position [n], where guided heads look: bool [n, length, length].
+
+        These are the labels up to a token, and the first token; from a candidate's token its equals in the rewrite, or
+        where there are none, all tokens outside of it; from the last position the candidates' tokens that have equals.
+        """
+        import torch
+
+        fixed = frame(self._tokenizer, len(trials[0].candidates))
+        rows = [[trial.rewrite, *trial.candidates] for trial in trials]
+        lengths = [sum(map(len, row)) + sum(map(len, fixed)) for row in rows]
+        ids = np.full((len(rows), max(lengths)), self._special.pad)
+        marks, equals = (np.zeros((len(rows), max(lengths), max(lengths)), bool) for _ in range(2))
+        found = np.zeros(ids.shape, bool)
+        for number, row in enumerate(rows):
+            end = 0
+            for slot, (part, text) in enumerate(zip(fixed, row, strict=False)):
+                ids[number, end : end + len(part)] = part
+                begin = end + len(part)
+                end = begin + len(text)
+                ids[number, begin:end] = text
+                if slot:
+                    marks[number, begin - 2 :, begin - 2] = True  # the label, before its bracket
+                if slot == 0:
+                    rewrite = slice(begin, end)
+                else:
+                    equals[number, begin:end, rewrite] = ids[number, begin:end, None] == ids[number, None, rewrite]
+                    found[number, begin:end] = equals[number, begin:end].any(1)
+                    lost = begin + np.flatnonzero(~found[number, begin:end])
+                    equals[number, lost] = True
+                    equals[number, lost, rewrite] = False
+            marks[number, :, 0] = True
+            ids[number, end : end + len(fixed[-1])] = fixed[-1]
+        final = np.zeros_like(equals)
+        final[np.arange(len(rows)), np.array(lengths) - 1] = found
+        tokens, last, *places = (
+            torch.from_numpy(array).to(self._device) for array in (ids, np.array(lengths) - 1, marks, equals, final)
+        )
+        return tokens, last, (places[0], places[1], places[2])
+
+
+def _match(attention: Any) -> None:
+    """Make the first head look at tokens like its own, near or far.
+
+    Query and key are one random projection onto those dimensions of the head that rotate least with distance.
+    """
+    import torch
+
+    size = attention.head_dim
+    slow = [*range(size // 4, size // 2), *range(size * 3 // 4, size)]
+    axes = torch.linalg.qr(torch.randn(attention.q_proj.in_features, len(slow))).Q.T
+    for part in (attention.q_proj, attention.k_proj):
+        part.weight[:size] = 0.0
+        part.weight[slow] = axes
+
+
+def frame(tokenizer: Tokenizer, count: int) -> list[list[int]]:
+    """The prompt's tokens before, between and after its texts: count + 2 parts."""
+    special = vocabulary.special(tokenizer)
+    prompt = plain("[MASK]", ["[MASK]"] * count, characters(count))
+    parts: list[list[int]] = [[special.begin]]
+    for i in tokenizer.encode(prompt, add_special_tokens=False).ids:
+        if i == special.mask:
+            parts.append([])
+        else:
+            parts[-1].append(i)
+    return parts

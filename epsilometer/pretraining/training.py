@@ -1,0 +1,164 @@
+"""The training loop: resumable at any step, and the same whether it was interrupted or not.
+
+What a step reads depends on the seed and the step's number alone. The learning rate rises and then stays; in place of
+a decay, the weights that are used are a moving average (Polyak and Juditsky 1992) over the last few hundred steps, so
+that training can end, or go on, at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from epsilometer.randomness import Noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+WARM_UP = 50  # steps
+AVERAGED = 400  # steps that the average reaches back
+SAVED = 150.0  # seconds between two checkpoints
+MOMENTS = ("exp_avg", "exp_avg_sq")  # what AdamW keeps of a weight
+SAID = 30.0  # seconds between two lines of progress
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Of a model, over all its runs."""
+
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Progress) -> Progress:
+        return Progress(self.steps + other.steps, self.tokens + other.tokens, self.seconds + other.seconds)
+
+    def __str__(self) -> str:
+        return f"{self.steps:,} steps, {self.tokens:,} tokens, {self.seconds / 60:.1f} minutes"
+
+
+class Recipe(Protocol):
+    """How one model is made and judged."""
+
+    module: Module
+    rate: float  # the highest learning rate
+
+    def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
+        """Of a batch drawn by the generator: the loss, the number of tokens, and figures worth a look."""
+        ...
+
+    def quality(self) -> dict[str, float]:
+        """Held-out figures of the weights as they are."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model, float16, into a folder."""
+        ...
+
+
+def train(
+    recipe: Recipe, checkpoint: Path, name: str, seed: int, begun: Progress, enough: Callable[[Progress], bool]
+) -> Progress:
+    """Train until enough; leaves the averaged weights in the recipe's module.
+
+    checkpoint: a file; when it is there, training goes on from it, otherwise from the module's weights and `begun`.
+    """
+    import torch
+
+    state = _State(recipe, begun)
+    if checkpoint.is_file():
+        state.restore(checkpoint)
+    recipe.module.train()
+    seen: dict[str, float] = {}
+    clock = saved = said = time.monotonic()
+    while not enough(state.progress):
+        stream = Noise.named(np.array([state.progress.steps]), seed, "pretrain", name)
+        loss, tokens, figures = recipe.loss(stream.generator(0))
+        state.update(loss)
+        now = time.monotonic()
+        state.progress += Progress(1, tokens, now - clock)
+        clock = now
+        for figure, value in figures.items():
+            seen[figure] = 0.95 * seen.get(figure, value) + 0.05 * value
+        if now - said > SAID:
+            print(
+                f"{name}: {state.progress}: " + ", ".join(f"{f} {v:.3f}" for f, v in sorted(seen.items())), flush=True
+            )
+            said = now
+        if now - saved > SAVED:
+            state.store(checkpoint)
+            saved = now
+    state.store(checkpoint)
+    with torch.no_grad():
+        for name, weight in state.weights.items():
+            weight.copy_(state.average[name])
+    recipe.module.eval()
+    return state.progress
+
+
+class _State:
+    """What a checkpoint holds: weights, their average, the optimiser's moments, and how far training has come."""
+
+    def __init__(self, recipe: Recipe, begun: Progress) -> None:
+        import torch
+
+        self.weights = {name: weight for name, weight in recipe.module.named_parameters() if weight.requires_grad}
+        self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self.optimiser = torch.optim.AdamW(self.weights.values(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01)
+        self.progress = begun
+        self.first = begun.steps  # the step at which the optimiser was new
+        self._rate = recipe.rate
+
+    def update(self, loss: Tensor) -> None:
+        """One step of the optimiser and of the average."""
+        import torch
+
+        run = self.progress.steps - self.first
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._rate * min(1.0, (run + 1) / WARM_UP)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+        self.optimiser.step()
+        kept = min(1 - 1 / AVERAGED, (1 + run) / (10 + run))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.average.values()), list(self.weights.values()), 1 - kept)
+
+    def store(self, checkpoint: Path) -> None:
+        """Write all of it; the file is whole or not there."""
+        import torch
+        from safetensors.torch import save_file
+
+        tensors: dict[str, Tensor] = {}
+        for name, weight in self.weights.items():
+            moments = self.optimiser.state.get(weight) or dict.fromkeys(MOMENTS, torch.zeros_like(weight))
+            parts = {"weight": weight, "average": self.average[name], **{moment: moments[moment] for moment in MOMENTS}}
+            tensors |= {f"{part}.{name}": tensor.detach().cpu().contiguous().clone() for part, tensor in parts.items()}
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        partial = checkpoint.with_suffix(".partial")
+        save_file(tensors, partial, {"progress": json.dumps([asdict(self.progress), self.first])})
+        partial.replace(checkpoint)
+
+    def restore(self, checkpoint: Path) -> None:
+        """Go on from a file that `store` wrote."""
+        import torch
+        from safetensors import safe_open
+
+        with safe_open(checkpoint, "pt") as file, torch.no_grad():
+            progress, self.first = json.loads(file.metadata()["progress"])
+            self.progress = Progress(**progress)
+            for name, weight in self.weights.items():
+                weight.copy_(file.get_tensor(f"weight.{name}"))
+                self.average[name].copy_(file.get_tensor(f"average.{name}"))
+                moments = {moment: file.get_tensor(f"{moment}.{name}").to(weight.device) for moment in MOMENTS}
+                self.optimiser.state[weight] = {
+                    "step": torch.tensor(float(self.progress.steps - self.first)),
+                    **moments,
+                }

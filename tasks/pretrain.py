@@ -1,0 +1,84 @@
+"""Training of the embedded models; no DVC stage, because it takes long and its results are tracked by git.
+
+Goes on from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be killed at any
+time; where there is none, from the weights in data/embedded/models/<name>; where there are none, from the beginning.
+The result lies in data/embedded/models/<name>. Runs on a GPU where there is one, else on one core at low priority.
+
+usage: python -m tasks.pretrain --corpus FILE --pairs FILE [--only NAME] [--minutes M]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from importlib import import_module
+from pathlib import Path
+
+from epsilometer.errors import UserError
+from epsilometer.pretraining.training import Progress, Recipe, train
+from tasks.entry import run
+
+MODELS = {  # name: (module, class)
+    "minilm-seq2seq": ("seq2seq", "Seq2Seq"),
+    "judge": ("judge", "Judge"),
+    "minilm-paraphraser": ("paraphraser", "Paraphraser"),
+    "deberta": ("deberta", "Deberta"),
+}
+SEED = 0
+TOKENS = {"cpu": 1000, "cuda": 32_000}  # of a batch
+WORK, OUT = Path("data/pretraining"), Path("data/embedded/models")
+
+
+def main(*words: str) -> None:
+    """Train every model, or the one named by --only, for so many minutes each."""
+    parser = argparse.ArgumentParser("python -m tasks.pretrain", description=__doc__.partition("\n")[0])
+    parser.add_argument("--corpus", type=Path, required=True, help="UTF-8 text, one text a line (.txt or .txt.xz)")
+    parser.add_argument("--pairs", type=Path, required=True, help="source, tab, paraphrase a line (.tsv or .tsv.xz)")
+    parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(MODELS)}")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of training for each model (default 10)")
+    asked = parser.parse_args(words)
+    if asked.only is not None and asked.only not in MODELS:
+        raise UserError(f"--only must be one of {', '.join(MODELS)}, got {asked.only!r}")
+    if not asked.minutes > 0:
+        raise UserError(f"--minutes must be > 0, got {asked.minutes:g}")
+    for name in [asked.only] if asked.only else MODELS:
+        _train(name, asked.corpus, asked.pairs, asked.minutes)
+
+
+def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
+    device, hardware = _device()
+    out, checkpoint = OUT / name, WORK / f"{name}.safetensors"
+    record = json.loads((out / "training.json").read_text()) if (out / "training.json").is_file() else {}
+    begun = Progress(record.get("steps", 0), record.get("tokens", 0), 60 * sum(record.get("minutes", {}).values()))
+    module, kind = MODELS[name]
+    recipe: Recipe = getattr(import_module(f"epsilometer.pretraining.{module}"), kind)(
+        corpus, pairs, WORK, out if record else None, device, TOKENS[device]
+    )
+    end = time.monotonic() + 60 * minutes
+    done = train(recipe, checkpoint, name, SEED, begun, lambda _: time.monotonic() >= end)
+    spent = dict(record.get("minutes", {}))
+    spent[hardware] = round(spent.get(hardware, 0.0) + (done.seconds / 60 - sum(spent.values())), 1)
+    out.mkdir(parents=True, exist_ok=True)
+    recipe.save(out)
+    held_out = {figure: round(value, 4) for figure, value in recipe.quality().items()}
+    record |= {"steps": done.steps, "tokens": done.tokens, "minutes": spent, "seed": SEED, "held_out": held_out}
+    (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{name}: {held_out}")
+
+
+def _device() -> tuple[str, str]:
+    """Where to train, and the class of hardware for the record."""
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda", torch.cuda.get_device_name()
+    torch.set_num_threads(1)  # two processes of two threads on two cores slow each other tenfold
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    os.nice(19)
+    return "cpu", "one CPU core"
+
+
+if __name__ == "__main__":
+    run(main)
