@@ -289,7 +289,7 @@ def test_an_endpoint_that_nobody_serves_is_named_soon(
 def test_an_endpoint_that_does_not_accept_is_named_soon(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A listener whose queue is full drops the packets, as a firewall does. By default 3 tries of 5 s."""
+    """A listener whose queue is full drops the packets, as a firewall does. By default 2 tries of 5 s."""
     monkeypatch.setattr(chat, "CONNECT", 0.2)
     with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
         deaf.bind(("127.0.0.1", 0))
@@ -301,7 +301,7 @@ def test_an_endpoint_that_does_not_accept_is_named_soon(
         start = time.monotonic()
         with pytest.raises(UserError, match=r"127\.0\.0\.1 cannot be reached"):
             Chat("m", tmp_path / "s").complete(ask("a"), 5)
-        assert 0.6 < time.monotonic() - start < 15
+        assert 0.4 < time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_the_environment_is_checked_and_not_quoted(
 
 def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
-    with pytest.raises(UserError, match="s is not a store of answers"):
+    with pytest.raises(UserError, match=r"answers cannot be stored in .*s \(file is not a database\)"):
         Chat("m", tmp_path / "s").complete(ask("a"), 5)
 
 
@@ -452,7 +452,7 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     serve = ["-c", "from transformers.cli.transformers import main; main()", "serve", str(folder)]
-    options = ["--device", "cpu", "--port", str(port)]
+    options = ["--device", "cpu", "--port", str(port), "--chat-template-kwargs", '{"enable_thinking": false}']
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([sys.executable, *serve, *options], stdout=log, stderr=log)
     try:

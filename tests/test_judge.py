@@ -30,7 +30,8 @@ from epsilometer.randomness import Noise
 
 TEMPLATE = (
     "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    "{% if add_generation_prompt %}<|start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
 )
 TEXTS = [
     "show flights to boston on monday morning",
@@ -116,7 +117,10 @@ def naive_scores(folder: Path, asked: Sequence[tuple[str, Sequence[str]]]) -> np
         if tokeniser.chat_template:
             content = instruction(labels) + question(rewrite, candidates, labels)
             prompt = tokeniser.apply_chat_template(
-                [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+                [{"role": "user", "content": content}],
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
             )
             prompt += CHAT_LEAD
         ids = tokeniser(prompt, return_tensors="pt", add_special_tokens=False).input_ids
@@ -135,7 +139,7 @@ def test_scores_are_those_of_one_prompt_at_a_time(
     asked = questions(20, candidates)
     scores, tokens = JudgeModel(folder).scores(asked)
     expected = naive_scores(folder, asked)
-    assert expected.std() > 0.1  # the weights make a difference
+    assert expected.std() > 0.02  # far more than the tolerance
     np.testing.assert_allclose(scores, expected, atol=1 / 1024)
     assert np.array_equal(scores * 1024, np.rint(scores * 1024))
     assert tokens > 20 * 20
@@ -144,7 +148,7 @@ def test_scores_are_those_of_one_prompt_at_a_time(
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_prompts_numbers_do_not_depend_on_the_others(tmp_path: Path, precision: str) -> None:
     asked = questions(12)
-    model = JudgeModel(save_model(tmp_path, width=256), precision)
+    model = JudgeModel(save_model(tmp_path, width=128), precision)
     together, _ = model.scores(asked)
     np.testing.assert_array_equal(model.scores(asked[::-1])[0], together[::-1])
     np.testing.assert_array_equal(np.concatenate([model.scores([one])[0] for one in asked[:3]]), together[:3])
@@ -161,7 +165,9 @@ def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool
     assert len({answer.text for answer in found}) > 1
     for one, answer in zip(asked, found, strict=True):
         chat = [{"role": "user", "content": message(*one, again)}]
-        ids = tokeniser.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")["input_ids"]
+        ids = tokeniser.apply_chat_template(
+            chat, add_generation_prompt=True, return_tensors="pt", enable_thinking=False
+        )["input_ids"]
         begin = ids.shape[1]
         for _ in range(12):
             with torch.no_grad():
@@ -338,3 +344,19 @@ def test_labels_that_are_not_one_token_are_refused(chat_model: Path, tmp_path: P
 def test_an_unknown_device_is_refused(chat_model: Path) -> None:
     with pytest.raises(UserError, match="device must be one of"):
         JudgeModel(chat_model, device="tpu")
+
+
+def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
+    from epsilometer.checking import check
+    from epsilometer.params import read
+
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    root = Path(__file__).parent.parent
+    monkeypatch.chdir(root)
+    judge = {"judge": {"model": "m", "endpoint": True, "reading": "generate"}}
+    params = read().model_copy(update={"attacks": judge, "cells": {}})
+    assert not any("model m" in item for item in check(params))
+    datasets = {name: dataset.model_copy(update={"public": False}) for name, dataset in params.datasets.items()}
+    with pytest.raises(UserError, match="not public must not reach an endpoint"):
+        check(params.model_copy(update={"datasets": datasets}))

@@ -8,7 +8,8 @@ trial, whose target is uniform. Two readings of the answer:
 - generate: the published reading. The answer must be the line `answer: [[N]]`; where it is not, the question is put
   once more with a reminder of the form; where that fails too, the guess is random, by the attack's stream, and counted.
 
-An empty rewrite is asked about like any other.
+An empty rewrite is asked about like any other. A local model is told not to think first; one behind an endpoint must be
+served so, or be given `answer_tokens` for its thoughts.
 
 With `endpoint`, the model behind an OpenAI-compatible endpoint is asked (reading: generate; see `language/chat.py` for
 the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts` says

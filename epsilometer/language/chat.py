@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Message = Mapping[str, str]  # role and content
 
 CONNECT = 5.0  # seconds to connect in
-FIRST_RETRIES = 2  # of the first request: an endpoint that cannot be reached is named within 20 seconds
+FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
 WHOLE = 3  # requests until an answer must be one
 # What an endpoint may add to the name of the model that was asked: a date, or the revision of a hub model.
@@ -175,18 +175,19 @@ class _Store:
     """Answers on disk, by the hash of their question. SQLite: whole or not there, whenever the process dies."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._lock = path, threading.Lock()
-        # Workers write, one at a time; another process may write to the same file.
-        self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        self._lock = threading.Lock()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Workers write, one at a time; another process may write to the same file.
+            self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS answers "
                 "(question BLOB PRIMARY KEY, text TEXT, prompt_tokens INTEGER, completion_tokens INTEGER)"
             )
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            raise UserError(f"{path} is not a store of answers ({error}); delete it, or move it away") from None
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise UserError(
+                f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
+            ) from None
 
     def has(self, key: bytes) -> bool:
         return bool(self._database.execute("SELECT 1 FROM answers WHERE question = ?", (key,)).fetchone())

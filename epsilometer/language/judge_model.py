@@ -3,7 +3,8 @@
 The tokens that all prompts begin with are computed once, and their keys and values serve every batch. What follows is
 padded on the left to a multiple of 8 tokens, and every batch has a fixed number of rows for its length, the last one
 filled up: a prompt's numbers come from the same kernels on the same shapes whatever else is asked. Logits are rounded
-to multiples of 1/1024 for what little is left.
+to multiples of 1/1024 for what little is left. (In a model with a sliding window the padding takes some of its places;
+that shows only where a prompt outgrows the window.)
 """
 
 from __future__ import annotations
@@ -184,12 +185,12 @@ class JudgeModel:
 
     def _fitted(
         self, asked: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
-    ) -> list[int]:
+    ) -> NDArray[np.int32]:
         """The prompt, its texts cut to as many words each as the window has room for."""
         room = self.window - taken
         ids = self._prompt(asked, labels, again, lead)
         if len(ids) <= room:
-            return ids
+            return np.array(ids, np.int32)
         self.cut += 1
         texts = [text.split() for text in (asked[0], *asked[1])]
         longest = max(map(len, texts))
@@ -202,7 +203,7 @@ class JudgeModel:
             longest = min(longest - 1, longest * max(room, 0) // len(ids))
             rewrite, *candidates = (" ".join(words[:longest]) for words in texts)
             ids = self._prompt((rewrite, candidates), labels, again, lead)
-        return ids
+        return np.array(ids, np.int32)
 
     def _label_tokens(self, labels: Sequence[str]) -> list[int]:
         """The token of each label where it follows the prompt."""
@@ -242,7 +243,7 @@ class JudgeModel:
         ids = torch.tensor([prefix], device=self._device)
         return self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
 
-    def _batches(self, prompts: list[list[int]], prefix: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    def _batches(self, prompts: list[NDArray[np.int32]], prefix: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
 
         Each row has padding, so that no batch is spared the mask; a batch may have more rows than prompts.
