@@ -1,0 +1,45 @@
+"""DP-BART as released later (sjmeis/DPMLM 3ce9390): one noise vector is added to the states of all token positions.
+
+Differences between positions then come out without noise, at any epsilon. The likelihood is of those differences: the
+candidate whose latent, taken off, leaves the same at every position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.component import component
+from epsilometer.latent_noise import add
+from epsilometer.mechanism import Latents, Rewrites
+from epsilometer.mechanisms.dp_bart import DPBART
+from epsilometer.randomness import Noise
+
+
+@component
+class SharedNoise(DPBART):
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        before = np.asarray(self.encode(texts))
+        made = []
+        for epsilon, noise in zip(epsilons, noises, strict=True):
+            one = add(np.zeros((len(texts), len(self.kept)), np.float32), self.law(epsilon), noise)
+            after = before + np.tile(one, self.length)
+            made.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
+        return made
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        known = self.encode(texts)[candidates]
+        scores = []
+        for rewrites in made:
+            assert rewrites.latents is not None
+            left = (rewrites.latents.after[:, None] - known).reshape(*candidates.shape, self.length, -1)
+            scores.append(-((left - left.mean(axis=2, keepdims=True)) ** 2).sum(axis=(2, 3), dtype=np.float64))
+        return scores
