@@ -180,6 +180,9 @@ class _Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Workers write, one at a time; another process may write to the same file.
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+            # An answer outlives the process at once, and a power failure costs the last ones, not the file.
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS answers "
                 "(question BLOB PRIMARY KEY, text TEXT, prompt_tokens INTEGER, completion_tokens INTEGER)"
