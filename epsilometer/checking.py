@@ -30,11 +30,11 @@ def check(params: Params) -> list[str]:
         models += _pinned_model(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
         models += _pinned_model(params.path(source), f"words.sources.{name}")
-    for name, corpus in params.triples.items():
-        source = params.path(corpus.source)
+    for name, entry in params.triples.items():
+        source = params.path(entry.corpus.source)
         if not Path(source).exists():
-            raise UserError(f"triples.{name}.source: there is no {source!r}; check the path")
-        models.append(corpus.encoder)
+            raise UserError(f"triples.{name}.corpus.source: there is no {source!r}; check the path")
+        models.append(entry.encoder)
     for cell in params.cells.values():
         where = f"mechanisms.{cell.mechanism}.settings"
         build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)

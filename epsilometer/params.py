@@ -76,27 +76,8 @@ class Words(Section):
     lists: PositiveInt = 1
 
 
-class TripleSource(Section):
-    """A public corpus of triples: source, part, count and text as a data set's, and how the corpus is made of it.
-
-    seed: of a generator, so that its texts are others than the audited ones, and of the clustering; clusters: the sizes
-    of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity of near-duplicates.
-    """
-
-    source: str
-    part: str | None = None
-    count: PositiveInt | None = None
-    text: str = "text"
-    seed: int = 1
-    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
-    dimensions: PositiveInt = 32
-    threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
-    encoder: str = "all-MiniLM-L6-v2"
-    tagger: str = "minilm-heads"
-
-
 class PublicCorpus(Section):
-    """Public texts to train on: source and text as a data set's; parts: of a generator, one after the other, of `count`
+    """Public texts to build on: source and text as a data set's; parts: of a generator, one after the other, of `count`
     texts each. seed: of a generator, so that its texts are others than the audited ones.
     """
 
@@ -105,6 +86,21 @@ class PublicCorpus(Section):
     count: PositiveInt | None = None
     text: str = "text"
     seed: int = 1
+
+
+class TriplesEntry(Section):
+    """What DP-ST reads.
+
+    clusters: the sizes of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity
+    of near-duplicates; tagger: the embedded one, or a spaCy pipeline.
+    """
+
+    corpus: PublicCorpus
+    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    dimensions: PositiveInt = 32
+    threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
+    encoder: str = "all-MiniLM-L6-v2"
+    tagger: str = "minilm-heads"
 
 
 class AutoencoderEntry(Section):
@@ -193,7 +189,7 @@ class Params(Section):
     trials: TrialSettings
     words: Words
     models: Mapping[str, str] = {}
-    triples: Mapping[str, TripleSource] = {}
+    triples: Mapping[str, TriplesEntry] = {}
     autoencoders: Mapping[str, AutoencoderEntry] = {}
     noise_aware: Mapping[str, NoiseAwareEntry] = {}
     mechanisms: Mapping[str, MechanismEntry]

@@ -7,29 +7,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer.corpora.reading import read as read_texts
 from epsilometer.language.triples import build
 from epsilometer.params import read
 from tasks.entry import run
+from tasks.public_texts import public_texts
 
 
 def main(name: str) -> None:
     """Write data/triples/<name>."""
     params = read()
-    corpus = params.triples[name]
-    source = params.path(corpus.source)
-    texts = read_texts(source, corpus.text, seed=corpus.seed, count=corpus.count, part=corpus.part)["text"].drop_nulls()
+    entry = params.triples[name]
     made = build(
-        texts.to_list(),
+        public_texts(params, entry.corpus),
         Path(f"data/triples/{name}"),
-        corpus.clusters,
-        corpus.dimensions,
-        corpus.threshold,
-        corpus.encoder,
-        corpus.tagger,
-        corpus.seed,
+        entry.clusters,
+        entry.dimensions,
+        entry.threshold,
+        entry.encoder,
+        entry.tagger,
+        entry.corpus.seed,
     )
-    print(f"triples: {len(made.triples)} from {len(texts)} texts")
+    print(f"triples: {len(made.triples)}")
 
 
 if __name__ == "__main__":
