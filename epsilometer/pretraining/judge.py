@@ -92,16 +92,14 @@ class Judge:
             hidden = out.last_hidden_state[torch.arange(len(ids)), last]
             logits = self.module.lm_head(hidden).float()
         labels = self._labels(count)
-        wanted = labels[torch.tensor([trial.target for trial in trials], device=ids.device)]
-        loss = torch.nn.functional.cross_entropy(logits, wanted)
-        right = (
-            (logits[:, labels].argmax(1) == torch.tensor([t.target for t in trials], device=ids.device)).float().mean()
-        )
-        guided = [astray(out.attentions[layer], [0], where) for layer, where in enumerate(places)]
-        figures = {f"{kind}{count} right": float(right)} | {
-            f"astray{i}": float(g.detach()) for i, g in enumerate(guided)
-        }
-        return loss + 0.3 * sum(guided), int((ids != self._special.pad).sum()), figures
+        target = torch.tensor([trial.target for trial in trials], device=ids.device)
+        loss = torch.nn.functional.cross_entropy(logits, labels[target])
+        figures = {f"{kind}{count} right": float((logits[:, labels].argmax(1) == target).float().mean())}
+        for layer, where in enumerate(places):
+            guided = astray(out.attentions[layer], [0], where)
+            loss = loss + 0.3 * guided
+            figures[f"astray{layer}"] = float(guided.detach())
+        return loss, int((ids != self._special.pad).sum()), figures
 
     def quality(self) -> dict[str, float]:
         """Share of held-out trials answered rightly: words replaced by random ones, and paraphrases."""
