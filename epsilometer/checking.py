@@ -44,7 +44,9 @@ def check(params: Params) -> list[str]:
             for dataset in params.datasets.values():
                 attack.check(dataset.public)
         remote = getattr(attack, "endpoint", False)
-        models += [attack.model] if getattr(attack, "model", None) and not remote else []
+        model = getattr(attack, "model", None)
+        made = {f"data/models/{stage}" for stage in params.models}  # by a stage, so it may not be there yet
+        models += [model] if model and not remote and model not in made else []
     return downloads + [f"model {model}" for model in dict.fromkeys(models) if would_download(model)]
 
 

@@ -104,6 +104,10 @@ def cached(name: str) -> Path:
     from platformdirs import user_cache_path
 
     path = user_cache_path("epsilometer") / name
+    if (EMBEDDED / name).is_dir():  # trained further, they are another model
+        from epsilometer.language.bounds import weights_hash
+
+        path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"partial-{os.getpid()}-{name}")

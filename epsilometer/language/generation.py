@@ -30,8 +30,9 @@ from epsilometer.language.generator import EQUAL_ROWS, Generator, filled, gather
 from epsilometer.ragged import Ragged
 
 ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
+FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
 _BATCHES = 16  # batches that go on side by side: rows that ended leave them
-_BUCKET = 8  # given sequences are filled up to a multiple of this length
+_BUCKET = 16  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 
 
@@ -103,7 +104,7 @@ def forced(
     """
     lengths = np.array([len(sequence) for sequence in sequences])
     widths = -(-lengths // _BUCKET) * _BUCKET
-    size = EQUAL_ROWS[model.device]
+    size = FORCED_ROWS[model.device]
     for numbers, (first, cache) in _read(model, prompts, source):
         rows = np.flatnonzero(np.isin(source, numbers))
         rows = rows[np.lexsort((source[rows], widths[rows]))]

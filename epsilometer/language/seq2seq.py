@@ -46,6 +46,13 @@ class Seq2Seq(Generator):
         self.start = int(start)
         self.pad = int(self.end if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
 
+    def cut(self, tokens: Sequence[list[int]], length: int | None = None) -> list[list[int]]:
+        """Token ids cut at their ends to `length` (default: the window), the closing special tokens kept."""
+        room = self.window if length is None else length
+        special = self._pieces.encode("a").special_tokens_mask
+        closing = len(special) - 1 - special.index(0)
+        return [ids if len(ids) <= room else ids[: room - closing] + ids[len(ids) - closing :] for ids in tokens]
+
     def padded(self, texts: Sequence[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Token ids of n texts, cut (the closing special tokens kept) or padded to `length`, and their mask.
 
@@ -53,10 +60,7 @@ class Seq2Seq(Generator):
         """
         ids = np.full((len(texts), length), self.pad, np.int64)
         mask = np.zeros_like(ids)
-        special = self._pieces.encode("a").special_tokens_mask
-        closing = len(special) - 1 - special.index(0)
-        for row, found in enumerate(self.tokens(texts)):
-            kept = found if len(found) <= length else found[: length - closing] + found[len(found) - closing :]
+        for row, kept in enumerate(self.cut(self.tokens(texts), length)):
             ids[row, : len(kept)], mask[row, : len(kept)] = kept, 1
         return ids, mask
 
