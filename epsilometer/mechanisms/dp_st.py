@@ -29,7 +29,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -43,6 +42,7 @@ from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.tagging import Triple
 from epsilometer.language.triples import TripleCorpus
+from epsilometer.language.writer import Writer
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -61,8 +61,8 @@ class DPST:
     resource:   a folder of triples (stage `triples`).
     triples:    m, the public number of triples that are read and released; the budget is shared among them.
     clusters:   which of the corpus's clusterings, by its number of clusters; the coarsest unless given.
-    writer:     "template" ("s r o." joined), or an encoder-decoder by id or folder, asked with `prompt` ({} stands for
-                the template's text) for at most `longest` tokens.
+    writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`
+                for at most `longest` tokens.
     published:  the released form, whose claim must fail.
     """
 
@@ -72,7 +72,7 @@ class DPST:
     triples: PositiveInt = 2
     clusters: PositiveInt | None = None
     writer: str = TEMPLATE
-    prompt: str = "{}"
+    prompt: str | None = None
     longest: Annotated[int, Field(ge=1)] = 64
     published: bool = False
 
@@ -218,8 +218,8 @@ class DPST:
         return [text if stays else draft for text, draft, stays in zip(texts, drafts, kept, strict=True)]
 
     @cached_property
-    def _writer(self) -> _Writer:
-        return _Writer(self.writer, self.prompt, self.longest)
+    def _writer(self) -> Writer:
+        return Writer(self.writer, self.prompt, self.longest)
 
 
 @dataclass(frozen=True)
@@ -314,27 +314,6 @@ class _Clusters:
             for start in range(0, len(places), step):
                 part = places[start : start + step]
                 yield part, members, (vectors[rows[part]] @ inside).clip(0, 1)
-
-
-class _Writer:
-    """Texts from triples by an encoder-decoder; post-processing of what was released."""
-
-    def __init__(self, model: str, prompt: str, longest: int) -> None:
-        from epsilometer.language.seq2seq import Seq2Seq
-
-        self._model, self._prompt, self._longest = Seq2Seq(model), prompt, longest
-
-    def write(self, drafts: Sequence[str]) -> list[str]:
-        """One text a draft, by beam search; drafts of one length in tokens side by side."""
-        prompts = self._model.tokens([self._prompt.replace("{}", draft) for draft in drafts])
-        result = [""] * len(drafts)
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        for length, run in groupby(order, lambda i: len(prompts[i])):
-            members = list(run)
-            ids = np.array([prompts[i][: min(length, self._model.window)] for i in members])
-            for i, text in zip(members, self._model.beam(self._model.states(ids), self._longest), strict=True):
-                result[i] = text
-        return result
 
 
 def _sentence(triple: Triple) -> str:
