@@ -20,21 +20,19 @@ def check(params: Params) -> list[str]:
 
     Raises UserError for what does not exist, cannot be built or is not what it should be.
     """
-    downloads = [
-        f"data set {name} ({pin.dataset}@{pin.revision})"
-        for name, pin in ((name, _check_dataset(params, name, dataset)) for name, dataset in params.datasets.items())
-        if pin is not None and hub.would_download(pin)
-    ]
+    pins = [_check_dataset(params, name, dataset) for name, dataset in params.datasets.items()]
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += _pinned_model(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
         models += _pinned_model(params.path(source), f"words.sources.{name}")
-    for name, entry in params.triples.items():
-        source = params.path(entry.corpus.source)
-        if not Path(source).exists():
-            raise UserError(f"triples.{name}.corpus.source: there is no {source!r}; check the path")
-        models.append(entry.encoder)
+    for kind in ("triples", "autoencoders", "noise_aware"):
+        for name, entry in getattr(params, kind).items():
+            pins.append(_check_corpus(params.path(entry.corpus.source), f"{kind}.{name}.corpus.source"))
+    models += [entry.encoder for entry in params.triples.values()]
+    for name, entry in params.autoencoders.items():
+        if entry.vectors is not None and not Path(params.path(entry.vectors)).is_file():
+            raise UserError(f"autoencoders.{name}.vectors: there is no {entry.vectors!r}; check the path")
     for cell in params.cells.values():
         where = f"mechanisms.{cell.mechanism}.settings"
         build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
@@ -47,7 +45,18 @@ def check(params: Params) -> list[str]:
         model = getattr(attack, "model", None)
         made = {f"data/models/{stage}" for stage in params.models}  # by a stage, so it may not be there yet
         models += [model] if model and not remote and model not in made else []
-    return downloads + [f"model {model}" for model in dict.fromkeys(models) if would_download(model)]
+    texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins if pin is not None}
+    return [
+        *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
+        *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
+    ]
+
+
+def _check_corpus(source: str, where: str) -> hub.Pin | None:
+    """Refuse a corpus that is not there; a pin is returned."""
+    if not Path(source).exists():
+        raise UserError(f"{where}: there is no {source!r}; check the path")
+    return hub.read_pin(Path(source)) if source.endswith(".json") else None
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:

@@ -171,7 +171,7 @@ def project(monkeypatch: pytest.MonkeyPatch, texts: Path, shout: Path) -> Path:
 
 
 def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str], project: Path) -> None:
-    downloads = [f"data set theirs (nobody/nothing@{'0' * 40})", "model nobody/words@v1"]
+    downloads = [f"data set nobody/nothing@{'0' * 40}", "model nobody/words@v1"]
     code, out, _ = call(capsys, "check", "--json")
     assert code == 0
     assert json.loads(out) == {"file": "params.yaml", "downloads": downloads}
