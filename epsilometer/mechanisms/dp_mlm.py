@@ -139,6 +139,12 @@ class DPMLM:
 
         return Laws(rows, outputs, log_probabilities)
 
+    def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+        """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
+        split = [words(text) for text in texts]
+        for number, text in enumerate(split):
+            yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
+
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
