@@ -1,0 +1,104 @@
+"""Mechanisms with latents: numbers of noise and texts a second, memory, and the signal-to-noise ratio of the latents.
+
+Noise is drawn by epsilometer and, beside it, by inverse CDF of the uniforms that every other mechanism draws, and by
+one numpy call that knows no trials. DP-BART runs on the embedded encoder-decoder, its decoder by our beam search and by
+transformers; ADePT on an autoencoder of the embedded size with random weights, which cost as much as trained ones.
+
+usage: python -m benchmarks.latents
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+
+from epsilometer.corpora import synthetic
+from epsilometer.language.autoencoder import Autoencoder, Shape
+from epsilometer.language.beam_search import beam_search
+from epsilometer.language.models import locate
+from epsilometer.language.seq2seq import assemble
+from epsilometer.language.words import words
+from epsilometer.latent_noise import Gaussian, add, signal_to_noise
+from epsilometer.mechanisms.adept import ADePT
+from epsilometer.mechanisms.dp_bart import DPBART
+from epsilometer.randomness import Noise
+
+DECODER = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-seq2seq"
+TRIALS, COORDINATES = 128, 7680  # of DP-BART at 20 tokens of 384 dimensions
+TEXTS, BEAMED, EPSILONS, CLIP = 256, 32, (10, 100, 250, 1000, 2500), 0.5
+
+
+def rate(work: Callable[[], object], count: int, rounds: int = 3) -> float:
+    """Units a second, the median of some rounds after one to warm up."""
+    work()
+    taken = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return count / float(np.median(taken))
+
+
+def noise() -> None:
+    """Numbers of Gaussian noise a second."""
+    before, streams = np.zeros((TRIALS, COORDINATES), np.float32), Noise.named(TRIALS, "bench")
+    ways: dict[str, Callable[[], object]] = {
+        "a stream a trial": lambda: add(before, Gaussian(1.0), streams),
+        "the same, of the operating system": lambda: add(before, Gaussian(1.0), Noise.operating_system(TRIALS)),
+        "Noise.uniforms and inverse CDF": lambda: ndtri(streams.uniforms(COORDINATES)),
+        "numpy, one stream for all": lambda: np.random.default_rng(0).standard_normal((TRIALS, COORDINATES)),
+    }
+    print(f"{'noise':36} {'million/s':>9}")
+    for label, way in ways.items():
+        print(f"{label:36} {rate(way, TRIALS * COORDINATES) / 1e6:9.1f}")
+
+
+def rewriting(folder: Path) -> DPBART:
+    """Texts a second of each step."""
+    texts = synthetic.generate("queries", TEXTS, 0)["text"].to_list()
+    vocabulary = sorted({word for text in texts for word in words(text)})
+    torch.manual_seed(0)
+    Autoencoder(Shape(), vocabulary + [f"w{i}" for i in range(2000 - len(vocabulary))]).save(folder / "adept")
+    assemble(DECODER, locate("all-MiniLM-L6-v2"), folder / "seq2seq")
+    adept, bart = ADePT(resource=folder / "adept"), DPBART(resource=folder / "seq2seq", clip=CLIP)
+    latents = adept.latents(texts)
+    hidden = torch.from_numpy(bart.latents(texts[:BEAMED])).view(BEAMED, bart.length, -1)
+    ways: dict[str, tuple[Callable[[], object], int]] = {
+        "adept: encode": (lambda: adept.latents(texts), TEXTS),
+        "adept: decode, greedily": (lambda: adept.decoded(latents), TEXTS),
+        "dp_bart: encode": (lambda: bart.latents(texts), TEXTS),
+        "dp_bart: decode, beam 3": (lambda: beam_search(bart._model, hidden, bart.length), BEAMED),
+        "dp_bart: decode by transformers": (lambda: bart._model.beam(hidden, bart.length), BEAMED),
+    }
+    print(f"\n{'step':36} {'texts/s':>9}")
+    for label, (way, count) in ways.items():
+        print(f"{label:36} {rate(way, count, 1):9.1f}")
+    return bart
+
+
+def signals(bart: DPBART) -> None:
+    """The length of a latent over that of its noise."""
+    before = bart.latents(synthetic.generate("queries", 200, 0)["text"].to_list())
+    ratios = {e: signal_to_noise(before, bart.law(e).deviation).mean() for e in EPSILONS}
+    print(f"\nsignal-to-noise of dp_bart, clip {CLIP}, latents of length {np.linalg.norm(before, axis=1).mean():.1f}")
+    print("  ".join(f"epsilon {e}: {ratio:.4f}" for e, ratio in ratios.items()))
+
+
+def main() -> None:
+    """Print the tables."""
+    print(f"{torch.get_num_threads()} threads")
+    noise()
+    with TemporaryDirectory() as name:
+        signals(rewriting(Path(name)))
+    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
