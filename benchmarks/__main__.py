@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import masked_lm, sampling, words
+from benchmarks import generation, judge, latents, masked_lm, sampling, triples, words
 
 if __name__ == "__main__":
-    for part in (sampling, words, masked_lm):
+    for part in (sampling, words, masked_lm, generation, latents, triples, judge):
         part.main()
