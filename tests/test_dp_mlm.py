@@ -169,7 +169,7 @@ class ThreeWords:
 
 def small(**settings: Any) -> DPMLMPlus:
     made = DPMLMPlus(resource="none", clip=(-1, 1), **settings)
-    made._words.__dict__["_model"] = ThreeWords()
+    made.__dict__["_model"] = ThreeWords()
     return made
 
 
@@ -191,10 +191,8 @@ def test_the_likelihood_of_deletions_and_insertions_is_the_sum_over_all_coins(co
     d, q = mechanism.delete, mechanism.insert
     for column, text in enumerate(texts):
         split = text.split()
-        both = []
-        for laws in (mechanism._words.laws([text]), mechanism._words.insertion_laws([text])):
-            (log_p,) = laws.log_probabilities(np.arange(len(split)), [epsilon])
-            both.append(np.exp(log_p))
+        places = np.array([(0, i) for i in range(len(split))], np.int64).reshape(-1, 2)
+        both = [np.exp(next(mechanism.log_laws([split], places, [epsilon], inserted))) for inserted in (False, True)]
         expected = dict.fromkeys(map(tuple, EVERY), 0.0)
         for coin in product([False, True], repeat=2 * len(split)):
             deleted, inserted = coin[::2], coin[1::2]
@@ -261,7 +259,7 @@ def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:
 
 def test_a_rewrite_with_deletions_and_insertions_does_not_depend_on_its_batch_or_grid(mechanism: DPMLM) -> None:
     plus, noise = DPMLMPlus(resource=mechanism.resource, delete=0.2, insert=0.4), Noise.named(4, "batch")
-    plus.__dict__["_words"] = mechanism
+    plus.__dict__["_model"] = mechanism._model
     grid = plus.rewrite_grid(TEXTS, [1.0, 50.0], [noise, noise])
     assert grid[0].units is not None
     assert grid[0].units.lengths.tolist() != [7, 8, 1, 8]

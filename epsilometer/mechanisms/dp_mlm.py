@@ -24,17 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator
 
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.bounds import bounds
-from epsilometer.language.masked_lm import MaskedLM
+from epsilometer.language.mask_mechanism import MaskMechanism, word_rows
 from epsilometer.language.words import lay_out, stop_words, words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
@@ -42,39 +39,16 @@ from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
 
-def _ordered(value: tuple[float, float] | None) -> tuple[float, float] | None:
-    if value is not None and not value[0] < value[1]:
-        raise ValueError("clip must be [low, high] with low < high")
-    return value
-
-
-Clip = Annotated[tuple[float, float] | None, AfterValidator(_ordered)]
-
-
 @component
-class DPMLM:
-    """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds.
+class DPMLM(MaskMechanism):
+    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
 
     stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
     drops the claim.
     """
 
-    embedded: ClassVar[str] = "minilm-mlm"
-
-    resource: str | Path
-    clip: Clip = None
-    precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
     stop_words: Literal["privatised", "kept"] = "privatised"
     layout: Literal["normalised", "kept"] = "normalised"
-
-    @cached_property
-    def _model(self) -> MaskedLM:
-        return MaskedLM(self.resource, self.precision, self.device)
-
-    @cached_property
-    def _clip(self) -> tuple[float, float]:
-        return self.clip or bounds(self.resource)
 
     @cached_property
     def inputs(self) -> list[str]:
@@ -106,44 +80,18 @@ class DPMLM:
             return None
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """The number of words of both texts, infinite where it differs."""
-        length = np.array([len(words(text)) for text in texts])
-        left, right = length[pairs[:, 0]], length[pairs[:, 1]]
-        return np.where(left == right, left, np.inf)
-
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each (text, word)."""
-        return self._laws(texts, inserted=False)
-
-    def insertion_laws(self, texts: Sequence[str]) -> Laws:
-        """As `laws`, of a word to be put in after each word, by the same mechanism at a mask there."""
-        return self._laws(texts, inserted=True)
-
-    def _laws(self, texts: Sequence[str], inserted: bool) -> Laws:
         split = [words(text) for text in texts]
-        lengths = np.array([len(text) for text in split])
-        rows = Ragged.from_lengths(np.arange(lengths.sum()), lengths)
-        places = np.stack([rows.row_numbers, rows.positions], axis=1)
-        pieces, outputs = len(self._model.outputs), len(self.output_texts)
+        rows, places = word_rows(split)
+        outputs = len(self.output_texts)
 
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            low, high = self._clip
             stays = np.array([self._kept.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
-            drawn = places[wanted[stays < 0]]
-            utility = self._model.mask_logits(split, drawn, inserted).clip(low, high).astype(np.float64) - high
-            for epsilon in epsilons:
-                scaled = utility * (epsilon / (2 * (high - low)))  # 1 / T; at most 0, so exp cannot overflow
-                law = scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
-                yield law if outputs == pieces else _with_kept(law, stays, outputs)
+            for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
+                yield law if self.stop_words == "privatised" else _with_kept(law, stays, outputs)
 
         return Laws(rows, outputs, log_probabilities)
-
-    def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
-        split = [words(text) for text in texts]
-        for number, text in enumerate(split):
-            yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""

@@ -30,9 +30,7 @@ itself, neither partly rewritten nor shortened, so that draws are independent gi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +38,10 @@ from pydantic import Field
 
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.words import write
+from epsilometer.language.mask_mechanism import MaskMechanism, word_rows
+from epsilometer.language.words import words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
-from epsilometer.mechanisms.dp_mlm import DPMLM, Clip
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -51,21 +49,14 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 @component
-class DPMLMPlus:
-    """resource, clip, precision, device: as for DP-MLM. delete, insert: the public probabilities of the coins."""
+class DPMLMPlus(MaskMechanism):
+    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
 
-    embedded: ClassVar[str] = "minilm-mlm"
+    delete, insert: the public probabilities of the coins.
+    """
 
-    resource: str | Path
-    clip: Clip = None
-    precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
     delete: Probability = 0.05
     insert: Probability = 0.15
-
-    @cached_property
-    def _words(self) -> DPMLM:
-        return DPMLM(resource=self.resource, clip=self.clip, precision=self.precision, device=self.device)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for each word that is drawn; 2n epsilon for texts of n words (`distance`)."""
@@ -73,7 +64,7 @@ class DPMLMPlus:
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """The most draws that two texts of equally many words can take; infinite where the number differs."""
-        return self._words.distance(texts, pairs) * (2 if self.insert else 1)
+        return super().distance(texts, pairs) * (2 if self.insert else 1)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
@@ -83,7 +74,7 @@ class DPMLMPlus:
         """Four uniforms a word: its replacement, what may follow it, and their coins."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
-        laws, pieces = self._both(list(distinct)), self._words.output_texts
+        laws, pieces = self._both(list(distinct)), self._model.outputs
         twice = laws.rows.lengths[source]
         coin = np.repeat(np.tile([False, True], len(texts)), np.repeat(twice, 2))
         made = []
@@ -123,22 +114,19 @@ class DPMLMPlus:
 
     def _both(self, texts: Sequence[str]) -> Laws:
         """The laws of replacement and insertion, two rows a word in turn."""
-        replaced, following = self._words.laws(texts), self._words.insertion_laws(texts)
+        split = [words(text) for text in texts]
+        rows, places = word_rows(split, 2)
 
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            word, odd = np.divmod(wanted, 2)
-            of = [odd == 0, odd == 1]
-            parts = [
-                laws.log_probabilities(word[m], epsilons) for laws, m in zip((replaced, following), of, strict=True)
-            ]
+            kinds = [wanted % 2 == 0, wanted % 2 == 1]
+            parts = [self.log_laws(split, places[wanted[of]], epsilons, i == 1) for i, of in enumerate(kinds)]
             for both in zip(*parts, strict=True):
-                law = np.empty((len(wanted), replaced.outputs))
-                for mask, part in zip(of, both, strict=True):
-                    law[mask] = part
+                law = np.empty((len(wanted), both[0].shape[1]))
+                for of, part in zip(kinds, both, strict=True):
+                    law[of] = part
                 yield law
 
-        lengths = replaced.rows.lengths
-        return Laws(Ragged.from_lengths(np.arange(2 * lengths.sum()), 2 * lengths), replaced.outputs, log_probabilities)
+        return Laws(rows, len(self._model.outputs), log_probabilities)
 
     def _tables(
         self, laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]
