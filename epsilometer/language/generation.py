@@ -34,6 +34,7 @@ FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
 _BATCHES = 16  # batches that go on side by side: rows that ended leave them
 _BUCKET = 16  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
+_Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,18 @@ def generate(
     A row depends on its own prompt, epsilon, limit and uniforms alone.
     """
     made = _Drawn(model, law, epsilons, limits, uniforms)
-    for numbers, (logits, cache) in _read(model, prompts, source):
-        rows = np.flatnonzero(np.isin(source, numbers))
-        rows = rows[np.argsort(source[rows], kind="stable")]
-        place = np.searchsorted(numbers, source[rows])
-        size = _BATCHES * ROWS[model.device]
+    size = _BATCHES * ROWS[model.device]
+    counts = np.bincount(source, minlength=len(prompts))
+    for readings in _together(_read(model, prompts, source), prompts, counts, size):
+        slots = np.full(len(prompts), -1)  # of each prompt, counted through the caches
+        for i, (numbers, _) in enumerate(readings):
+            slots[numbers] = i * EQUAL_ROWS[model.device] + np.arange(len(numbers))
+        rows = np.flatnonzero(slots[source] >= 0)
+        rows = rows[np.argsort(slots[source[rows]], kind="stable")]
+        logits, caches = torch.cat([first for _, (first, _) in readings]), [cache for _, (_, cache) in readings]
         for start in range(0, len(rows), size):
-            part = slice(start, start + size)
-            _go_on(made, rows[part], logits, [cache], place[part])
+            part = rows[start : start + size]
+            _go_on(made, part, logits, caches, slots[source[part]])
     return made.ragged()
 
 
@@ -151,9 +156,7 @@ def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray
     return at, model.outputs[at] == ids
 
 
-def _read(
-    model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]
-) -> Iterator[tuple[NDArray[np.int64], tuple[Tensor, Any]]]:
+def _read(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[_Reading]:
     """The prompts that are used, by length in batches of a fixed number: their numbers, ascending, and the reading."""
     size = EQUAL_ROWS[model.device]
     used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
@@ -162,6 +165,21 @@ def _read(
         for start in range(0, len(members), size):
             numbers = members[start : start + size]
             yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
+
+
+def _together(
+    readings: Iterator[_Reading], prompts: Sequence[Tokens], counts: NDArray[np.integer], size: int
+) -> Iterator[list[_Reading]]:
+    """Readings of prompts of one length, as many as give at least `size` rows; counts: rows of each prompt."""
+    for _, run in groupby(readings, key=lambda reading: len(prompts[reading[0][0]])):
+        some: list[_Reading] = []
+        for reading in run:
+            some.append(reading)
+            if sum(int(counts[numbers].sum()) for numbers, _ in some) >= size:
+                yield some
+                some = []
+        if some:
+            yield some
 
 
 class _Drawn:
