@@ -55,6 +55,12 @@ class MaskMechanism:
         left, right = length[pairs[:, 0]], length[pairs[:, 1]]
         return np.where(left == right, left, np.inf)
 
+    def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+        """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
+        split = [words(text) for text in texts]
+        for number, text in enumerate(split):
+            yield self._model.mask_logits(split, np.array([(number, word) for word in range(len(text))]))
+
     def log_laws(
         self,
         split: Sequence[Sequence[str]],
