@@ -101,6 +101,7 @@ class TriplesEntry(Section):
     threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
     encoder: str = "all-MiniLM-L6-v2"
     tagger: str = "minilm-heads"
+    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class AutoencoderEntry(Section):

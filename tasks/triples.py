@@ -26,6 +26,7 @@ def main(name: str) -> None:
         entry.encoder,
         entry.tagger,
         entry.corpus.seed,
+        entry.device,
     )
     print(f"triples: {len(made.triples)}")
 

@@ -45,7 +45,7 @@ class TripleCorpus:
     centroids:  for each number K of clusters float32 [K, dimensions].
     members:    for each K int32 [n]: the cluster of each triple.
     encoder:    the sentence encoder behind the vectors, by name; tagger: what found the triples.
-    heads:      the folder of the embedded tagger's weights.
+    heads:      the folder of the embedded tagger's weights; device: where encoder and tagger run.
     """
 
     triples: Sequence[Triple]
@@ -55,15 +55,16 @@ class TripleCorpus:
     encoder: str
     tagger: str
     heads: Path = HEADS
+    device: str = "cpu"
 
     @cached_property
     def reader(self) -> TripleReader:
         """The tagger."""
-        return tagger(self.tagger, self.heads)
+        return tagger(self.tagger, self.heads, self.device)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.encoder)
+        return Encoder(self.encoder, device=self.device)
 
     def encode(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
         """Unit vectors [n, dimensions] of other triples, as those of the corpus were made."""
@@ -87,7 +88,7 @@ class TripleCorpus:
         tables.write_json({**made, "counts": dict(counts)}, folder / "meta.json")  # last: without it there is no corpus
 
     @classmethod
-    def load(cls, folder: Path) -> TripleCorpus:
+    def load(cls, folder: Path, device: str = "cpu") -> TripleCorpus:
         """Read a folder that `save` wrote. Raises UserError for anything else."""
         try:
             made = json.loads((folder / "meta.json").read_text("utf-8"))
@@ -105,7 +106,7 @@ class TripleCorpus:
         if len(shapes) > 1 or not sizes or not len(table):
             raise UserError(f"{folder}: its files do not belong together; make it anew by the stage `triples`")
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
-        return cls(triples, vectors, centroids, members, encoder, name, folder / HEADS.name)
+        return cls(triples, vectors, centroids, members, encoder, name, folder / HEADS.name, device)
 
 
 def build(
@@ -117,6 +118,7 @@ def build(
     encoder: str = "all-MiniLM-L6-v2",
     tagger_name: str = HEADS.name,
     seed: int = 0,
+    device: str = "cpu",
 ) -> TripleCorpus:
     """Make the corpus of some public texts and write it into a folder.
 
@@ -124,7 +126,7 @@ def build(
     similarity from which two triples are near-duplicates. Raises UserError where the texts hold no triple, or fewer
     than there are to be clusters.
     """
-    reader = tagger(tagger_name)
+    reader = tagger(tagger_name, device=device)
     found: Counter[Triple] = Counter()
     with_triple = 0
     starts = range(0, len(texts), _CHUNK)
@@ -145,7 +147,7 @@ def build(
         )
     total = np.bincount(stand_in, [found[triple] for triple in ranked]).astype(int)[kept]
     chosen = [ranked[i] for i in kept]
-    model, starts = Encoder(encoder), range(0, len(chosen), _CHUNK)
+    model, starts = Encoder(encoder, device=device), range(0, len(chosen), _CHUNK)
     parts = [embed(model, chosen[i : i + _CHUNK], dimensions) for i in track(starts, len(starts), "embed triples")]
     vectors = np.concatenate(parts)
     clustered = {size: cluster(vectors, size, seed) for size in track(sorted(set(clusters)), len(clusters), "cluster")}

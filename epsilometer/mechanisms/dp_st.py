@@ -64,6 +64,7 @@ class DPST:
     writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`
                 for at most `longest` tokens.
     published:  the released form, whose claim must fail.
+    device:     where the models run, "cpu" or "cuda".
     """
 
     embedded: ClassVar[str] = "triples"
@@ -75,10 +76,11 @@ class DPST:
     prompt: str | None = None
     longest: Annotated[int, Field(ge=1)] = 64
     published: bool = False
+    device: str = "cpu"
 
     @cached_property
     def _corpus(self) -> TripleCorpus:
-        return TripleCorpus.load(self.resource)
+        return TripleCorpus.load(self.resource, self.device)
 
     @cached_property
     def _clusters(self) -> _Clusters:
@@ -219,7 +221,7 @@ class DPST:
 
     @cached_property
     def _writer(self) -> Writer:
-        return Writer(self.writer, self.prompt, self.longest)
+        return Writer(self.writer, self.prompt, self.longest, self.device)
 
 
 @dataclass(frozen=True)
