@@ -6,13 +6,22 @@ import itertools
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from epsilometer.checking import check
 from epsilometer.errors import UserError
 from epsilometer.language.tagging import Triple
 from epsilometer.language.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
+from epsilometer.mechanisms.dp_st import DPST
+from epsilometer.params import Params, read
+from epsilometer.randomness import Noise
+from tasks import triples
+
+ROOT = Path(__file__).parents[1]
 
 SENTENCES = [
     "The driver lost my parcel.",
@@ -133,3 +142,27 @@ def test_no_triples_have_no_vectors() -> None:
     from epsilometer.language.encoder import Encoder
 
     assert embed(Encoder("all-MiniLM-L6-v2"), [], 32).shape == (0, 32)
+
+
+def stage(folder: Path, monkeypatch: pytest.MonkeyPatch, **corpus: Any) -> Params:
+    """A run's folder with the default parameters and a public corpus of triples."""
+    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw |= {"root": str(ROOT), "triples": {"public": {"corpus": corpus, "clusters": [2, 5]}}}
+    (folder / "params.yaml").write_text(yaml.safe_dump(raw))
+    monkeypatch.chdir(folder)
+    return read()
+
+
+def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "public.txt").write_text("\n".join(SENTENCES))
+    params = stage(tmp_path, monkeypatch, source=str(tmp_path / "public.txt"))
+    check(params)
+    triples.main("public")
+    made = DPST(resource=tmp_path / "data/triples/public", clusters=5)
+    assert made.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2
+
+
+def test_a_corpus_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = stage(tmp_path, monkeypatch, source="nowhere.txt")
+    with pytest.raises(UserError, match=r"triples\.public\.corpus\.source: there is no .*nowhere\.txt"):
+        check(params)
