@@ -234,6 +234,15 @@ def test_the_exact_check_runs_over_whole_texts(folder: Path) -> None:
     assert 2 < found.worst <= 20
 
 
+def test_a_triple_with_a_mark_is_no_input(folder: Path) -> None:
+    """Its text would be two sentences, hence slots of unlike laws, which the exact check does not take."""
+    mechanism = DPST(resource=folder, triples=2)
+    odd = [Triple("who", "is", "? it"), *mechanism._corpus.triples]
+    mechanism.__dict__["_corpus"] = replace(mechanism._corpus, triples=odd)
+    assert len(mechanism.inputs) == len(odd)
+    assert not any("?" in text for text in mechanism.inputs)
+
+
 def test_the_released_form_is_refuted_with_a_witness(folder: Path) -> None:
     mechanism = DPST(resource=folder, published=True)
     found = check_claim(mechanism, 20.0)

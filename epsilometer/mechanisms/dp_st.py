@@ -40,7 +40,7 @@ from scipy.special import log_softmax
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.tagging import Triple
+from epsilometer.language.tagging import Triple, sentences
 from epsilometer.language.triples import TripleCorpus
 from epsilometer.language.writer import Writer
 from epsilometer.laws import Laws, sample
@@ -102,7 +102,9 @@ class DPST:
     def inputs(self) -> list[str]:
         """Texts that fill all slots with one triple of the corpus, for its first triples; and one without triples."""
         slots = 1 if self.published else self.triples
-        return [" ".join([_sentence(triple)] * slots) for triple in self._corpus.triples[:_INPUTS]] + ["Nothing."]
+        written = [_sentence(triple) for triple in self._corpus.triples[:_INPUTS]]
+        # A mark that ends sentences may be part of a triple, and the text would fall apart.
+        return [" ".join([text] * slots) for text in written if len(sentences(text)) == 1] + ["Nothing."]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for the text as a whole, any two texts; false in the released form."""
