@@ -55,6 +55,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project")
     for name in ("epsilometer", "tasks"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "data/embedded/models").mkdir(parents=True)
+    (folder / "data/embedded/models/README.md").write_text("none here")
     for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
     pl.DataFrame({"text": [*TEXTS, TEXTS[0]], "intent": ["PlayMusic"] * 21}).write_csv(folder / "songs.csv")
