@@ -182,8 +182,8 @@ def attacked(
             for epsilon in epsilons
         ]
         for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
-            successes = int((guess == drawn.target).sum())
-            found[epsilon][name] = estimate(successes, *drawn.candidates.shape, alpha)
+            count, candidates = drawn.candidates.shape
+            found[epsilon][name] = estimate(int((guess == drawn.target).sum()), count, candidates, alpha)
     rows = []
     for epsilon, by_attack in found.items():
         if len(by_attack) > 1:

@@ -7,10 +7,11 @@ from epsilometer.params import Params, PublicCorpus
 
 
 def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
-    """The texts of all parts."""
+    """The texts of all parts; of a file or a data set of the hub the first `count`."""
     source = params.path(corpus.source)
-    return [
-        text
+    count = corpus.count if source.endswith(".py") else None  # a generator makes as many
+    parts = [
+        read(source, corpus.text, seed=corpus.seed, count=count, part=part)["text"].drop_nulls()
         for part in corpus.parts or (None,)
-        for text in read(source, corpus.text, seed=corpus.seed, count=corpus.count, part=part)["text"].drop_nulls()
     ]
+    return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]

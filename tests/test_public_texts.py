@@ -1,0 +1,30 @@
+"""Public texts come from generators and files alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+from epsilometer.params import PublicCorpus
+from tasks.public_texts import public_texts
+
+PARAMS = SimpleNamespace(path=str)
+
+
+def test_a_generator_makes_as_many_of_each_part() -> None:
+    source = str(ROOT / "epsilometer/corpora/synthetic.py")
+    texts = public_texts(PARAMS, PublicCorpus(source=source, parts=("queries", "reviews"), count=20))  # type: ignore[arg-type]
+    assert len(texts) == 40
+    other = public_texts(PARAMS, PublicCorpus(source=source, parts=("queries",), count=20, seed=2))  # type: ignore[arg-type]
+    assert texts[:20] != other
+
+
+@pytest.mark.parametrize(("count", "expected"), [(None, ["a b", "c d", "e f"]), (2, ["a b", "c d"])])
+def test_of_a_file_the_first(tmp_path: Path, count: int | None, expected: list[str]) -> None:
+    pl.DataFrame({"line": ["a b", "c d", "e f"]}).write_csv(tmp_path / "texts.csv")
+    corpus = PublicCorpus(source=str(tmp_path / "texts.csv"), text="line", count=count)
+    assert public_texts(PARAMS, corpus) == expected  # type: ignore[arg-type]
