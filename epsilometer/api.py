@@ -41,8 +41,9 @@ def audit(
 
     texts: the audited texts; equal ones count once. mechanism: a Mechanism, or any function
     `rewrite(text, epsilon, rng) -> str`. attacks: modules of `epsilometer.attacks`, paths of files, or objects.
-    Returns one row per epsilon and attack, and one for the `strongest` of several (Bonferroni): epsilon, attack, trials, candidates, successes, success_rate, loss (lower
-    bound at confidence 1 - alpha/2), point, upper, ceiling; losses in nats. The adversaries share the same trials.
+    Returns one row per epsilon and attack, and one for the `strongest` of several (Bonferroni): epsilon, attack,
+    trials, candidates, successes, success_rate, loss (lower bound at confidence 1 - alpha/2), point, upper, ceiling;
+    losses in nats. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
     """
     texts = distinct(texts)

@@ -19,6 +19,7 @@ from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.guarantees import Granularity, Neighbours
 from epsilometer.language.autoencoder import Autoencoder, Shape, Training, train
+from epsilometer.language.vectors import WordVectors
 from epsilometer.latent_noise import Gaussian, gaussian_log_delta
 from epsilometer.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.mechanisms.adept import ADePT
@@ -249,3 +250,19 @@ def test_an_epsilon_that_is_none(folder: Path, epsilon: float) -> None:
     for noise in ("gaussian", "laplace"):
         with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
             make(folder, noise=noise).rewrite(["a"], epsilon, Noise.named(1, "x"))
+
+
+def test_frozen_word_vectors(folder: Path) -> None:
+    """As in the paper, with GloVe: the vocabulary is theirs, and training leaves them as they are."""
+    random = np.random.default_rng(0)
+    vectors = WordVectors([*WHO, *WHERE, "zebra"], random.normal(size=(11, 16)))
+    model, record = train(TEXTS, SHAPE, Training(steps=3, batch=8), vectors)
+    assert set(model.vocabulary) == {*WHO, *WHERE}
+    assert record["vocabulary"] == 10
+    row = model.words.weight[model.number["paris"]].numpy()
+    given = vectors.vectors[vectors.words.index("paris")]
+    assert np.corrcoef(row, given)[0, 1] == pytest.approx(1)
+    with pytest.raises(UserError, match="of 16 numbers"):
+        train(TEXTS, Shape(dimensions=8), Training(steps=1), vectors)
+    with pytest.raises(UserError, match="hold no word"):
+        train(TEXTS, SHAPE, HOW, WordVectors(["x", "y"], np.eye(2, 16)))

@@ -209,8 +209,14 @@ def train(
     """An autoencoder of these public texts, and its record: sizes and, on texts held out, what it reconstructs.
 
     vectors: frozen word vectors; the vocabulary is then limited to their words. The same call gives the same weights
-    on one kind of processor with the same number of threads.
+    on one kind of processor with the same number of threads. Raises UserError for too few texts, or vectors that do not
+    fit.
     """
+    if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
+        raise UserError(
+            f"dimensions must be that of the word vectors, which are of {vectors.vectors.shape[1]} numbers, got "
+            f"{shape.dimensions}"
+        )
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
     apart = min(500, len(texts) // _HELD_OUT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,21 @@ class LatentMechanism(ABC):
         """A text for each latent [n, d]."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, d], on disk and mapped: one pass of the encoder for each distinct text."""
+        """[n, d], on disk and mapped: one pass of the encoder for each distinct text.
+
+        The last texts' latents are kept, since one attack after another asks for the same.
+        """
+        key = tuple(texts)
+        if key not in self._encoded:
+            self._encoded.clear()
+            self._encoded[key] = self._encode(texts)
+        return self._encoded[key]
+
+    @cached_property
+    def _encoded(self) -> dict[tuple[str, ...], NDArray[np.float32]]:
+        return {}
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         distinct = list(number)
         starts = range(0, max(1, len(distinct)), _TEXTS)

@@ -12,7 +12,7 @@ checkpoint that a person picked.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -40,8 +40,8 @@ _IGNORED = -100  # a label without a loss
 class NoiseAware:
     """How a model is trained.
 
-    variant, clip, length: as the mechanism's. rounds: of pruning, for pr; steps, batch, rate: of Adam, steps a round.
-    epsilon, delta: whose noise is added, for pr_plus; seed: of everything random.
+    variant, clip, length: as the mechanism's. rounds: each of `steps` updates of `batch` texts, for pr after dropping
+    dimensions; rate: of Adam, its largest. epsilon, delta: whose noise is added, for pr_plus; seed: of all randomness.
     """
 
     variant: Literal["pr", "pr_plus"]
@@ -63,28 +63,28 @@ def train(
 
     resource: an encoder-decoder; for pr_plus one with a pruning.json where dimensions are to be dropped. The same call
     gives the same weights on one kind of processor with the same number of threads. Raises UserError for a model of
-    another kind, too few texts, or a length beyond the model's window.
+    another kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the
+    cross-entropies of held-out texts under the model as it was, and as it is, each with the dimensions that it has.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
     model = Seq2Seq(resource, "float32", device)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
-    before = Pruning.read(model.folder)
-    kept = np.arange(model.width) if before is None else before.kept()
+    earlier = Pruning.read(model.folder)
+    kept = np.arange(model.width) if earlier is None else earlier.kept()
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
     held, known = [texts[i] for i in order[:_HELD_OUT]], [texts[i] for i in order[_HELD_OUT:]]
     task = _Task(model, how, known)
-    plans = [kept] if how.variant == "pr_plus" else list(_rounds(model, kept, how.rounds))
-    record: dict[str, Any] = {"loss_before": task.measured(held, plans[-1])}
-    for i, plan in enumerate(plans):
-        if how.variant == "pr" and i:  # the scores of the weights as they are by now
-            plan = next_kept(plans[i - 1], scores(model.network, model.width))
-            plans[i] = plan
-        task.fit(known, plan, random, f"train, {len(plan)} of {model.width} dimensions")
-    record |= {"loss_after": task.measured(held, plans[-1]), "dimensions": [len(plan) for plan in plans]}
-    pruned = np.setdiff1d(np.arange(model.width), plans[-1])
+    before, dimensions = task.measured(held, kept), []
+    for _ in range(how.rounds):
+        if how.variant == "pr":  # by the weights as they are by now
+            kept = next_kept(kept, scores(model.network, model.width))
+        dimensions.append(len(kept))
+        task.fit(known, kept, random, f"train, {len(kept)} of {model.width} dimensions")
+    pruned = np.setdiff1d(np.arange(model.width), kept)
+    record = {"loss_before": before, "loss_after": task.measured(held, kept), "dimensions": dimensions}
     noisy = how.variant == "pr_plus"
     _write(model, out)
     Pruning(
@@ -97,14 +97,6 @@ def train(
         how.delta if noisy else None,
     ).write(out)
     return {"training_texts": len(known), **asdict(how), **record}
-
-
-def _rounds(model: Seq2Seq, kept: NDArray[np.int64], rounds: int) -> Iterator[NDArray[np.int64]]:
-    """The dimensions left after each round, by the weights before training."""
-    score = scores(model.network, model.width)
-    for _ in range(rounds):
-        kept = next_kept(kept, score)
-        yield kept
 
 
 class _Task:
