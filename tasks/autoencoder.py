@@ -39,7 +39,7 @@ def main(name: str) -> None:
     )
     out = Path(f"data/autoencoders/{name}")
     model.save(out)
-    tables.write_json({"corpus": corpus.model_dump(), "same_source_as": audited, **record}, out / "training.json")
+    tables.write_json({"corpus": corpus.model_dump(), **record}, out / "training.json")
     print(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")
 
 

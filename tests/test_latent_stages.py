@@ -43,7 +43,6 @@ def test_the_autoencoder_of_a_text_file(settings: dict[str, Any]) -> None:
     record = json.loads(Path("data/autoencoders/tiny/training.json").read_text())
     assert record["vocabulary"] == 6
     assert record["steps"] == 5
-    assert record["same_source_as"] == []
     assert 0 <= record["word_accuracy"] <= record["words_kept"] <= 1
     made = ADePT(resource=Path("data/autoencoders/tiny")).rewrite(["a b"], 10.0, Noise.named(1, "x"))
     assert set(made.texts[0].split()) <= set("abcdefgh")
@@ -56,7 +55,6 @@ def test_an_autoencoder_of_what_is_audited_says_so(
     write(settings, autoencoders={"shape": {"hidden": 8, "dimensions": 8}, "training": {"steps": 2}})
     autoencoder.main("tiny")
     assert "note: queries come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().out
-    assert json.loads(Path("data/autoencoders/tiny/training.json").read_text())["same_source_as"] == ["queries"]
 
 
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:

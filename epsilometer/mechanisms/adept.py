@@ -11,7 +11,7 @@ exact profile (`epsilometer.latent_noise`) the claim is (epsilon, delta), with L
 epsilon it is epsilon, for whole texts: any two of them, of any lengths, since the output's length too is read off z'.
 
 Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the texts
-that are to be protected (its training.json says on what; `same_source_as` names the audited data sets from there).
+that are to be protected: its training.json says on what, and the stage says when an audited data set comes from there.
 Words outside the vocabulary are one symbol before the noise, and never come out. An output may be empty, and stays so.
 
 `published: true` is the released form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
