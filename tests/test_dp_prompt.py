@@ -171,6 +171,8 @@ def test_models_that_do_not_fit(folders: dict[str, Path], tmp_path: Path) -> Non
     for epsilon in (0.0, -1.0, float("inf")):
         with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
             DPPrompt(resource=folders["t5"], clip=CLIP).guarantee(epsilon)
+        with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+            DPPrompt(resource=folders["t5"], clip=CLIP).rewrite(["a"], epsilon, noise)
     with pytest.raises(UserError, match=r"(?s)no clip bounds.*epsilometer bounds .*t5"):
         DPPrompt(resource=folders["t5"]).rewrite(["a"], 1.0, noise)
     with pytest.raises(UserError, match="no chat template"):

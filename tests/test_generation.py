@@ -180,6 +180,19 @@ def test_special_and_padding_entries_are_never_drawn(models: dict[str, Generator
     assert set(drawn.values) == set(models["t5"].outputs)
 
 
+@pytest.mark.parametrize("name", tiny_models.SAVE)
+def test_half_precision_keeps_logits_apart(models: dict[str, Generator], name: str) -> None:
+    """bfloat16 for the layers, float32 for the vocabulary head: near the whole logits, and on the fine grid."""
+    whole = models[name]
+    half = type(whole)(whole.folder, "bfloat16")
+    prompts = np.array(whole.tokens(["a b c", "h g f"]))
+    exact, rough = whole.read(prompts)[0], half.read(prompts)[0]
+    assert rough.dtype == torch.float32
+    assert 0 < (exact - rough).abs().max() < 0.3
+    assert (rough * 16 % 1 != 0).any()  # bfloat16 would tell 4 from 4.03125 and no closer
+    assert half.step(torch.tensor([[8], [9]]), half.read(prompts)[1]).dtype == torch.float32
+
+
 def test_prompts_stay_open(models: dict[str, Generator]) -> None:
     assert models["gpt2"].tokens(["a b"]) == [[7 + 1, 9]]  # its tokeniser would close the text
     assert models["t5"].tokens(["a b"]) == [[8, 9, 1]]

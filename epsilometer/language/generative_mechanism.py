@@ -28,7 +28,7 @@ from pydantic import Field, field_validator
 
 from epsilometer.component import component
 from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.language.bounds import bounds
 from epsilometer.mechanism import Rewrites
 from epsilometer.randomness import Noise
@@ -129,6 +129,7 @@ class GenerativeMechanism(ABC):
         """
         from epsilometer.language.generation import generate
 
+        check_epsilons(epsilons)
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         prompts = self.prompts(list(distinct))
         source = np.array([distinct[text] for text in texts])
