@@ -149,6 +149,7 @@ def test_embedded_model() -> None:
     assert "staff" in made.texts[1]
     noisy = mechanism.rewrite(texts, 1.0, Noise.named(2, "embedded"))
     assert "staff" not in noisy.texts[1]
+    assert mechanism.rewrite(texts[1:], 1.0, Noise.named(2, "embedded")[1:]).texts == noisy.texts[1:]
 
 
 @pytest.mark.parametrize(
