@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.save_gpt2(tmp_path_factory.mktemp("gpt2"))
 
 
-def attacked(mechanism: DPParaphrase, epsilon: float, count: int = 400) -> tuple[np.ndarray, str]:
+def attacked(mechanism: DPParaphrase, epsilon: float, count: int = 240) -> tuple[np.ndarray, str]:
     """The optimal adversary between pairs of texts: its likelihoods, and the verdict on the claim."""
     candidates = np.random.default_rng(0).permuted(np.tile(np.arange(len(TEXTS)), (count, 1)), axis=1)[:, :2]
     target = np.arange(count) % 2
