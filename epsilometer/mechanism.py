@@ -109,6 +109,15 @@ class HasLatents(Protocol):
 
 
 @runtime_checkable
+class HasFirstTokens(Protocol):
+    """A mechanism that writes token by token."""
+
+    def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
+        """For each epsilon the `count` likeliest first tokens of the text's rewrite, with their probabilities."""
+        ...
+
+
+@runtime_checkable
 class HasInputs(Protocol):
     """A mechanism whose inputs of one unit can be listed, for checks that go through all of them."""
 

@@ -114,6 +114,15 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "upper": pl.Float64,
     "ceiling": pl.Float64,
 }
+FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "text": pl.String,
+    "rank": pl.Int64,
+    "token": pl.String,
+    "probability": pl.Float64,
+}
 
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
 

@@ -1,5 +1,7 @@
 """Stage ablations: the loss of some cells when one factor of the audit is varied: k, temperature, seed.
 
+And, where they write token by token, the law of their first token.
+
 usage: python -m tasks.ablations
 """
 
@@ -14,6 +16,7 @@ from epsilometer import tables
 from epsilometer.api import attacked
 from epsilometer.attack import Attack, Embedded
 from epsilometer.component import build, find
+from epsilometer.mechanism import HasFirstTokens
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.progress import track
@@ -22,16 +25,34 @@ from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import sample
 from tasks.cells import mechanism
 from tasks.entry import run
-from tasks.files import audited
+from tasks.files import audited, audited_texts
+
+SHOWN = 5  # tokens
 
 
 def main() -> None:
-    """Write data/ablations.parquet; it has no rows unless ablations.cells names cells."""
+    """Write data/ablations.parquet and data/first_tokens.parquet, without rows unless ablations.cells names cells."""
     params = read_params()
     varied = [(cell, *variation) for cell in params.ablations.cells for variation in _variations(params)]
     with tables.Writer("data/ablations.parquet", tables.ABLATIONS) as writer:
         for rows in track((_run(params, *one) for one in varied), len(varied), "ablations"):
             writer.write(rows)
+    tokens = [row for cell in params.ablations.cells for row in _first_tokens(params, cell)]
+    tables.write(
+        pl.DataFrame(tokens, schema=dict(tables.FIRST_TOKENS)), "data/first_tokens.parquet", tables.FIRST_TOKENS
+    )
+
+
+def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:
+    """The rows of a cell, at all of its epsilons; of a public text only."""
+    cell, built = params.cells[name], mechanism(params, name)
+    if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
+        return
+    text = audited_texts(params, cell.dataset)[0]
+    where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
+    for epsilon, found in zip(cell.epsilons, built.first_tokens(text, cell.epsilons, SHOWN), strict=True):
+        for rank, (token, probability) in enumerate(found):
+            yield {**where, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
 
 
 def _variations(params: Params) -> Iterator[tuple[str, float, int, float, int]]:

@@ -36,6 +36,7 @@ def main() -> None:
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        first_tokens=tables.read("data/first_tokens.parquet", tables.FIRST_TOKENS),
         tallies=_tallies(params),
         disputes=_disputes(params, tables.read("data/disagreements.parquet", tables.DISAGREEMENTS)),
         target=params.utility.target,

@@ -199,3 +199,16 @@ def test_unlike_texts_are_told_apart_by_the_optimal_adversary(mechanism: DPPromp
     context = Context(TEXTS, mechanism, 6.0, Noise.named(count, "attack"))
     right = int((LikelihoodAttack().guess(made, candidates, context) == target).sum())
     assert right > count / 2 + 5 * np.sqrt(count / 4)
+
+
+@pytest.mark.parametrize("kind", ["t5", "gpt2"])
+def test_the_first_tokens_law_is_that_of_rewrites_of_one_token(folders: dict[str, Path], kind: str) -> None:
+    one = DPPrompt(resource=folders[kind], clip=CLIP, max_new_tokens=1)
+    outputs = len(one.model.outputs)
+    (found,) = one.first_tokens(TEXTS[2], [4.0], outputs)
+    assert sum(p for _, p in found) == pytest.approx(1)
+    assert [p for _, p in found] == sorted((p for _, p in found), reverse=True)
+    units = [Ragged.of([[int(i)] for i in one.model.outputs])]
+    made = [Rewrites([""] * outputs, units[0])]
+    (likelihoods,) = one.log_likelihoods(TEXTS, np.full((outputs, 1), 2), made, [4.0])
+    np.testing.assert_allclose(sorted(np.exp(likelihoods[:, 0]), reverse=True), [p for _, p in found], atol=1e-9)

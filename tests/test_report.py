@@ -31,7 +31,7 @@ from epsilometer.report.page import (
     tradeoff_sentence,
     worst_sentence,
 )
-from epsilometer.tables import ABLATIONS, CLAIMS, DENIABILITY, ESTIMATES, ESTIMATORS, OUTPUTS, SIMILARITY
+from epsilometer.tables import ABLATIONS, CLAIMS, DENIABILITY, ESTIMATES, ESTIMATORS, FIRST_TOKENS, OUTPUTS, SIMILARITY
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -152,6 +152,15 @@ def audit(**changes: object) -> AuditData:
                 for value in values
             ],
             schema=dict(ABLATIONS),
+            orient="row",
+        ),
+        "first_tokens": pl.DataFrame(
+            [
+                ("queries", "dp_prompt", e, "flights to boston", r, token, p / (1 + r))
+                for e, p in ((10.0, 0.001), (250.0, 0.5))
+                for r, token in enumerate(["flights", HOSTILE])
+            ],
+            schema=dict(FIRST_TOKENS),
             orient="row",
         ),
         "tallies": pl.DataFrame(
@@ -322,6 +331,8 @@ def test_what_is_worth_a_look_is_said(elements: Elements) -> None:
     assert "differ by 0.35 nats in the median" in look
     assert "T = 100" in look
     assert "embedding, not length" in look
+    varied = text[text.index("What the audit's own settings do") :]
+    assert "flights 50.0\N{NO-BREAK SPACE}%, " + HOSTILE + " 25.0\N{NO-BREAK SPACE}%" in varied
     assert "judge: asked 2,000, at random 3, cost 0.25" in look
 
 
@@ -381,6 +392,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         outputs=pl.DataFrame(schema=dict(OUTPUTS)),
         estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
         ablations=pl.DataFrame(schema=dict(ABLATIONS)),
+        first_tokens=pl.DataFrame(schema=dict(FIRST_TOKENS)),
         tallies=pl.DataFrame(schema=page.TALLIES),
         disputes=pl.DataFrame(schema=page.DISPUTES),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),

@@ -191,6 +191,24 @@ class GenerativeMechanism(ABC):
         )
         return [values[index] for index in found]
 
+    def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
+        """As `HasFirstTokens`; the end of the sequence is written `(end)`."""
+        import torch
+
+        from epsilometer.language.generation import forced
+
+        ((_, logits),) = forced(self.model, self.prompts([text]), np.zeros(1, np.int64), [[self.model.end]])
+        probabilities = [
+            self.law.log_probabilities(logits[:1, 0], torch.tensor([epsilon], device=logits.device))[0].exp()
+            for epsilon in epsilons
+        ]
+        found = []
+        for values, places in (each.topk(count) for each in probabilities):
+            ids = self.model.outputs[places.cpu().numpy()]
+            tokens = ["(end)" if i == self.model.end else self.model.text([i]) for i in ids]
+            found.append(list(zip(tokens, values.tolist(), strict=True)))
+        return found
+
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Parts [positions, outputs] of the logits before the clip, the model being made to repeat each text.
 

@@ -24,6 +24,7 @@ from epsilometer.tables import (
     DENIABILITY,
     ESTIMATES,
     ESTIMATORS,
+    FIRST_TOKENS,
     OUTPUTS,
     SIMILARITY,
     Schema,
@@ -89,6 +90,7 @@ class AuditData:
     outputs:    schema `tables.OUTPUTS`, what the rewrites look like; may have no rows.
     estimators: schema `tables.ESTIMATORS`, fewer trials and another estimator; may have no rows.
     ablations:  schema `tables.ABLATIONS`, losses when one factor is varied; may have no rows.
+    first_tokens: schema `tables.FIRST_TOKENS`, of public data sets only; may have no rows.
     tallies:    schema `TALLIES`, what attacks counted while guessing, over all cells; may have no rows.
     disputes:   schema `DISPUTES`, trials that attacks judge unlike, of public data sets only; may have no rows.
     target:     the loss at which the page names the closest mechanism.
@@ -108,6 +110,7 @@ class AuditData:
     outputs: pl.DataFrame
     estimators: pl.DataFrame
     ablations: pl.DataFrame
+    first_tokens: pl.DataFrame
     tallies: pl.DataFrame
     disputes: pl.DataFrame
     target: float
@@ -186,6 +189,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators=_estimators(estimates, audit.estimators),
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
+        first_tokens=_first_tokens(audit.first_tokens),
         tallies_sentences=tallies_sentences(audit.tallies),
         disputes=audit.disputes.sort("dataset", "right", "wrong").to_dicts(),
         examples=_examples(audit.examples),
@@ -206,6 +210,7 @@ def _check(audit: AuditData) -> None:
     check(audit.outputs, OUTPUTS, "outputs")
     check(audit.estimators, ESTIMATORS, "estimators")
     check(audit.ablations, ABLATIONS, "ablations")
+    check(audit.first_tokens, FIRST_TOKENS, "first_tokens")
     check(audit.tallies, TALLIES, "tallies")
     check(audit.disputes, DISPUTES, "disputes")
     check(audit.examples, EXAMPLES, "examples")
@@ -213,7 +218,8 @@ def _check(audit: AuditData) -> None:
     if not len(audit.estimates):
         raise UserError("there are no estimates to report; name at least one mechanism and one attack in params.yaml")
     public = set(audit.datasets.filter("public")["dataset"])
-    for name in pl.concat([audit.examples["dataset"], audit.disputes["dataset"]]).unique().sort():
+    texts = (audit.examples, audit.disputes, audit.first_tokens)
+    for name in pl.concat([table["dataset"] for table in texts]).unique().sort():
         if name not in public:
             raise UserError(
                 f"examples of data set {name!r} must not be shown: it is not public; set public: true or leave them out"
@@ -490,6 +496,24 @@ def tallies_sentences(tallies: pl.DataFrame) -> list[str]:
         f"{attack}: " + ", ".join(f"{what.replace('_', ' ')} {count:,.10g}" for what, count in counts.iter_rows())
         for (attack,), table in tallies.group_by("attack", maintain_order=True)
         for counts in [table.select("what", "count")]
+    ]
+
+
+def _first_tokens(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """For each cell its text, and a row an epsilon of `token 57.4 %`."""
+    return [
+        {
+            "dataset": dataset,
+            "mechanism": mechanism,
+            "text": text,
+            "rows": [
+                (epsilon, [f"{row['token']} {share(row['probability'])}" for row in tokens.sort("rank").to_dicts()])
+                for (epsilon,), tokens in rows.sort("epsilon").group_by("epsilon", maintain_order=True)
+            ],
+        }
+        for (dataset, mechanism, text), rows in table.sort("dataset", "mechanism").group_by(
+            "dataset", "mechanism", "text", maintain_order=True
+        )
     ]
 
 
