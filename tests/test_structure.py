@@ -99,6 +99,13 @@ def test_no_stage_depends_on_how_it_is_run() -> None:
         assert not any(p.startswith("runtime") for p in stage.get("do", stage).get("params", [])), name
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+def test_the_runs_of_profiles_are_not_ignored() -> None:
+    """DVC refuses a dvc.yaml that git ignores."""
+    ignored = subprocess.run(["git", "check-ignore", "runs/mine/dvc.yaml", "runs/mine/dvc.lock"], cwd=ROOT)
+    assert ignored.returncode == 1
+
+
 def test_importing_costs_nothing() -> None:
     code = (
         "import sys, epsilometer, epsilometer.api, epsilometer.params\n"
