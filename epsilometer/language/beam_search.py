@@ -16,7 +16,7 @@ from torch import Tensor
 from epsilometer.language.generator import gather
 from epsilometer.language.seq2seq import Seq2Seq
 
-TEXTS = {"cpu": 16, "cuda": 128}  # in every batch: kernels differ by shape
+TEXTS = {"cpu": 32, "cuda": 128}  # in every batch: kernels differ by shape
 
 
 class _Ended(NamedTuple):
