@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WIDTH, LAYERS, HEADS, INNER = 256, 3, 4, 512
 WINDOW = 2048
 LONG = 40  # pieces of a text in training; longer ones are cut
-MOST = 8  # candidates in training
+COUNTS = (2, 2, 3, 4, 8, 16)  # candidates in training; beyond 9 the labels are letters
 
 
 class Trial(NamedTuple):
@@ -79,7 +79,7 @@ class Judge:
         """Cross-entropy of the label, and how far the guided heads look astray."""
         import torch
 
-        count = int(generator.choice([2, 2, 2, 3, 4, MOST]))
+        count = int(generator.choice(COUNTS))
         kind = generator.choice(["line", "pair"], p=[0.75, 0.25])
         rows = self._pairs if kind == "pair" else self._lines
         room = self._tokens // (count + 1)
@@ -112,12 +112,14 @@ class Judge:
         for name, rows, count, replaced in (
             ("half_replaced_k2", self._held_lines, 2, 0.5),
             ("half_replaced_k4", self._held_lines, 4, 0.5),
+            ("half_replaced_k8", self._held_lines, 8, 0.5),
+            ("half_replaced_k16", self._held_lines, 16, 0.5),
             ("four_fifths_replaced_k2", self._held_lines, 2, 0.8),
             ("paraphrase_k2", self._held_pairs, 2, 0.0),
             ("paraphrase_k4", self._held_pairs, 4, 0.0),
         ):
             right = []
-            spread = rows.spread(600)
+            spread = rows.spread(1200 // count)
             with torch.inference_mode():
                 for first in range(0, len(spread), 20):
                     part = spread[first : first + 20]

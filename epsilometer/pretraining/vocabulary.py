@@ -54,10 +54,11 @@ def full() -> Tokenizer:
 
 
 def of(folder: Path) -> Tokenizer:
-    """The tokeniser of a saved model."""
+    """The tokeniser of a saved model, as it was before `save` gave it what the model puts round a text."""
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+    state = json.loads((folder / "tokenizer.json").read_text()) | {"post_processor": None}
+    return Tokenizer.from_str(json.dumps(state))
 
 
 def frequent(lines: Iterable[str], pieces: int = PIECES) -> Tokenizer:
