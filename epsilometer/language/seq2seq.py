@@ -80,31 +80,6 @@ class Seq2Seq(Generator):
         return out
 
     @torch.inference_mode()
-    def beam(self, states: Tensor, longest: int, beams: int = 3) -> list[str]:
-        """Texts by beam search from encoder states [n, length, width], every position of which is attended to.
-
-        longest: most tokens of an output. Stops early, as soon as there are `beams` finished ones.
-        """
-        from transformers.modeling_outputs import BaseModelOutput
-
-        size = EQUAL_ROWS[self.device]
-        rows = np.arange(len(states))
-        texts: list[str] = []
-        for start in range(0, len(states), size):
-            members = rows[start : start + size]
-            hidden = states[filled(members, size)].to(self.device, self.network.dtype)
-            made = self.network.generate(
-                encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
-                attention_mask=torch.ones(hidden.shape[:2], dtype=torch.long, device=self.device),
-                num_beams=beams,
-                max_new_tokens=longest,
-                min_length=0,
-                do_sample=False,
-                early_stopping=True,
-            )
-            texts += [self.text(ids) for ids in made[: len(members)].cpu().numpy()]
-        return texts
-
     def longest(self, prompt: int) -> int:
         """As `Generator.longest`: the decoder's own limit, whatever the prompt."""
         config = self.network.config
