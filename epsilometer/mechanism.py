@@ -118,6 +118,15 @@ class HasFirstTokens(Protocol):
 
 
 @runtime_checkable
+class HasTokens(Protocol):
+    """A mechanism whose claim counts parts of a text."""
+
+    def tokens(self, text: str) -> list[str]:
+        """The parts that the text falls into: words, subwords or triples, as the mechanism cuts it."""
+        ...
+
+
+@runtime_checkable
 class HasInputs(Protocol):
     """A mechanism whose inputs of one unit can be listed, for checks that go through all of them."""
 

@@ -123,6 +123,12 @@ FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewr
     "token": pl.String,
     "probability": pl.Float64,
 }
+TOKENS: Schema = {  # one public text as a mechanism cuts it
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "text": pl.String,
+    "tokens": pl.List(pl.String),
+}
 
 _ROWS = 1 << 16  # rows a row group: fixed, so that the bytes do not depend on how the rows arrived
 

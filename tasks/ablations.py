@@ -1,6 +1,6 @@
 """Stage ablations: the loss of some cells when one factor of the audit is varied: k, temperature, seed.
 
-And, where they write token by token, the law of their first token.
+And, where they write token by token, the law of their first token; and how all mechanisms cut the same text.
 
 usage: python -m tasks.ablations
 """
@@ -16,7 +16,7 @@ from epsilometer import tables
 from epsilometer.api import attacked
 from epsilometer.attack import Attack, Embedded
 from epsilometer.component import build, find
-from epsilometer.mechanism import HasFirstTokens
+from epsilometer.mechanism import HasFirstTokens, HasTokens
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.progress import track
@@ -31,7 +31,7 @@ SHOWN = 5  # tokens
 
 
 def main() -> None:
-    """Write data/ablations.parquet and data/first_tokens.parquet, without rows unless ablations.cells names cells."""
+    """Write data/ablations.parquet, first_tokens.parquet and tokens.parquet; no rows unless ablations names cells."""
     params = read_params()
     varied = [(cell, *variation) for cell in params.ablations.cells for variation in _variations(params)]
     with tables.Writer("data/ablations.parquet", tables.ABLATIONS) as writer:
@@ -41,6 +41,17 @@ def main() -> None:
     tables.write(
         pl.DataFrame(tokens, schema=dict(tables.FIRST_TOKENS)), "data/first_tokens.parquet", tables.FIRST_TOKENS
     )
+    asked = {params.cells[cell].dataset for cell in params.ablations.cells}
+    cut = [row for cell in params.cells if params.cells[cell].dataset in asked for row in _tokens(params, cell)]
+    tables.write(pl.DataFrame(cut, schema=dict(tables.TOKENS)), "data/tokens.parquet", tables.TOKENS)
+
+
+def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:
+    """The row of a cell; of a public text only."""
+    cell, built = params.cells[name], mechanism(params, name)
+    if isinstance(built, HasTokens) and params.datasets[cell.dataset].public:
+        text = audited_texts(params, cell.dataset)[0]
+        yield {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text, "tokens": built.tokens(text)}
 
 
 def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:

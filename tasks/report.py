@@ -37,6 +37,7 @@ def main() -> None:
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
         first_tokens=tables.read("data/first_tokens.parquet", tables.FIRST_TOKENS),
+        tokens=tables.read("data/tokens.parquet", tables.TOKENS),
         tallies=_tallies(params),
         disputes=_disputes(params, tables.read("data/disagreements.parquet", tables.DISAGREEMENTS)),
         target=params.utility.target,

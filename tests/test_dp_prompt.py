@@ -201,6 +201,10 @@ def test_unlike_texts_are_told_apart_by_the_optimal_adversary(mechanism: DPPromp
     assert right > count / 2 + 5 * np.sqrt(count / 4)
 
 
+def test_a_text_falls_into_what_the_model_would_write(mechanism: DPPrompt) -> None:
+    assert mechanism.tokens("b a c") == ["b", "a", "c", "(end)"]
+
+
 @pytest.mark.parametrize("kind", ["t5", "gpt2"])
 def test_the_first_tokens_law_is_that_of_rewrites_of_one_token(folders: dict[str, Path], kind: str) -> None:
     one = DPPrompt(resource=folders[kind], clip=CLIP, max_new_tokens=1)

@@ -132,6 +132,10 @@ def test_a_wrong_budget_is_seen(broken: type[DPST]) -> None:
     assert worst(3, 10.0, broken) > 10
 
 
+def test_a_text_falls_into_its_triples() -> None:
+    assert known(public()[0]).tokens("3 5") == ["3 is 3.", "5 is 5."]
+
+
 def test_the_law_is_the_slow_one() -> None:
     private = unit(np.random.default_rng(2).normal(size=(4, 3)))
     mechanism, epsilon = known(private, triples=2), 30.0

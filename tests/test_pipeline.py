@@ -134,6 +134,10 @@ def test_what_comes_out(project: Project) -> None:
     assert ablations.group_by("factor").len().sort("factor").rows() == [
         ("candidates k", 6), ("seed", 6), ("temperature", 3),
     ]  # fmt: skip
+    cut = pl.read_parquet(project.folder / "data/tokens.parquet")
+    assert cut.select("dataset", "mechanism").rows() == [("songs", "santext")]
+    assert len(cut["tokens"].item()) == 7
+    assert set(cut["tokens"].item()) <= {"play", "song", "by", "a"}
     outputs = pl.read_parquet(project.folder / "data/outputs.parquet")
     assert outputs.filter(mechanism="santext")["units"].item() == 7
     assert outputs.filter(mechanism="rr", epsilon=5)["composed"].item() == 5

@@ -31,7 +31,17 @@ from epsilometer.report.page import (
     tradeoff_sentence,
     worst_sentence,
 )
-from epsilometer.tables import ABLATIONS, CLAIMS, DENIABILITY, ESTIMATES, ESTIMATORS, FIRST_TOKENS, OUTPUTS, SIMILARITY
+from epsilometer.tables import (
+    ABLATIONS,
+    CLAIMS,
+    DENIABILITY,
+    ESTIMATES,
+    ESTIMATORS,
+    FIRST_TOKENS,
+    OUTPUTS,
+    SIMILARITY,
+    TOKENS,
+)
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -161,6 +171,14 @@ def audit(**changes: object) -> AuditData:
                 for r, token in enumerate(["flights", HOSTILE])
             ],
             schema=dict(FIRST_TOKENS),
+            orient="row",
+        ),
+        "tokens": pl.DataFrame(
+            [
+                ("queries", name, "flights to bostn", ["flights", "to", *rest])
+                for name, rest in (("mvc", ["bos", HOSTILE]), ("dp_mlm", ["unknown"]))
+            ],
+            schema=dict(TOKENS),
             orient="row",
         ),
         "tallies": pl.DataFrame(
@@ -333,6 +351,8 @@ def test_what_is_worth_a_look_is_said(elements: Elements) -> None:
     assert "embedding, not length" in look
     varied = text[text.index("What the audit's own settings do") :]
     assert "flights 50.0\N{NO-BREAK SPACE}%, " + HOSTILE + " 25.0\N{NO-BREAK SPACE}%" in varied
+    cut = varied[varied.index("How mechanisms cut a text of queries") :]
+    assert cut.index("3flights to unknown") < cut.index("4flights to bos " + HOSTILE)
     assert "judge: asked 2,000, at random 3, cost 0.25" in look
 
 
@@ -393,6 +413,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
         ablations=pl.DataFrame(schema=dict(ABLATIONS)),
         first_tokens=pl.DataFrame(schema=dict(FIRST_TOKENS)),
+        tokens=pl.DataFrame(schema=dict(TOKENS)),
         tallies=pl.DataFrame(schema=page.TALLIES),
         disputes=pl.DataFrame(schema=page.DISPUTES),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),

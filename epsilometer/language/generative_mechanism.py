@@ -143,7 +143,7 @@ class GenerativeMechanism(ABC):
             np.tile(source, every),
             np.repeat(np.array(epsilons, float), len(texts)),
             np.tile(limits, every),
-            np.concatenate([noise.uniforms(draws) for noise in noises]),
+            noises[0].exact or np.concatenate([noise.uniforms(draws) for noise in noises]),
         )
         made = []
         for i in range(every):
@@ -191,6 +191,13 @@ class GenerativeMechanism(ABC):
         )
         return [values[index] for index in found]
 
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: the model's tokens, were the text to be written; the end of the sequence is `(end)`."""
+        return [self._spelled(i) for i in [*self.model.plain(text), self.model.end]]
+
+    def _spelled(self, token: int) -> str:
+        return "(end)" if token == self.model.end else self.model.text([token])
+
     def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
         """As `HasFirstTokens`; the end of the sequence is written `(end)`."""
         import torch
@@ -205,8 +212,7 @@ class GenerativeMechanism(ABC):
         found = []
         for values, places in (each.topk(count) for each in probabilities):
             ids = self.model.outputs[places.cpu().numpy()]
-            tokens = ["(end)" if i == self.model.end else self.model.text([i]) for i in ids]
-            found.append(list(zip(tokens, values.tolist(), strict=True)))
+            found.append([(self._spelled(i), value) for i, value in zip(ids, values.tolist(), strict=True)])
         return found
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:

@@ -49,6 +49,10 @@ class MaskMechanism:
     def _clip(self) -> tuple[float, float]:
         return self.clip or bounds(self.resource)
 
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: words."""
+        return words(text)
+
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """The number of words of both texts, infinite where it differs."""
         length = np.array([len(words(text)) for text in texts])

@@ -48,6 +48,10 @@ class WordMechanism(ABC):
         """The words of the vocabulary."""
         return self.vocabulary.words
 
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: words, the unknown ones as the public symbol that stands for them."""
+        return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
+
     def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
         """Epsilon a word, for texts of equally many words; None where the layout is kept."""
         if self.layout == "kept":

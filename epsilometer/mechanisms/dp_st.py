@@ -106,6 +106,10 @@ class DPST:
         # A mark that ends sentences may be part of a triple, and the text would fall apart.
         return [" ".join([text] * slots) for text in written if len(sentences(text)) == 1] + ["Nothing."]
 
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: triples, in the form of sentences."""
+        return [_sentence(triple) for triple in self._corpus.reader.triples([text])[0]]
+
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for the text as a whole, any two texts; false in the released form."""
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
@@ -147,7 +151,7 @@ class DPST:
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Two uniforms a slot, one for the cluster and one for the member; a distinct text is read once."""
+        """Two uniforms a slot, for the cluster and the member, or a release's exact draws; a distinct text is read once."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         slots = self._slots(list(distinct))
@@ -167,7 +171,11 @@ class DPST:
             drawn = np.empty(len(number.values), np.int32)
             for places, members, near in self._clusters.pairs(slots.vectors, wanted.values, number.values):
                 scale = self._member_scale(slots.share[wanted.values[places]], epsilon)
-                cdf = np.cumsum(np.exp(log_softmax(scale[:, None] * near, axis=1)), axis=1)
+                log_p = log_softmax(scale[:, None] * near, axis=1)
+                if noise.exact is not None:
+                    drawn[places] = [members[noise.exact.choose(row)[0]] for row in log_p]
+                    continue
+                cdf = np.cumsum(np.exp(log_p), axis=1)
                 at = (uniforms[places, None] >= cdf / cdf[:, -1:]).sum(axis=1)
                 drawn[places] = members[np.minimum(at, len(members) - 1)]
             kept = slots.unchanged[wanted.values]

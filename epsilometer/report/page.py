@@ -27,6 +27,7 @@ from epsilometer.tables import (
     FIRST_TOKENS,
     OUTPUTS,
     SIMILARITY,
+    TOKENS,
     Schema,
     check,
 )
@@ -91,6 +92,7 @@ class AuditData:
     estimators: schema `tables.ESTIMATORS`, fewer trials and another estimator; may have no rows.
     ablations:  schema `tables.ABLATIONS`, losses when one factor is varied; may have no rows.
     first_tokens: schema `tables.FIRST_TOKENS`, of public data sets only; may have no rows.
+    tokens:     schema `tables.TOKENS`, of public data sets only; may have no rows.
     tallies:    schema `TALLIES`, what attacks counted while guessing, over all cells; may have no rows.
     disputes:   schema `DISPUTES`, trials that attacks judge unlike, of public data sets only; may have no rows.
     target:     the loss at which the page names the closest mechanism.
@@ -111,6 +113,7 @@ class AuditData:
     estimators: pl.DataFrame
     ablations: pl.DataFrame
     first_tokens: pl.DataFrame
+    tokens: pl.DataFrame
     tallies: pl.DataFrame
     disputes: pl.DataFrame
     target: float
@@ -190,6 +193,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
         first_tokens=_first_tokens(audit.first_tokens),
+        tokens=_tokens(audit.tokens),
         tallies_sentences=tallies_sentences(audit.tallies),
         disputes=audit.disputes.sort("dataset", "right", "wrong").to_dicts(),
         examples=_examples(audit.examples),
@@ -211,6 +215,7 @@ def _check(audit: AuditData) -> None:
     check(audit.estimators, ESTIMATORS, "estimators")
     check(audit.ablations, ABLATIONS, "ablations")
     check(audit.first_tokens, FIRST_TOKENS, "first_tokens")
+    check(audit.tokens, TOKENS, "tokens")
     check(audit.tallies, TALLIES, "tallies")
     check(audit.disputes, DISPUTES, "disputes")
     check(audit.examples, EXAMPLES, "examples")
@@ -218,7 +223,7 @@ def _check(audit: AuditData) -> None:
     if not len(audit.estimates):
         raise UserError("there are no estimates to report; name at least one mechanism and one attack in params.yaml")
     public = set(audit.datasets.filter("public")["dataset"])
-    texts = (audit.examples, audit.disputes, audit.first_tokens)
+    texts = (audit.examples, audit.disputes, audit.first_tokens, audit.tokens)
     for name in pl.concat([table["dataset"] for table in texts]).unique().sort():
         if name not in public:
             raise UserError(
@@ -514,6 +519,18 @@ def _first_tokens(table: pl.DataFrame) -> list[dict[str, Any]]:
         for (dataset, mechanism, text), rows in table.sort("dataset", "mechanism").group_by(
             "dataset", "mechanism", "text", maintain_order=True
         )
+    ]
+
+
+def _tokens(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """For each text the mechanisms and what they cut it into, the fewest parts first."""
+    return [
+        {
+            "dataset": dataset,
+            "text": text,
+            "rows": rows.sort(pl.col("tokens").list.len(), "mechanism").select("mechanism", "tokens").rows(),
+        }
+        for (dataset, text), rows in table.sort("dataset").group_by("dataset", "text", maintain_order=True)
     ]
 
 
