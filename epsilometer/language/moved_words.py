@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,16 +18,16 @@ _WORDS = 1 << 11  # words in memory at a time; a text is never cut
 
 
 @component
-class MovedWords(WordVectorMechanism, ABC):
+class MovedWords(WordVectorMechanism):
     """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then words again."""
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noise [n, d] that is added: as it is, where nothing else is said."""
         return noise
 
-    @abstractmethod
     def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The words [n] for the moved points [n, d]: post-processing, with one uniform each."""
+        """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said."""
+        return self.vectors.nearest(points)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""

@@ -68,8 +68,10 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: Path | str) -> WordVectors:
-        """Read a file of word vectors in any of the formats. Raises UserError where it is damaged."""
+        """Read word vectors in any of the formats, or a transformer's folder. Raises UserError where it is damaged."""
         path = Path(path)
+        if path.is_dir():
+            return cls.from_transformer(path)
         if not path.is_file():
             raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
         with path.open("rb") as file:

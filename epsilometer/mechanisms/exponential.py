@@ -12,36 +12,10 @@ equally many words; the vocabulary is public, and every word of it can come out 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
-
 from epsilometer.component import component
-from epsilometer.guarantees import Guarantee
-from epsilometer.language.kernel_mechanism import KernelMechanism
+from epsilometer.language.cosine_mechanism import CosineMechanism
 
 
 @component
-class Exponential(KernelMechanism):
-    """normalise: the cosine is one of directions, so the vectors are always scaled."""
-
-    normalise: Literal[True] = True
-
-    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Epsilon / 2 times the clipped cosine; of unit vectors it is 1 - d^2 / 2."""
-        return epsilon / 2 * np.maximum(0, 1 - distances**2 / 2)
-
-    def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for each word, whichever it is; the number of words is not protected."""
-        return self.claim(epsilon)
-
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """How many words differ; infinite for texts of unlike numbers of words."""
-        return self.vocabulary.distance(texts, pairs, np.not_equal)
-
-    def excess_bound(self, epsilon: float) -> float | None:
-        """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
-        log_total = self.log_normalisers(epsilon)
-        return float(np.ptp(log_total)) - epsilon / 2
+class Exponential(CosineMechanism):
+    """The settings are those of every mechanism on word vectors; the vectors are always scaled."""

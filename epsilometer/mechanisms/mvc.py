@@ -18,9 +18,6 @@ outside the vocabulary, there let through unchanged, becomes a fixed word first 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from epsilometer.component import component
 from epsilometer.language.moved_words import MovedWords
 
@@ -28,7 +25,3 @@ from epsilometer.language.moved_words import MovedWords
 @component
 class MVC(MovedWords):
     """The settings are those of every mechanism on word vectors."""
-
-    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The nearest word."""
-        return self.vectors.nearest(points)
