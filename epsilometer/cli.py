@@ -330,12 +330,14 @@ def rewrite(
 ) -> None:
     """Privatise texts, one a line.
 
-    Draws from the operating system's randomness, and reads and writes block by block.
+    Draws from the operating system's randomness, exactly (`epsilometer.exact`), and spends all but a millionth of the
+    epsilon: the rest is room for the rounding of what is drawn from. Reads and writes block by block.
     """
     import numpy as np
     from tqdm import tqdm
 
     from epsilometer import api
+    from epsilometer.exact import SLACK
     from epsilometer.guarantees import check_epsilons
     from epsilometer.randomness import Noise
     from epsilometer.rewriting import Job
@@ -355,7 +357,8 @@ def rewrite(
             numbers = np.arange(len(texts))
             fresh = Noise.operating_system(len(texts))
             noise = fresh if seed is None else Noise.named(done + numbers, seed, "rewrite", epsilon)
-            (private,) = Job(texts, numbers, [epsilon], [noise]).run(made, numbers).rewrites
+            spent = epsilon * (1 - SLACK) if seed is None else epsilon
+            (private,) = Job(texts, numbers, [spent], [noise]).run(made, numbers).rewrites
             # A text stays on its line, whatever the mechanism wrote.
             sys.stdout.buffer.write("".join(" ".join(t.split()) + "\n" for t in private.texts).encode())
             sys.stdout.buffer.flush()

@@ -43,6 +43,7 @@ class Laws:
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
     """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform a unit.
 
+    A release's stream draws exactly instead (`epsilometer.exact`).
     Returns one Ragged [trials] of output numbers for each epsilon.
     """
     wanted = laws.rows.take(source)
@@ -50,12 +51,17 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
     drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in _by_row(wanted.values, laws.chunk()):
-        for out, uniform, log_p in zip(drawn, uniforms, laws.log_probabilities(rows, epsilons), strict=True):
+        groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
+        found = laws.log_probabilities(rows, epsilons)
+        for out, noise, uniform, log_p in zip(drawn, noises, uniforms, found, strict=True):
+            if noise.exact is not None:
+                for row, units in zip(log_p, groups, strict=True):
+                    out[units] = noise.exact.choose(row, len(units))
+                continue
             cdf = np.cumsum(np.exp(log_p), axis=1)
             cdf /= cdf[:, -1:]
-            for i in range(len(rows)):
-                units = members[places[i] : places[i + 1]]
-                out[units] = np.searchsorted(cdf[i], uniform[units], side="right")
+            for row, units in zip(cdf, groups, strict=True):
+                out[units] = np.searchsorted(row, uniform[units], side="right")
     return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in drawn]
 
 

@@ -5,18 +5,20 @@ arrays: the n-th number of a trial is a pure function of (key, trial, n). So the
 size, order, worker count or on which other trials ran. The key is a hash of the stream's name.
 
 A seeded stream is reproducible, hence invertible by whoever knows the seed: fit for audits, not for releases.
-`Noise.operating_system` draws from the operating system instead.
+`Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
+(`epsilometer.exact`), which every mechanism with a claim draws from where the stream has them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from epsilometer.exact import Exact
 
 _MULTIPLIER = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -47,10 +49,12 @@ class Noise:
     """A stream for each of n trials.
 
     trials: int64 [n], the numbers of the trials; key: two 32-bit words, or None for the operating system's randomness.
+    exact:  the samplers of a release; None for a seeded stream, whose draws are single floating-point numbers.
     """
 
     trials: NDArray[np.int64]
     key: tuple[int, int] | None
+    exact: Exact | None = None
 
     @classmethod
     def named(cls, trials: NDArray[np.integer] | int, *name: str | int | float) -> Noise:
@@ -62,13 +66,13 @@ class Noise:
     @classmethod
     def operating_system(cls, count: int) -> Noise:
         """Fresh, irreproducible streams for a release."""
-        return cls(np.arange(count), None)
+        return cls(np.arange(count), None, Exact())
 
     def __len__(self) -> int:
         return len(self.trials)
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> Noise:
-        return Noise(self.trials[rows], self.key)
+        return Noise(self.trials[rows], self.key, self.exact)
 
     def uniforms(self, draws: int = 1, first: int = 0) -> NDArray[np.float64]:
         """[n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
@@ -86,7 +90,7 @@ class Noise:
     def generator(self, row: int) -> np.random.Generator:
         """A numpy generator of its own for one trial, for code that wants one."""
         if self.key is None:
-            return np.random.default_rng()
+            return np.random.default_rng()  # seeded by the operating system
         # numpy's Philox is the 64-bit variant; trials are 2^128 counters apart, so their streams never meet.
         return np.random.Generator(
             np.random.Philox(key=[self.key[0] << 32 | self.key[1], 1], counter=[0, 0, int(self.trials[row]), 0])
@@ -94,7 +98,7 @@ class Noise:
 
     def _at(self, trials: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.key is None:
-            return _open_unit(np.frombuffer(os.urandom(8 * len(trials)), np.uint64))
+            return _open_unit((self.exact or Exact()).words(len(trials)))
         out = np.empty(len(trials))
         for start in range(0, len(trials), _CHUNK):
             part = slice(start, start + _CHUNK)

@@ -7,7 +7,7 @@ For the logits l of the next token, given the prompt and what was drawn so far, 
 over the model's whole output vocabulary: a softmax at temperature 2 (high - low) / epsilon, no top-k, no top-p. This is
 the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity
 high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
-is drawn by inverse CDF from number t of the trial's own stream.
+is drawn by inverse CDF from number t of the trial's own stream, or exactly in a release (`epsilometer.exact`).
 
 Each distinct prompt is read once, for all trials and epsilons, and so is what several of them have drawn alike so far.
 Continuations go on in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from epsilometer.exact import Exact
 from epsilometer.language.generator import EQUAL_ROWS, Generator, filled, gather
 from epsilometer.ragged import Ragged
 
@@ -74,16 +75,16 @@ def generate(
     source: NDArray[np.integer],
     epsilons: NDArray[np.floating],
     limits: NDArray[np.integer],
-    uniforms: NDArray[np.floating],
+    draws: NDArray[np.floating] | Exact,
 ) -> Ragged:
     """Continuations of prompts: n rows of vocabulary ids, the end of the sequence included where it was drawn.
 
     prompts:   token ids; source: [n], the prompt of each row.
     epsilons:  [n]; limits: [n], the most tokens of a row, all >= 1.
-    uniforms:  [n, at least max(limits)] numbers in the open unit interval, one a token.
-    A row depends on its own prompt, epsilon, limit and uniforms alone.
+    draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a release's exact samplers.
+    A row depends on its own prompt, epsilon, limit and draws alone.
     """
-    made = _Drawn(model, law, epsilons, limits, uniforms)
+    made = _Drawn(model, law, epsilons, limits, draws)
     size = _BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
@@ -191,9 +192,9 @@ class _Drawn:
         law: TokenLaw,
         epsilons: NDArray[np.floating],
         limits: NDArray[np.integer],
-        uniforms: NDArray[np.floating],
+        draws: NDArray[np.floating] | Exact,
     ) -> None:
-        self.model, self._law, self._epsilons, self._limits, self._uniforms = model, law, epsilons, limits, uniforms
+        self.model, self._law, self._epsilons, self._limits, self._draws = model, law, epsilons, limits, draws
         self.ids = np.zeros((len(limits), int(limits.max(initial=0))), np.int64)
         self._lengths = np.zeros(len(limits), np.int64)
 
@@ -204,12 +205,14 @@ class _Drawn:
         size, drawn = ROWS[self.model.device], []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            epsilons, uniforms = (
-                torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(logits.device)
-                for values in (self._epsilons[part], self._uniforms[part, position])
-            )
+            epsilons = _tensor(self._epsilons[part], logits.device)
             own = logits[self.model.tensor(slots[start : start + size])]
-            drawn.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
+            if isinstance(self._draws, Exact):
+                weights = self._law.log_weights(own, epsilons).cpu().numpy()
+                drawn.append(np.array([self._draws.choose(row)[0] for row in weights]))
+            else:
+                uniforms = _tensor(self._draws[part, position], logits.device)
+                drawn.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
         ids = self.model.outputs[np.concatenate(drawn)]
         self.ids[rows, position] = ids
         self._lengths[rows] = position + 1
@@ -219,6 +222,10 @@ class _Drawn:
         """The drawn ids."""
         kept = np.arange(self.ids.shape[1]) < self._lengths[:, None]
         return Ragged.from_lengths(self.ids[kept].astype(np.int32), self._lengths)
+
+
+def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(device)
 
 
 def _go_on(

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 
 from epsilometer.component import component
 from epsilometer.language.word_mechanism import WordVectorMechanism
-from epsilometer.laws import Laws
+from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -112,13 +112,19 @@ class KernelMechanism(WordVectorMechanism, ABC):
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word; the distances from each distinct word are computed once for all epsilons."""
+        """One uniform a word; the distances from each distinct word are computed once for all epsilons.
+
+        A release draws from whole laws, exactly: the tables hold rounded sums.
+        """
+        if any(noise.exact is not None for noise in noises):
+            drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
+            return [self.written(texts, units) for units in drawn]
         private = self.vocabulary.encode(texts)
         self._fill(private.values, epsilons)
         made = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
-            drawn = self.draw(private.values, epsilon, noise.ragged(private.lengths)[:, 0])
-            made.append(self.written(texts, Ragged(drawn, private.offsets)))
+            words = self.draw(private.values, epsilon, noise.ragged(private.lengths)[:, 0])
+            made.append(self.written(texts, Ragged(words, private.offsets)))
         return made
 
 

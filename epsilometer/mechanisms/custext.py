@@ -34,7 +34,7 @@ from epsilometer.component import component
 from epsilometer.guarantees import Guarantee
 from epsilometer.language.word_mechanism import WordVectorMechanism
 from epsilometer.language.words import stop_words
-from epsilometer.laws import Laws
+from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -137,7 +137,9 @@ class CusText(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One uniform a word, by inverse CDF; the law of each distinct word is computed once."""
+        """One uniform a word, by inverse CDF; a release exactly. The law of each distinct word is computed once."""
+        if noise.exact is not None:
+            return self.written(texts, sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])[0])
         private = self.vocabulary.encode(texts)
         distinct, row = np.unique(private.values, return_inverse=True)
         outputs, log_p = self._law(distinct, epsilon)

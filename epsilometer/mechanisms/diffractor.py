@@ -6,6 +6,9 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
     geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; beyond an end of the list, the end   (eqs. 3 to 5)
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma))                                      (section 4.1.3)
 
+A release draws the list, geometric noise and TEM's law exactly (`epsilometer.exact`), at epsilon rounded down to a
+multiple of 2^-40.
+
 Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
 list both noises give P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the largest
 distance over lists, d_max (eq. 6). With tem, whose utility is cut off at gamma, so is the distance: two words lose at
@@ -34,6 +37,7 @@ from pydantic import Field
 
 from epsilometer.component import component
 from epsilometer.errors import UserError
+from epsilometer.exact import Exact
 from epsilometer.guarantees import Guarantee
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vocabulary import Vocabulary
@@ -43,6 +47,8 @@ from epsilometer.laws import Laws
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
+
+_UNIT = 1 << 40  # a release's epsilon is a multiple of 2^-40
 
 Budget = float | NDArray[np.float64]  # one for all words, or one for each
 
@@ -59,6 +65,17 @@ class Geometric(NamedTuple):
         steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
         moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
+
+    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+        """[n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
+        rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
+        if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
+            raise UserError(
+                "epsilon of a release must be at least 2^-40 and below 2^23, got "
+                f"{np.min(epsilon)} to {np.max(epsilon)}; choose another"
+            )
+        moved = places + exact.laplace(rate.astype(np.uint64), np.full(places.shape, _UNIT, np.uint64))
+        return np.clip(moved, 0, self.size - 1)
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """log P(moved | places), broadcast."""
@@ -97,6 +114,16 @@ class Truncated(NamedTuple):
             outside,
         )
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
+
+    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+        """[n] noisy places, exactly; each distinct place and epsilon costs a law of all places."""
+        moved, all_places = np.empty(len(places), np.int64), np.arange(self.size)
+        keys = np.stack([places, np.broadcast_to(epsilon, places.shape)])
+        distinct, member = np.unique(keys, axis=1, return_inverse=True)
+        for i, (place, budget) in enumerate(distinct.T):
+            at = np.flatnonzero(member.ravel() == i)
+            moved[at] = exact.choose(self.log_law(np.array(int(place)), all_places, float(budget)), len(at))
+        return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """log P(moved | places), broadcast."""
@@ -223,9 +250,14 @@ class Diffractor(WordMechanism):
 
     def _moved(self, texts: Sequence[str], private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
         lists = self.lists
-        uniforms = noise.ragged(private.lengths, 2)
-        which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
-        moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
+        if noise.exact is not None:
+            choices = np.full(len(private.values), len(lists.order), np.uint64)
+            which = noise.exact.below(choices).astype(np.int64)
+            moved = self._moves.released(lists.place[which, private.values], epsilon, noise.exact)
+        else:
+            uniforms = noise.ragged(private.lengths, 2)
+            which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
+            moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
         drawn = lists.order[which, moved]
         if not self.published:
             return self.written(texts, Ragged(drawn, private.offsets))

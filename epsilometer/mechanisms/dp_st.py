@@ -151,7 +151,7 @@ class DPST:
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Two uniforms a slot, for the cluster and the member, or a release's exact draws; a distinct text is read once."""
+        """Two uniforms a slot, for the cluster and the member; a release exactly. A distinct text is read once."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         slots = self._slots(list(distinct))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.laws import Laws
+from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -65,7 +65,10 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Draw by inverse CDF in closed form: the first piece of the unit interval keeps the text."""
+        """By inverse CDF in closed form, the first piece of the unit interval keeps the text; a release exactly."""
+        if noise.exact is not None:
+            (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
+            return Rewrites([self.outputs[i] for i in units.values], units)
         kept, others = self._numbers(texts), len(self.outputs) - 1
         uniform = noise.uniforms()[:, 0]
         # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.

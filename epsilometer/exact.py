@@ -1,0 +1,173 @@
+"""Exact samplers for releases: integer arithmetic on the operating system's bits.
+
+A seeded audit turns one 53-bit uniform into a draw; an output of probability below 2^-53 then never comes out, and the
+low bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least
+significant bits for differential privacy"). What is released is drawn here instead. No draw is decided by a
+floating-point comparison, and no output of positive weight is out of reach.
+
+`laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
+differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
+two; these are computed from logarithms, each within a factor e^(+-error) of what it stands for (`weight_error`).
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+SLACK = 2.0**-20  # the part of epsilon that a release leaves unspent, for what rounding costs
+_LN2_HIGH = float.fromhex("0x1.62e42fefp-1")  # ln 2 to 33 bits: products with integers below 2^20 are exact
+_LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # the rest
+_MANTISSA = 50
+
+
+def system_words(count: int) -> Words:
+    """[count] words of 64 bits from the operating system."""
+    return np.frombuffer(os.urandom(8 * count), np.uint64)
+
+
+def weight_error(outputs: int, log_range: float) -> float:
+    """By how many nats a weight of `choose` differs from e^(log-weight) at most.
+
+    outputs: how many there are; log_range: the largest log-weight less the smallest one that counts. Of two inputs'
+    laws the logarithm of the ratio is off by at most four times this: twice in the weight, twice in the sum of all.
+    """
+    return 2.0 ** -_bits(outputs) + (log_range + 4) * 2.0**-51
+
+
+def _bits(outputs: int) -> int:
+    """Of the fraction of a weight: the sum of all fractions stays below 2^62."""
+    return min(_MANTISSA, 61 - outputs.bit_length())
+
+
+@dataclass(frozen=True)
+class Exact:
+    """words: where random bits come from, another place than the operating system in tests only."""
+
+    words: Callable[[int], Words] = system_words
+
+    def below(self, bounds: Words) -> Words:
+        """[n] uniform integers, each from 0 up to below its bound [n]; bounds are at least 1."""
+        out, left = np.empty(len(bounds), np.uint64), np.arange(len(bounds))
+        while len(left):
+            words, bound = self.words(len(left)), bounds[left]
+            fits = words >= (np.uint64(0) - bound) % bound  # so many words that each remainder is equally frequent
+            out[left[fits]] = words[fits] % bound[fits]
+            left = left[~fits]
+        return out
+
+    def integer(self, bound: int) -> int:
+        """A uniform integer from 0 up to below a bound of any size."""
+        bits = (bound - 1).bit_length()
+        count = -(-bits // 64)
+        while True:
+            found = int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - bits)
+            if found < bound:
+                return found
+
+    def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
+        """[n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
+
+        Algorithm 1: coins of probability gamma / k are tossed for k = 1, 2, ... until one fails.
+        """
+        out, left, k = np.empty(len(numerators), bool), np.arange(len(numerators)), 1
+        while len(left):
+            success = self.below(denominators[left]) < numerators[left]
+            if k > 1:
+                success &= self.below(np.full(len(left), k, np.uint64)) == 0
+            out[left[~success]] = k % 2 == 1
+            left, k = left[success], k + 1
+        return out
+
+    def laplace(self, numerators: Words, denominators: Words) -> NDArray[np.int64]:
+        """[n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace, or two-sided geometric, noise.
+
+        Algorithm 2, at any positive fraction [n]; denominators are at most 2^40.
+        """
+        out, left = np.empty(len(numerators), np.int64), np.arange(len(numerators))
+        while len(left):
+            rate, scale = numerators[left], denominators[left]
+            rest = self.below(scale)
+            kept = self.exponential(rest, scale)
+            left_now, rate, scale, rest = left[kept], rate[kept], scale[kept], rest[kept]
+            size = ((rest + scale * self._tries(len(left_now))) // rate).astype(np.int64)
+            negative = self.words(len(left_now)) & np.uint64(1) == 1
+            counts = ~negative | (size > 0)  # 0 would come out twice
+            out[left_now[counts]] = np.where(negative, -size, size)[counts]
+            left = np.concatenate([left[~kept], left_now[~counts]])
+        return out
+
+    def gaussian(self, deviations: Words) -> NDArray[np.int64]:
+        """[n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
+
+        Algorithm 3: Laplace noise of scale s is proposed, and kept with probability e^(-(|k| - s)^2 / 2 s^2).
+        """
+        out, left = np.empty(len(deviations), np.int64), np.arange(len(deviations))
+        while len(left):
+            s = deviations[left]
+            drawn = self.laplace(np.ones(len(left), np.uint64), s)
+            away = np.abs(np.abs(drawn) - s.astype(np.int64)).astype(np.uint64)
+            whole, rest = away // s, away % s
+            # ((whole s + rest) / s)^2 / 2, in three fractions that are at most 1 and fit into 64 bits.
+            kept = self._powers(np.ones_like(s), np.full_like(s, 2), whole * whole)
+            for numerator, denominator, times in ((rest, s, whole), (rest * rest, 2 * s * s, np.ones_like(s))):
+                at = np.flatnonzero(kept)
+                kept[at] = self._powers(numerator[at], denominator[at], times[at])
+            out[left[kept]] = drawn[kept]
+            left = left[~kept]
+        return out
+
+    def choose(self, log_weights: NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
+        """[count] outputs with probabilities in proportion to e^(log_weights [m]); minus infinity never comes out.
+
+        A weight is an integer of some 47 bits times a power of two, so that none is lost, however small; a uniform
+        integer below their sum decides.
+        """
+        possible = np.flatnonzero(log_weights > -np.inf)
+        below = log_weights[possible].astype(np.float64) - log_weights.max()
+        level = np.floor(below / np.log(2))
+        fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # from 0 to ln 2, to rounding
+        bits = _bits(len(log_weights))
+        weight = np.rint(np.ldexp(np.exp(fraction), bits)).astype(np.int64)
+        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # small integers are sorted by their digits
+        order = np.argsort(depth, kind="stable")
+        levels, first = np.unique(depth[order], return_index=True)
+        ends = np.cumsum(weight[order])
+        starts = [int(ends[i - 1]) if i else 0 for i in first]
+        totals = np.add.reduceat(weight[order], first).tolist()
+        shifts = (int(levels[-1]) - levels.astype(np.int64)).tolist()
+        reached = list(accumulate(total << shift for total, shift in zip(totals, shifts, strict=True)))
+        at = np.empty(count, np.int64)
+        for i in range(count):
+            number = self.integer(reached[-1])
+            group = bisect_right(reached, number)
+            inside = (number - (reached[group - 1] if group else 0)) >> shifts[group]
+            at[i] = starts[group] + inside
+        return possible[order[np.searchsorted(ends, at, side="right")]]
+
+    def _tries(self, count: int) -> Words:
+        """[count]: how many coins of probability 1 / e come up before one does not."""
+        out, left = np.zeros(count, np.uint64), np.arange(count)
+        while len(left):
+            one = np.ones(len(left), np.uint64)
+            left = left[self.exponential(one, one)]
+            out[left] += np.uint64(1)
+        return out
+
+    def _powers(self, numerators: Words, denominators: Words, times: Words) -> NDArray[np.bool_]:
+        """[n] coins, true with probability e^(-times numerator / denominator)."""
+        out, left, done = np.ones(len(times), bool), np.flatnonzero(times), 0
+        while len(left):
+            success = self.exponential(numerators[left], denominators[left])
+            out[left[~success]] = False
+            done += 1
+            left = left[success & (times[left] > done)]
+        return out

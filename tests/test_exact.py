@@ -1,0 +1,324 @@
+"""Exact samplers: tiny cases by enumeration of bits, laws by chi-square tests, and that audits stay as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
+from epsilometer.exact import SLACK, Exact, Words, _bits, system_words, weight_error
+from epsilometer.language.lists import WordLists
+from epsilometer.language.vectors import WordVectors
+from epsilometer.latent_noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
+from epsilometer.mechanisms.diffractor import Geometric, Truncated
+from epsilometer.randomness import Noise
+
+# A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.
+ALPHA = 1e-9
+
+
+def seeded(seed: int) -> Exact:
+    """The samplers on a reproducible source of bits."""
+    rng = np.random.default_rng(seed)
+    return Exact(lambda count: rng.integers(0, 2**64, count, np.uint64))
+
+
+def release(count: int, seed: int) -> Noise:
+    """A release's stream on a reproducible source of bits."""
+    return Noise(np.arange(count), None, seeded(seed))
+
+
+def fits(drawn: np.ndarray, probability: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """A chi-square test at ALPHA on the integers -12 ... 12, all others in one cell."""
+    inside = np.arange(-12, 13)
+    p = probability(inside)
+    observed = [*((drawn == k).sum() for k in inside), (np.abs(drawn) > 12).sum()]
+    expected = len(drawn) * np.array([*p, 1 - p.sum()])
+    rare = expected < 5
+    observed, expected = np.array(observed, float), np.array(expected)
+    if rare.any():
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    return stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA
+
+
+class Tree:
+    """Every way that a sampler's first random words can fall, each as one of a few words of equal weight."""
+
+    def __init__(self, words: list[int], depth: int) -> None:
+        self.words, self.depth = words, depth
+
+    def outcomes(self, sampler: Callable[[Exact], Any]) -> tuple[Counter[Any], Fraction]:
+        """The probability of each outcome, and of the ways that need more than `depth` words."""
+        found: Counter[Any] = Counter()
+        open_: list[tuple[int, ...]] = [()]
+        unfinished = Fraction(0)
+        while open_:
+            prefix = open_.pop()
+            left = list(prefix)
+
+            def source(count: int, left: list[int] = left) -> Words:
+                if count > len(left):
+                    raise IndexError
+                return np.array([left.pop(0) for _ in range(count)], np.uint64)
+
+            weight = Fraction(1, len(self.words) ** len(prefix))
+            try:
+                result = sampler(Exact(source))
+            except IndexError:
+                if len(prefix) == self.depth:
+                    unfinished += weight
+                else:
+                    open_ += [(*prefix, word) for word in self.words]
+                continue
+            found[result] += weight
+        return found, unfinished
+
+
+def test_uniform_integers_are_uniform_by_enumeration() -> None:
+    """Over words that stand for all 2^64 evenly, remainders of a power of two are equally frequent."""
+    found, unfinished = Tree(list(range(8)), 1).outcomes(lambda e: int(e.below(np.array([8], np.uint64))[0]))
+    assert unfinished == 0
+    assert found == {k: Fraction(1, 8) for k in range(8)}
+
+
+def test_words_that_would_favour_small_remainders_are_drawn_again() -> None:
+    """2^64 is 1 modulo 3: one word too many is 0 modulo 3, and the word 0 is it."""
+    words = iter([0, 2**64 - 2])
+    once = Exact(lambda count: np.array([next(words)], np.uint64))
+    assert int(once.below(np.array([3], np.uint64))[0]) == (2**64 - 2) % 3
+    assert int(Exact(lambda count: np.zeros(count, np.uint64)).below(np.array([4], np.uint64))[0]) == 0
+
+
+@pytest.mark.parametrize("numerator", [1, 2])
+def test_exponential_coins_by_enumeration(numerator: int) -> None:
+    """Three tosses decide all but gamma^3 / 6, and decide as the alternating series of e^-gamma says, in fractions."""
+    words = [2**63 + 6 * 2**40 + k for k in range(6)]  # evenly spread modulo 1, 2 and 3
+    found, unfinished = Tree(words, 5).outcomes(
+        lambda e: bool(e.exponential(np.array([numerator], np.uint64), np.array([2], np.uint64))[0])
+    )
+    gamma = Fraction(numerator, 2)
+    assert found[True] == (1 - gamma) + gamma**2 / 2 * (1 - gamma / 3)
+    assert found[False] == gamma * (1 - gamma / 2)
+    assert unfinished == gamma**3 / 6
+
+
+def test_choices_by_enumeration() -> None:
+    """Weights 1, 4, 1 and 2: their sum is a power of two, so the uppermost three bits of one word decide."""
+    found, unfinished = Tree([k << 61 for k in range(8)], 1).outcomes(
+        lambda e: int(e.choose(np.log([1.0, 4.0, 1.0, 2.0]))[0])
+    )
+    assert unfinished == 0
+    assert found == {0: Fraction(1, 8), 1: Fraction(4, 8), 2: Fraction(1, 8), 3: Fraction(2, 8)}
+
+
+def test_choices_of_every_size_come_out_in_proportion() -> None:
+    """Chi-square at 10^-9 over 30 outputs of weights from 1 to e^-6."""
+    log_p = -np.linspace(0, 6, 30)
+    drawn = seeded(1).choose(log_p, 40_000)
+    expected = np.exp(log_p) / np.exp(log_p).sum() * len(drawn)
+    assert stats.chisquare(np.bincount(drawn, minlength=30), expected).pvalue > ALPHA
+
+
+class Told(Exact):
+    """Decides by the `told` part of the sum of weights, and keeps the sum."""
+
+    def __init__(self, told: Fraction) -> None:
+        super().__init__()
+        self.__dict__.update(told=told)
+
+    def integer(self, bound: int) -> int:
+        self.__dict__.update(total=bound)
+        return int(self.__dict__["told"] * (bound - 1))
+
+
+def test_an_output_of_probability_far_below_2_to_the_minus_53_is_in_reach() -> None:
+    """One of probability e^-2500 is drawn by the last of the integers, one of probability 0 by none."""
+    log_weights = np.array([0.0, -100.0, -2500.0, -np.inf])
+    assert Told(Fraction(0)).choose(log_weights)[0] == 0
+    assert Told(Fraction(1)).choose(log_weights)[0] == 2
+    assert Told(1 - Fraction(1, 10**45)).choose(log_weights)[0] == 1
+
+
+@pytest.mark.parametrize("outputs", [2, 60_000])
+def test_weights_are_within_their_error(outputs: int) -> None:
+    """The sum of all weights against the exact one in 60 digits, logarithms from 0 to -50."""
+    log_weights = -np.random.default_rng(0).random(outputs) * 50
+    log_weights[0] = 0.0
+    told = Told(Fraction(0))
+    told.choose(log_weights)
+    unit = Fraction(2) ** (math.floor(log_weights.min() / math.log(2)) - _bits(outputs))
+    with mpmath.workdps(60):
+        exact = mpmath.fsum(mpmath.exp(mpmath.mpf(float(x))) for x in log_weights)
+        total = told.__dict__["total"] * mpmath.mpf(unit.numerator) / unit.denominator
+        assert abs(total / exact - 1) < weight_error(outputs, 50.0)
+
+
+LAWS = [(1, 1), (1, 3), (7, 2), (2**40 // 10, 2**40)]
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), LAWS)
+def test_two_sided_geometric_noise_follows_its_law(numerator: int, denominator: int) -> None:
+    """Chi-square at 10^-9, 40,000 draws."""
+    n = 40_000
+    drawn = seeded(2).laplace(np.full(n, numerator, np.uint64), np.full(n, denominator, np.uint64))
+    a = math.exp(-numerator / denominator)
+    assert fits(drawn, lambda k: (1 - a) / (1 + a) * a ** np.abs(k))
+
+
+@pytest.mark.parametrize("deviation", [1, 2, 5])
+def test_discrete_gaussian_noise_follows_its_law(deviation: int) -> None:
+    """Chi-square at 10^-9, 40,000 draws."""
+    drawn = seeded(3).gaussian(np.full(40_000, deviation, np.uint64))
+    total = np.exp(-(np.arange(-200, 201) ** 2) / (2 * deviation**2)).sum()
+    assert fits(drawn, lambda k: np.exp(-(k**2) / (2 * deviation**2)) / total)
+
+
+@pytest.mark.parametrize("law", [Gaussian(0.7), Laplace(0.7)])
+def test_noise_on_latents_follows_the_claimed_law_on_a_public_grid(law: Any) -> None:
+    """Kolmogorov-Smirnov at 10^-9 against the continuous law, which the grid of scale / 2^24 cannot be told from."""
+    before = np.linspace(-1, 1, 20_000, dtype=np.float32).reshape(40, 500)
+    after = add(before, law, release(40, 4))
+    continuous = stats.norm(scale=0.7) if isinstance(law, Gaussian) else stats.laplace(scale=0.7)
+    assert stats.kstest((after - before).ravel().astype(float), continuous.cdf).pvalue > ALPHA
+    drawn = law.integers(seeded(4), 20_000).reshape(40, 500)
+    rounded = np.trunc(before.astype(np.float64) / (0.7 / 2**24))
+    assert np.array_equal(after, ((rounded + drawn) * (0.7 / 2**24)).astype(np.float32))
+    assert (np.abs(rounded) * (0.7 / 2**24) <= np.abs(before)).all()  # towards 0: no sensitivity grows
+
+
+def test_a_release_leaves_room_for_its_errors() -> None:
+    """At epsilon (1 - SLACK) the noise keeps (epsilon - 2e-9, delta (1 - 1e-8)): more than all that rounding costs."""
+    for epsilon in (0.01, 1.0, 10.0, 1000.0):
+        scale = gaussian_scale(epsilon * (1 - SLACK), 1e-5)
+        room = min(2e-9, epsilon * 2.0**-21)
+        assert gaussian_log_delta(epsilon - room, scale) < math.log(1e-5) - 1e-10
+    assert 4 * weight_error(1_000_000, 2000.0) < SLACK * 1e-4  # weights, from epsilon 1e-4 on
+
+
+@pytest.mark.parametrize("moves", [Geometric(9), Truncated(9, 3.0)])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+def test_released_moves_follow_their_law(moves: Any, epsilon: float) -> None:
+    """Chi-square at 10^-9 of 9 places from place 2, 20,000 draws."""
+    places = np.full(20_000, 2)
+    drawn = moves.released(places, epsilon, seeded(5))
+    expected = np.exp(moves.log_law(np.int64(2), np.arange(9), epsilon)) * len(places)
+    observed = np.bincount(drawn, minlength=9)
+    kept = expected >= 5
+    observed = np.append(observed[kept], observed[~kept].sum())
+    expected = np.append(expected[kept], expected[~kept].sum() or 1e-9)
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA
+
+
+def test_an_epsilon_below_the_unit_of_a_release_is_refused() -> None:
+    with pytest.raises(UserError, match=r"at least 2\^-40"):
+        Geometric(9).released(np.zeros(1, np.int64), 1e-13, Exact())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """vectors.npz of 40 words in 5 dimensions, and two lists of them."""
+    path = tmp_path_factory.mktemp("words")
+    vectors = WordVectors([f"w{i}" for i in range(40)], np.random.default_rng(0).normal(size=(40, 5)))
+    vectors.save(path / "vectors.npz")
+    WordLists.build([vectors], 2).save(path / "lists.npz")
+    return path
+
+
+RELEASED = {
+    "tem": ("tem", "vectors.npz", {}, 3.0),
+    "santext": ("santext", "vectors.npz", {}, 3.0),
+    "santext_plus": ("santext_plus", "vectors.npz", {}, 3.0),
+    "custext": ("custext", "vectors.npz", {"size": 8}, 3.0),
+    "exponential": ("exponential", "vectors.npz", {}, 8.0),
+    "diffractor": ("diffractor", "lists.npz", {}, 0.2),
+    "diffractor_tem": ("diffractor", "lists.npz", {"noise": "tem"}, 1.5),
+}
+MOVED = {
+    "mvc": ("mvc", "vectors.npz", {}, 3.0),
+    "mahalanobis": ("mahalanobis", "vectors.npz", {}, 3.0),
+    "vickrey": ("vickrey", "vectors.npz", {}, 3.0),
+}
+
+
+def made(folder: Path, key: str) -> tuple[Any, float]:
+    name, resource, settings, epsilon = (RELEASED | MOVED)[key]
+    return build(find("mechanisms", name, "rewrite"), {"resource": folder / resource, **settings}, name), epsilon
+
+
+@pytest.mark.parametrize("key", RELEASED)
+def test_released_words_follow_the_law_that_is_claimed(folder: Path, key: str) -> None:
+    """Chi-square at 10^-9 of 40 words, 20,000 draws from one word."""
+    mechanism, epsilon = made(folder, key)
+    units = mechanism.rewrite(["w7"] * 20_000, epsilon, release(20_000, 6)).units
+    (law,) = mechanism.laws(["w7"]).log_probabilities(np.array([7]), [epsilon])
+    expected = np.exp(law[0]) * 20_000
+    observed = np.bincount(units.values, minlength=40)
+    kept = expected >= 5
+    assert not observed[expected == 0].any()
+    observed = np.append(observed[kept], observed[~kept].sum())
+    expected = np.append(expected[kept], max(expected[~kept].sum(), 1e-9))
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA
+
+
+def test_a_release_draws_from_the_operating_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but os.urandom decides: with its bytes fixed, so is the release."""
+    import os
+
+    mechanism, epsilon = made(folder, "santext")
+    texts = [" ".join(f"w{i % 40}" for i in range(100))]
+    fresh = [mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts for _ in range(2)]
+    assert fresh[0] != fresh[1]  # equal by chance with a probability below e^-100
+    asked: list[int] = []
+
+    def counting(count: int) -> bytes:
+        asked.append(count)
+        return hashlib.shake_128(len(asked).to_bytes(8, "big")).digest(count)
+
+    monkeypatch.setattr(os, "urandom", counting)
+    first = mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts
+    assert asked
+    asked.clear()
+    assert mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts == first
+    assert system_words(3).dtype == np.uint64
+
+
+AUDITED = {
+    "tem": "ec19e550d3c31be5",
+    "santext": "4fb99a9f68ed0fae",
+    "santext_plus": "ec52087a143270a6",
+    "custext": "3a0d80a861ff7ece",
+    "exponential": "66037de7778cffce",
+    "diffractor": "4528aa330a811a49",
+    "diffractor_tem": "899d726d02fea5de",
+    "mvc": "b6834f9a4bbbf5cc",
+    "mahalanobis": "aad8375009eba8cb",
+    "vickrey": "f5e49ac9cba2724d",
+}
+
+
+@pytest.mark.parametrize("key", AUDITED)
+def test_seeded_rewrites_are_what_they_were_before_there_were_releases(folder: Path, key: str) -> None:
+    """Audits are reproducible: hashes of rewrites from before exact samplers."""
+    mechanism, epsilon = made(folder, key)
+    texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(50)]
+    found = mechanism.rewrite(texts, epsilon, Noise.named(50, "audit", key)).texts
+    assert hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] == AUDITED[key]
+
+
+def test_seeded_latents_are_what_they_were_before_there_were_releases() -> None:
+    before = np.linspace(-1, 1, 300, dtype=np.float32).reshape(3, 100)
+    after = [add(before, law, Noise.named(3, "audit", "latents")) for law in (Gaussian(0.7), Laplace(0.7))]
+    found = hashlib.sha256(b"".join(np.round(a * 4096).astype(np.int64).tobytes() for a in after)).hexdigest()[:16]
+    assert found == "79b2cc14db7338ac"
