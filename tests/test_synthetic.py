@@ -51,7 +51,8 @@ def vocabulary(frame: pl.DataFrame) -> set[str]:
 
 
 def test_columns(queries: pl.DataFrame, reviews: pl.DataFrame) -> None:
-    shared = {"text": pl.String, "split": pl.String, "identifiers": pl.List(pl.String)}
+    record = dict.fromkeys(("identifiers", "identifier_kinds"), pl.List(pl.String))
+    shared = {"text": pl.String, "split": pl.String, **record}
     attributes = {"rating": pl.Int64, "gender": pl.String, "age_group": pl.String, "country": pl.String}
     assert dict(queries.schema) == shared | {"intent": pl.String}
     assert dict(reviews.schema) == shared | attributes
@@ -86,7 +87,7 @@ def test_reviews_have_the_promised_length_and_shares(reviews: pl.DataFrame) -> N
 def test_splits_have_their_sizes_and_alike_labels(corpus: pl.DataFrame) -> None:
     shares = {"train": 0.75, "validation": 0.10, "test": 0.15}
     assert dict(corpus["split"].value_counts().iter_rows()) == {name: COUNT * share for name, share in shares.items()}
-    for label in set(corpus.columns) - {"text", "split", "identifiers"}:
+    for label in set(corpus.columns) - {"text", "split", "identifiers", "identifier_kinds"}:
         whole = dict(corpus[label].value_counts(normalize=True).iter_rows())
         for split in shares:
             part = dict(corpus.filter(split=split)[label].value_counts(normalize=True).iter_rows())
@@ -119,6 +120,8 @@ def test_identifiers_stand_in_their_text(corpus: pl.DataFrame) -> None:
 
 def test_a_tenth_of_the_reviews_hold_identifiers_of_every_kind(reviews: pl.DataFrame) -> None:
     assert 0.08 <= reviews.filter(pl.col("identifiers").list.len() > 0).height / COUNT <= 0.12
+    assert (reviews["identifiers"].list.len() == reviews["identifier_kinds"].list.len()).all()
+    assert reviews["identifier_kinds"].explode().drop_nulls().n_unique() == 4
     found = reviews["identifiers"].explode().drop_nulls()
     for pattern in (r"^\S+@\S+\.\S+$", r"^[A-N]{2}-\d{6}$", r"^\+?[\d(). x-]{8,}$", r"^\p{Lu}[\p{L}' -]+$"):
         assert found.str.contains(pattern).sum() >= 20, pattern
@@ -192,7 +195,7 @@ def scopes() -> Iterator[tuple[str, list[Mapping[str, str]]]]:
 
 def test_every_slot_of_the_grammar_has_a_rule() -> None:
     for name, rules in scopes():
-        known = {rule for scope in rules for rule in scope} | synthetic._IDENTIFIERS
+        known = {rule for scope in rules for rule in scope} | set(synthetic._IDENTIFIERS)
         if "items" in known:
             known |= set(synthetic._item_forms("a kettle"))
         for rule in (rule for scope in rules for rule in scope):

@@ -17,7 +17,8 @@ from epsilometer.errors import UserError, unknown
 from epsilometer.language.words import words
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-_OWN = (*tables.PREPARED, "identifiers")  # columns that a label must not be called
+_RECORD = ("identifiers", "identifier_kinds")  # what a corpus may say of each text: lists of strings
+_OWN = (*tables.PREPARED, *_RECORD)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
 
 
@@ -30,13 +31,13 @@ def read(
     count: int | None = None,
     part: str | None = None,
 ) -> pl.DataFrame:
-    """The texts of a source, as columns `text`, `split`, the labels, and `identifiers` where the source has them.
+    """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a pin of a Hugging Face data set
     (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set, owner/name or
     owner/name@revision. text, labels, split: its columns; without a column `split` all rows are "train". seed, count
     (texts) and part (its name for a corpus) are for a generator. Raises UserError for whatever is missing, unknown or
-    damaged, naming the remedy.
+    damaged, naming the remedy. The record is `identifiers` and `identifier_kinds`, for each text as many strings.
     """
     for label in labels:
         if label in _OWN:
@@ -66,13 +67,13 @@ def read(
         pl.col(text).alias("text"),
         pl.col(split).cast(pl.String).alias("split") if split else pl.lit("train").alias("split"),
         *(pl.col(label) for label in labels),
-        *(["identifiers"] if "identifiers" in raw.columns else []),
+        *(name for name in _RECORD if raw.schema.get(name) == pl.List(pl.String)),
     )
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """table: tables.PREPARED, the labels as strings, `identifiers` where there were any; counts: what became of rows.
+    """table: tables.PREPARED, the labels as strings, the record of identifiers; counts: what became of rows.
 
     counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
     """
@@ -100,7 +101,7 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
         raise UserError(f"the corpus is empty: none of its {len(raw)} rows holds a word; check the text column")
     kept = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
     ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in kept["text"]])
-    extra = [name for name in ("identifiers",) if name in raw.columns]
+    extra = [name for name in _RECORD if name in raw.columns]
     table = kept.with_columns(ids).select(*tables.PREPARED, *labels, *extra)
     counts = {
         "rows": len(raw),

@@ -3,7 +3,8 @@
 Two corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
 author, which show in the choice of words as likely alternatives, never as certain marks; a tenth of the reviews hold
-identifiers, which are listed beside the text. The words are in `_grammar_queries.py` and `_grammar_reviews.py`.
+identifiers, which are listed beside the text with their kinds. The words are in `_grammar_queries.py` and
+`_grammar_reviews.py`.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the releases of numpy and Faker stay.
 """
@@ -60,7 +61,7 @@ _BARE_ARTICLE = re.compile(r"\b([Aa]) (?=(?!one\b|once\b|uni|us[aeiou]|euro)[aei
 _LONG_WORD_TWICE = re.compile(r"\b(\w{5,}?)s?\b.*\b\1s?\b", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(^|[.!?] )([a-z])")
 
-_Row: TypeAlias = tuple[str, list[str]]  # text, identifiers
+_Row: TypeAlias = tuple[str, list[str], list[str]]  # text, identifiers, their kinds
 
 
 def generate(name: str, count: int, seed: int) -> pl.DataFrame:
@@ -81,8 +82,9 @@ def generate(name: str, count: int, seed: int) -> pl.DataFrame:
         raise UserError(f"seed of synthetic {name} must be >= 0, got {seed}; choose another seed")
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *name.encode()])))
     labels, rows = corpora[name](count, rng)
-    texts = pl.DataFrame(rows, schema={"text": pl.String, "identifiers": pl.List(pl.String)}, orient="row")
-    return texts.hstack(labels).select("text", _splits(labels, rng), *labels.columns, "identifiers")
+    record = dict.fromkeys(("identifiers", "identifier_kinds"), pl.List(pl.String))
+    texts = pl.DataFrame(rows, schema={"text": pl.String, **record}, orient="row")
+    return texts.hstack(labels).select("text", _splits(labels, rng), *labels.columns, *record)
 
 
 def _queries(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
@@ -94,7 +96,7 @@ def _queries(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_
 
     def query(intent: str) -> _Row:
         draft = _Draft(rng, scopes[intent], plant=lambda kind: _identifier(faker, kind).lower())
-        return _tidied(draft.write("query")), draft.planted
+        return _tidied(draft.write("query")), draft.planted, draft.kinds
 
     intents = [str(intent) for intent in rng.permutation(np.resize(list(INTENTS), count))]
     return pl.DataFrame({"intent": intents}), _distinct(query, [(intent,) for intent in intents], _QUERY_WORDS)
@@ -114,7 +116,7 @@ def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_
         trade = _Draft(rng, (trades,), author).write("trade")
         draft = _Draft(rng, scopes[trade], author, lambda kind: _identifier(fakers[country], kind, gender))
         text = _tidied(draft.write(f"{rating} named" if named else f"{rating}"))
-        return _SENTENCE_START.sub(lambda start: start[1] + start[2].upper(), text), draft.planted
+        return _SENTENCE_START.sub(lambda start: start[1] + start[2].upper(), text), draft.planted, draft.kinds
 
     labels = pl.DataFrame({label: _quota(shares, count, rng) for label, shares in _LABELS.items()})
     wanted = [(*row, named) for row, named in zip(labels.rows(), _quota(_IDENTIFIED, count, rng), strict=True)]
@@ -127,10 +129,10 @@ def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], word
     for argument in arguments:
         key = None
         while key is None or key in rows:
-            text, planted = write(*argument)
+            text, planted, kinds = write(*argument)
             fits = len(_WORD.findall(text.lower())) in words and not _LONG_WORD_TWICE.search(text)
             key = text.lower() if fits else None
-        rows[key] = text, planted
+        rows[key] = text, planted, kinds
     return list(rows.values())
 
 
@@ -229,6 +231,7 @@ class _Draft:
         plant: Callable[[str], str] = str,
     ) -> None:
         self.planted: list[str] = []
+        self.kinds: list[str] = []
         self._rng, self._scopes, self._author, self._plant = rng, scopes, author, plant
         self._said: set[tuple[str, int]] = set()
         self._item: dict[str, str] = {}
@@ -238,6 +241,7 @@ class _Draft:
     def write(self, rule: str) -> str:
         if rule in _IDENTIFIERS:
             self.planted.append(self._plant(rule))
+            self.kinds.append(_IDENTIFIERS[rule])
             return self.planted[-1]
         if rule in self._item:
             form = self._item[rule]
@@ -289,7 +293,12 @@ def _tidied(text: str) -> str:
 
 # Identifiers
 
-_IDENTIFIERS = {"person", "staffer", "signature", "email", "phone", "order", "reference"}
+_IDENTIFIERS = {  # rules that plant one, and what it is
+    **dict.fromkeys(("person", "staffer", "signature"), "name"),
+    "email": "e-mail address",
+    "phone": "phone number",
+    **dict.fromkeys(("order", "reference"), "order number"),
+}
 
 
 def _faker(locale: str, rng: np.random.Generator) -> Faker:
