@@ -152,10 +152,64 @@ class Claims(Section):
 
 
 class Utility(Section):
-    """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose."""
+    """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
+
+    metrics: by what they are compared beside the cosine, which is always measured, by the model of `embedding`: modules
+    of `epsilometer.metrics` or paths of files, and their settings.
+    """
 
     texts: PositiveInt = 50
     target: Annotated[float, Field(gt=0)] = 1.0
+    metrics: Mapping[str, Mapping[str, Any]] = {
+        name: {} for name in ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")
+    }
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """A metric without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("metrics")
+    @classmethod
+    def _not_the_cosine(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "cosine" in value:
+            raise ValueError("the cosine is always measured, by the model of `embedding`; leave it out")
+        return value
+
+
+class Labels(Section):
+    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
+
+    tasks: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+
+class TextCounts(Section):
+    """How many texts classifiers are trained and tested on, at most."""
+
+    train: PositiveInt = 1000
+    test: PositiveInt = 1000
+
+
+class Training(Section):
+    """As in `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
+
+    model: str = "data/embedded/models/deberta"
+    seeds: PositiveInt = 3
+    rate: Annotated[float, Field(gt=0)] = 5e-4
+    batch: PositiveInt = 8
+    longest: Annotated[int, Field(ge=8)] = 128
+    precision: Precision = "float32"
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+class Classification(Section):
+    """Classifiers trained on rewritten texts; labels: by data set, of every data set that has cells in `downstream`."""
+
+    labels: Mapping[str, Labels] = {}
+    texts: TextCounts = TextCounts()
+    training: Training = Training()
 
 
 class Ablations(Section):
@@ -199,6 +253,8 @@ class Params(Section):
     instrument: Instrument = Instrument()
     claims: Claims = Claims()
     utility: Utility = Utility()
+    classification: Classification = Classification()
+    downstream: Mapping[str, Cell] = {}
     ablations: Ablations = Ablations()
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
@@ -220,17 +276,40 @@ class Params(Section):
     def _references(self) -> Params:
         for name, entry in self.mechanisms.items():
             check_epsilons(entry.epsilons, f"mechanisms.{name}.epsilons")
-        for name, cell in self.cells.items():
-            check_epsilons(cell.epsilons, f"cells.{name}.epsilons")
-            if cell.dataset not in self.datasets:
-                raise unknown(f"data set in cells.{name}.dataset", cell.dataset, self.datasets)
-            if name != f"{cell.dataset}-{cell.mechanism}":
-                raise UserError(f"cells.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism")
+        for kind, cells in (("cells", self.cells), ("downstream", self.downstream)):
+            for name, cell in cells.items():
+                check_epsilons(cell.epsilons, f"{kind}.{name}.epsilons")
+                if cell.dataset not in self.datasets:
+                    raise unknown(f"data set in {kind}.{name}.dataset", cell.dataset, self.datasets)
+                if name != f"{cell.dataset}-{cell.mechanism}":
+                    raise UserError(
+                        f"{kind}.{name} must be named {cell.dataset}-{cell.mechanism}, data set and mechanism"
+                    )
+        for name, cell in self.downstream.items():
+            if cell.dataset not in self.classification.labels:
+                raise UserError(
+                    f"downstream.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
+                    f"classification.labels.{cell.dataset}"
+                )
+        for name, labels in self.classification.labels.items():
+            self._check_labels(name, labels)
         for name, epsilon in self.ablations.cells.items():
             if name not in self.cells:
                 raise unknown("cell in ablations.cells", name, self.cells)
             check_epsilons([epsilon], f"ablations.cells.{name}")
         return self
+
+    def _check_labels(self, dataset: str, labels: Labels) -> None:
+        where = f"classification.labels.{dataset}"
+        if dataset not in self.datasets:
+            raise unknown("data set in classification.labels", dataset, self.datasets)
+        for label in (every := (*labels.tasks, *labels.attributes)):
+            if label not in self.datasets[dataset].labels:
+                raise unknown(f"label in {where}", label, self.datasets[dataset].labels)
+            if every.count(label) > 1:
+                raise UserError(f"{where}: {label!r} is named twice; a label is a task or an attribute")
+        if not every:
+            raise UserError(f"{where} must name at least one label under tasks or attributes")
 
     def match(self, dataset: str) -> Match:
         """In what the candidates of a data set's trials agree."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -61,12 +62,36 @@ DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": 
     f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
 }
 
-SIMILARITY: Schema = {  # means over `texts` trials, and their intervals
+SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its interval, and BLEU of all as one corpus
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "texts": pl.Int64,
-} | {f"{name}{end}": pl.Float64 for name in ("cosine", "edit", "overlap", "kept") for end in ("", "_low", "_high")}
+    "cosine": pl.Float64,
+    "cosine_low": pl.Float64,
+    "cosine_high": pl.Float64,
+    "corpus_bleu": pl.Float64,  # null where `bleu` is not among the metrics
+}
+SIMILARITIES: Schema = {  # a row a trial and metric
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "trial": pl.Int64,
+    "metric": pl.String,
+    "value": pl.Float64,  # null where the metric has none
+}
+LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many stand in the rewrites as they were
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "kind": pl.String,
+    "identifiers": pl.Int64,
+    "recorded": pl.Int64,  # by the corpus; the others were found by patterns
+    "survived": pl.Int64,
+    "share": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
 
 OUTPUTS: Schema = {  # what the rewrites of a cell look like; nulls where a mechanism has no units, claim or latents
     "dataset": pl.String,
@@ -192,13 +217,14 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and (self._rows or self._file is None):
-            self._flush(self._rows)
-        if self._file is not None:
-            self._file.close()
-        if kind is None:
-            os.replace(self._partial, self.path)
-        else:
+        try:
+            if kind is None and (self._rows or self._file is None):
+                self._flush(self._rows)
+            if self._file is not None:
+                self._file.close()
+            if kind is None:
+                os.replace(self._partial, self.path)
+        finally:
             self._partial.unlink(missing_ok=True)
 
 
@@ -211,7 +237,10 @@ def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
 def write_array(array: NDArray[Any], path: Path | str) -> None:
     """Write an array as .npy atomically."""
     with _whole(path) as partial, partial.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+        try:
+            np.save(file, array, allow_pickle=False)
+        except OSError as error:  # numpy says how much was written, and not why no more
+            raise OSError(error.errno or errno.ENOSPC, os.strerror(error.errno or errno.ENOSPC), str(path)) from error
 
 
 class ArrayWriter:
@@ -238,6 +267,7 @@ class ArrayWriter:
         if self._array is None:
             shape = (self.rows, values.shape[1])
             self._array = np.lib.format.open_memmap(self._partial, mode="w+", dtype=np.float32, shape=shape)
+            _take_space(self._partial)
         if values.shape[1] != self._array.shape[1]:
             raise UserError(
                 f"the mechanism returned latents of {values.shape[1]} numbers after some of {self._array.shape[1]}; "
@@ -248,14 +278,21 @@ class ArrayWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._array is None:
-            return
-        self._array.flush()  # type: ignore[attr-defined]  # a memmap
-        self._array = None
-        if kind is None:
-            os.replace(self._partial, self.path)
-        else:
+        try:
+            if self._array is not None:
+                self._array.flush()  # type: ignore[attr-defined]  # a memmap
+                self._array = None
+                if kind is None:
+                    os.replace(self._partial, self.path)
+        finally:
             self._partial.unlink(missing_ok=True)
+
+
+def _take_space(path: Path) -> None:
+    """Have the disk set aside a file's whole size: a mapped one that finds it full later ends the process by SIGBUS."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def write_json(value: Any, path: Path | str) -> None:

@@ -29,3 +29,8 @@ def rewrites_path(cell: str, epsilon: float) -> Path:
 def latents_path(cell: str, epsilon: float | None) -> Path:
     """The latents of a cell's trials: before the noise, and after it at each epsilon."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else f'{epsilon:g}'}.npy")
+
+
+def privatized_path(cell: str, epsilon: float) -> Path:
+    """The rewritten texts that classifiers are trained on; one table an epsilon."""
+    return Path(f"data/privatized/{cell}/{epsilon:g}.parquet")

@@ -1,0 +1,93 @@
+"""Which labelled texts a classifier is trained and tested on, and what is wrong with labels before work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from epsilometer.errors import UserError, unknown
+from epsilometer.randomness import Noise
+
+TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """texts: n texts; labels: their n labels."""
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
+    """The rows that a classifier of this label is trained and tested on, with their number (`row`) in the table.
+
+    table: schema `tables.PREPARED` and its labels. counts: how many texts of the splits train and test at most. Rows
+    without the label are passed over; which of the others are taken is drawn by the seed, the same rows for every label
+    where all have it. least: the size of a batch.
+    Raises UserError for a label that is no column or has one class, for classes that only one split has, and for fewer
+    training texts than a batch.
+    """
+    if label not in table.columns:
+        raise unknown("label", label, table.columns)
+    order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
+    rows = table.with_columns(row=pl.int_range(pl.len()), _order=pl.Series(order)).filter(pl.col(label).is_not_null())
+    found = pl.concat([rows.filter(split=split).sort("_order").head(count) for split, count in counts.items()])
+    _check(found, label, least)
+    return found.drop("_order")
+
+
+def examples(rows: pl.DataFrame, label: str, split: str, texts: Mapping[int, str] | None = None) -> Examples:
+    """The examples of a split; texts: rewrites by row number, in place of the original texts."""
+    part = rows.filter(split=split)
+    own = part["text"].to_list() if texts is None else [texts[row] for row in part["row"]]
+    return Examples(own, part[label].to_list())
+
+
+def to_rewrite(
+    table: pl.DataFrame,
+    tasks: Sequence[str],
+    attributes: Sequence[str],
+    counts: Mapping[str, int],
+    seed: int,
+    least: int,
+) -> pl.DataFrame:
+    """The rows whose rewrites are needed, in the table's order: training texts; test texts of attributes too."""
+    parts = [labelled(table, label, counts, seed, least).filter(split=TRAIN) for label in tasks]
+    parts += [labelled(table, label, counts, seed, least) for label in attributes]
+    return pl.concat(parts).unique("row").sort("row")
+
+
+def _check(rows: pl.DataFrame, label: str, least: int) -> None:
+    train, test = (rows.filter(split=split) for split in (TRAIN, TEST))
+    if len(train) < least:
+        raise UserError(
+            f"label {label!r} has {len(train)} training texts, fewer than a batch of {least}; give more texts (split "
+            f"{TRAIN!r} of the data set) or a smaller classification.training.batch"
+        )
+    known, tested = ({*part[label]} for part in (train, test))
+    if not tested:
+        raise UserError(f"label {label!r} has no text in the split {TEST!r}, which classifiers are tested on; add one")
+    if len(known) < 2:
+        raise UserError(
+            f"label {label!r} must have at least 2 classes among the training texts, got {_some(known)} alone; leave "
+            "the label out of classification.labels"
+        )
+    for missing, where, other in ((known - tested, TEST, TRAIN), (tested - known, TRAIN, TEST)):
+        if missing:
+            raise UserError(
+                f"label {label!r}: the chosen {where} texts have none of class {_some(missing)}, which the {other} "
+                "texts have, so F1 is not defined for it; take more texts (classification.texts), or merge or leave out "
+                "rare classes"
+            )
+
+
+def _some(classes: set[str]) -> str:
+    """A few names of classes, which are labels of the data set and no private texts."""
+    names = sorted(classes)
+    return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,63 @@
+"""Rewrite the texts of a data set slice by slice, so that a run that was stopped goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.mechanism import Mechanism
+from epsilometer.rewriting import Block, Job, rewrite_blocks
+
+SLICE = 256  # texts: what a stopped run does again at most
+PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}
+
+
+def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, workers: int = 1) -> None:
+    """Rewrite the trials of a job that the folder does not hold yet, into a Parquet file a slice.
+
+    A rewrite depends on its stream and its text alone, so the folder's content does not depend on where a run stopped.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    done = {int(row) for part in folder.glob("*.parquet") for row in tables.read(part, PIECES)["row"]}
+    left = np.array([row for row in range(len(job.source)) if row not in done], np.int64)
+    if not len(left):
+        return
+    rest = Job(job.texts, job.source[left], job.epsilons, [noise[left] for noise in job.noises])
+    for block in rewrite_blocks(build, rest, SLICE, workers):
+        rows = left[block.rows]
+        tables.write(_table(rows, job.epsilons, block), folder / f"{rows.min()}.parquet", PIECES)
+
+
+def collect(folder: Path, epsilon: float) -> list[str]:
+    """The rewrites of all trials at this epsilon, in the trials' order."""
+    return pl.scan_parquet(folder / "*.parquet").filter(epsilon=epsilon).sort("row").collect()["text"].to_list()
+
+
+def fingerprint(settings: Any, texts: Iterable[str], files: Iterable[Path], data: Iterable[Path]) -> str:
+    """A name for what rewrites depend on: slices of another name are not gone on with.
+
+    settings: anything that JSON can hold; files: code, by content; data: by path, size and time of change.
+    """
+    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
+    for text in texts:
+        digest.update(f"{len(text)} {text}".encode())
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    for file in sorted(data):
+        found = file.stat()
+        digest.update(f"{file} {found.st_size} {found.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _table(rows: np.ndarray[Any, np.dtype[np.int64]], epsilons: Sequence[float], block: Block) -> pl.DataFrame:
+    return pl.concat(
+        pl.DataFrame({"epsilon": pl.repeat(epsilon, len(rows), eager=True), "row": rows, "text": list(made.texts)})
+        for epsilon, made in zip(epsilons, block.rewrites, strict=True)
+    )

@@ -1,0 +1,66 @@
+"""The parts of classification: which texts of a data set, trained how, and where clean classifiers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.params import Params
+from epsilometer.randomness import Noise
+from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune
+from epsilometer.utility.labelled import Examples, labelled
+
+TASK, ATTRIBUTE = "task", "attribute"
+
+
+def fine_tuning(params: Params) -> FineTuning:
+    """How classifiers are trained; a model that lies in the project is found from the run's folder."""
+    training = params.classification.training
+    inside = Path(params.path(training.model))
+    return FineTuning(
+        str(inside) if inside.exists() else training.model,
+        training.rate,
+        training.batch,
+        training.longest,
+        training.precision,
+        training.device,
+    )
+
+
+def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
+    """The labels of a data set that are classified, and what each is."""
+    labels = params.classification.labels[dataset]
+    yield from ((label, TASK) for label in labels.tasks)
+    yield from ((label, ATTRIBUTE) for label in labels.attributes)
+
+
+def prepared(dataset: str) -> pl.DataFrame:
+    """All prepared texts of a data set, of all splits."""
+    return tables.read(f"data/prepared/{dataset}.parquet", tables.PREPARED)
+
+
+def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
+    """The rows that classifiers of this label are trained and tested on."""
+    settings = params.classification
+    counts = settings.texts.model_dump()
+    return labelled(prepared(dataset), label, counts, params.audit.seed, settings.training.batch)
+
+
+def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Classifier:
+    """A classifier; the same stream for every mechanism, so that they differ by the texts alone."""
+    stream = Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
+    return fine_tune(examples, classes, fine_tuning(params), stream)
+
+
+def clean_classifier(dataset: str, label: str, seed: int) -> Path:
+    """The folder of a classifier that was trained on clean texts, of an attribute."""
+    return Path(f"data/classifiers/{dataset}-{label}-{seed}")
+
+
+def row(named: dict[str, Any], train: Examples, test: Examples, empty: int, found: Scores) -> dict[str, Any]:
+    """A row of `tables.DOWNSTREAM`."""
+    return {**named, "train": len(train), "test": len(test), "empty": empty, **found.row()}

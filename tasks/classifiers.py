@@ -1,0 +1,41 @@
+"""Stage classifiers: classifiers of every asked label trained on clean texts, and the majority baseline.
+
+Those of attributes are kept: they are the static attackers.
+
+usage: python -m tasks.classifiers
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.params import read
+from epsilometer.progress import track
+from epsilometer.utility.downstream import majority
+from epsilometer.utility.labelled import TEST, TRAIN, examples
+from tasks.classification import ATTRIBUTE, chosen, clean_classifier, roles, row, trained
+from tasks.entry import run
+
+
+def main() -> None:
+    """Write data/downstream/clean.parquet, without rows unless labels are asked for, and data/classifiers."""
+    params = read()
+    asked = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
+    found = {(dataset, label): chosen(params, dataset, label) for dataset, label, _ in asked}  # before a model loads
+    rows = []
+    for dataset, label, role in track(asked, len(asked), "classifiers"):
+        train, test = (examples(found[dataset, label], label, split) for split in (TRAIN, TEST))
+        named = {"dataset": dataset, "label": label, "role": role}
+        rows.append(row({**named, "setting": "majority", "seed": 0}, train, test, 0, majority(train, test)))
+        for seed in range(params.classification.training.seeds):
+            classifier = trained(params, dataset, label, train, sorted({*train.labels}), seed)
+            if role == ATTRIBUTE:
+                classifier.save(clean_classifier(dataset, label, seed))  # rounds the weights, so before scoring
+            rows.append(row({**named, "setting": "clean", "seed": seed}, train, test, 0, classifier.scores(test)))
+    tables.write(pl.DataFrame(rows, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
+    tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")
+
+
+if __name__ == "__main__":
+    run(main)

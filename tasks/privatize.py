@@ -1,0 +1,72 @@
+"""Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every epsilon.
+
+Slices are kept under data/privatizing until all are there, so that a stopped run goes on where it stopped.
+
+usage: python -m tasks.privatize CELL
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import epsilometer
+from epsilometer import tables
+from epsilometer.mechanism import Mechanism, build_mechanism
+from epsilometer.params import Params
+from epsilometer.params import read as read_params
+from epsilometer.randomness import Noise
+from epsilometer.rewriting import Job
+from epsilometer.utility.labelled import to_rewrite
+from epsilometer.utility.privatizing import collect, fingerprint, privatize
+from tasks.classification import prepared
+from tasks.entry import run
+from tasks.files import privatized_path
+
+
+def main(name: str) -> None:
+    """Write data/privatized/<cell>/<epsilon>.parquet."""
+    params = read_params()
+    cell, settings = params.downstream[name], params.classification
+    labels = settings.labels[cell.dataset]
+    rows = to_rewrite(
+        prepared(cell.dataset),
+        labels.tasks,
+        labels.attributes,
+        settings.texts.model_dump(),
+        params.audit.seed,
+        settings.training.batch,
+    )
+    numbers, texts = rows["row"].to_numpy(), rows["text"].to_list()
+    stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
+    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.epsilons]
+    whole = Path("data/privatizing") / name
+    folder = whole / fingerprint([stream, cell.model_dump(), numbers.tolist()], texts, *_files(params, name))
+    job = Job(texts, np.arange(len(texts)), cell.epsilons, streams)
+    privatize(partial(_mechanism, params, name), job, folder, params.runtime.workers)
+    for epsilon in cell.epsilons:
+        made = pl.DataFrame({"row": numbers, "text": collect(folder, epsilon)})
+        tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)
+    shutil.rmtree(whole)
+
+
+def _mechanism(params: Params, name: str) -> Mechanism:
+    cell = params.downstream[name]
+    where = f"mechanisms.{cell.mechanism}.settings"
+    return build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+
+
+def _files(params: Params, name: str) -> tuple[list[Path], list[Path]]:
+    """The code that rewrites, and the files that the mechanism reads."""
+    cell = params.downstream[name]
+    resource = Path(cell.resource)
+    code = [*Path(epsilometer.__file__).parent.rglob("*.py"), Path(params.path(cell.file))]
+    return code, [path for path in (resource, *resource.rglob("*")) if path.is_file()]
+
+
+if __name__ == "__main__":
+    run(main)
