@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer import tables
 from epsilometer.params import Params
 from epsilometer.randomness import Noise
 from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune
 from epsilometer.utility.labelled import Examples, labelled
+from tasks.files import prepared
 
 TASK, ATTRIBUTE = "task", "attribute"
 
@@ -36,11 +36,6 @@ def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
     labels = params.classification.labels[dataset]
     yield from ((label, TASK) for label in labels.tasks)
     yield from ((label, ATTRIBUTE) for label in labels.attributes)
-
-
-def prepared(dataset: str) -> pl.DataFrame:
-    """All prepared texts of a data set, of all splits."""
-    return tables.read(f"data/prepared/{dataset}.parquet", tables.PREPARED)
 
 
 def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:

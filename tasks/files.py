@@ -10,10 +10,14 @@ from epsilometer import tables
 from epsilometer.params import Params
 
 
+def prepared(dataset: str) -> pl.DataFrame:
+    """All prepared texts of a data set, of all splits."""
+    return tables.read(f"data/prepared/{dataset}.parquet", tables.PREPARED)
+
+
 def audited(params: Params, dataset: str) -> pl.DataFrame:
     """The prepared texts of the audited split, in the order in which candidates number them."""
-    table = tables.read(f"data/prepared/{dataset}.parquet", tables.PREPARED)
-    return table.filter(pl.col("split") == params.datasets[dataset].use)
+    return prepared(dataset).filter(pl.col("split") == params.datasets[dataset].use)
 
 
 def audited_texts(params: Params, dataset: str) -> list[str]:

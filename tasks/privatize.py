@@ -23,9 +23,8 @@ from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.privatizing import collect, fingerprint, privatize
-from tasks.classification import prepared
 from tasks.entry import run
-from tasks.files import privatized_path
+from tasks.files import prepared, privatized_path
 
 
 def main(name: str) -> None:

@@ -82,8 +82,8 @@ def _check(rows: pl.DataFrame, label: str, least: int) -> None:
         if missing:
             raise UserError(
                 f"label {label!r}: the chosen {where} texts have none of class {_some(missing)}, which the {other} "
-                "texts have, so F1 is not defined for it; take more texts (classification.texts), or merge or leave out "
-                "rare classes"
+                "texts have, so F1 is not defined for it; take more texts (classification.texts), or leave "
+                "out or merge rare classes"
             )
 
 
