@@ -297,8 +297,13 @@ def _take_space(path: Path) -> None:
 
 def write_json(value: Any, path: Path | str) -> None:
     """Write JSON atomically."""
+    write_text(json.dumps(value, indent=1) + "\n", path)
+
+
+def write_text(text: str, path: Path | str) -> None:
+    """Write a text file atomically."""
     with _whole(path) as partial:
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
