@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Callable
 
 from epsilometer.errors import UserError
+from tasks.inputs import guarded
+from tasks.parent import end_with_parent
+
+# What a disk may answer, and what to do about it; these messages quote no text.
+_DISK = {
+    errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
+    errno.EDQUOT: "the disk's quota is used up; free some space",
+    errno.EFBIG: "a file may not grow to the size that it needs (ulimit -f); raise the limit",
+    errno.EROFS: "the folder that it writes to is on a file system that is mounted read-only; mount it writable",
+    errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
+    errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
+    errno.EIO: "the disk reports an error; have it looked at",
+}
+_FULL = os.strerror(errno.ENOSPC)  # of libraries that tell of it without its number
 
 
 def run(main: Callable[..., None]) -> None:
-    """Call a stage with the command line's arguments.
+    """Call a stage with the command line's arguments; its inputs are checked, and it ends with its parent.
 
-    A user's error is one message and exit code 2. Any other error shows where it happened but not its message, which
-    may quote a private text and would end in logs; EPSILOMETER_SHOW_ERRORS=1 shows it all.
+    A user's error and a disk's is one message and exit code 2. Any other error shows where it happened but not its
+    message, which may quote a private text and would end in logs; EPSILOMETER_SHOW_ERRORS=1 shows it all.
     """
+    end_with_parent()
     try:
-        main(*sys.argv[1:])
+        with guarded():
+            main(*sys.argv[1:])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
+        number = errno.ENOSPC if _FULL in str(error) else getattr(error, "errno", None)
+        if number in _DISK:
+            stage = " ".join([os.path.basename(sys.argv[0]).removesuffix(".py"), *sys.argv[1:]])
+            print(f"error: {stage}: {_DISK[number]}, then run again; what other stages made is kept", file=sys.stderr)
+            sys.exit(2)
         if os.environ.get("EPSILOMETER_SHOW_ERRORS"):
             raise
         print(*traceback.format_tb(error.__traceback__), sep="", end="", file=sys.stderr)

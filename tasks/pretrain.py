@@ -16,6 +16,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+from epsilometer import checksums
 from epsilometer.errors import UserError
 from epsilometer.pretraining.training import Progress, Recipe, train
 from tasks.entry import run
@@ -65,6 +66,7 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
     held_out = {figure: round(value, 4) for figure, value in recipe.quality().items()}
     record |= {"steps": done.steps, "tokens": done.tokens, "minutes": spent, "seed": SEED, "held_out": held_out}
     (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
+    checksums.write(OUT)
     print(f"{name}: {held_out}")
 
 

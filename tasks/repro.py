@@ -1,0 +1,135 @@
+"""`dvc repro` for runs that nobody watches: one at a time, and never on damaged files.
+
+usage: python -m tasks.repro [arguments of dvc repro]
+
+Waits while another run of this project is under way, mends what a killed one left half written, names what is damaged,
+and lets DVC make that anew. Ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+from dvc.cli import main as dvc
+from dvc.dvcfile import Lockfile
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+
+from epsilometer.errors import UserError
+from tasks.inputs import digest, recorded
+from tasks.parent import RUNNER, end_with_parent
+
+Say = Callable[[str], None]
+_NAMED = 5  # damaged files, before the rest are counted
+
+
+@contextmanager
+def held(say: Say = print) -> Iterator[None]:
+    """Hold the project for a run: waits for another one's end, then mends what needs it, in this folder.
+
+    Inside a run that holds it already, this does nothing. The kernel lets go of it when the process ends, however.
+    """
+    if RUNNER in os.environ:
+        yield
+        return
+    with Repo() as repo:
+        place = Path(str(repo.tmp_dir), "epsilometer.lock")
+    with place.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            say(f"another run of this project is under way ({lock.read().strip()}); waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
+        lock.flush()
+        mend(say)
+        os.environ[RUNNER] = str(os.getpid())
+        try:
+            yield
+        finally:
+            del os.environ[RUNNER]
+
+
+def mend(say: Say) -> None:
+    """What DVC does not do for itself, between runs, in this folder.
+
+    - dvc.lock and DVC's list of busy files are written in place; a half written one is put aside. Stages then come
+      from DVC's cache of runs.
+    - What a killed stage had begun to write is deleted.
+    - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
+      any, so that it reads all of them again.
+    - Files in DVC's cache are read again, and deleted if damaged, before DVC takes them for true.
+    """
+    with Repo(_wait_for_lock=True) as repo, repo.lock:
+        _put_aside_half_written(repo, say)
+        for begun in Path("data").rglob(".*.partial"):
+            if not psutil.pid_exists(int(begun.suffixes[-2][1:])):
+                begun.unlink()
+        wrong = _wrong(recorded("outs"))
+        for path in wrong[:_NAMED]:
+            say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
+        if len(wrong) > _NAMED:
+            say(f"and {len(wrong) - _NAMED} more")
+        edited = _wrong(recorded("deps"))
+        for path in edited:  # Python, too, takes an edited file of equal size and time for the old one
+            if path.endswith(".py"):
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+        if wrong or edited:
+            repo.state.hashes.clear()
+        for file in Path(repo.cache.local.path).glob("??/*"):
+            if file.suffix == ".dir" and digest(str(file)) != file.parent.name + file.stem:
+                say(f"{os.path.relpath(file)}, a listing in DVC's cache, is damaged; deleted")
+                file.unlink()  # DVC would parse it before it looks at its hash
+                continue
+            with suppress(PermissionError):  # another user's, of a shared cache
+                file.chmod(0o644)  # DVC reads what may have been written to,
+                os.utime(file)  # at another time than it remembers
+
+
+def _put_aside_half_written(repo: Repo, say: Say) -> None:
+    try:
+        Lockfile(repo, "dvc.lock").load()
+    except DvcException as error:
+        aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
+        os.replace("dvc.lock", aside)
+        say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
+    busy = Path(str(repo.tmp_dir), "rwlock")
+    with suppress(FileNotFoundError):
+        if not busy.read_bytes().rstrip().endswith(b"}"):
+            busy.unlink()
+
+
+def _wrong(hashes: dict[str, str]) -> list[str]:
+    """Those of the files that are there with other bytes than recorded."""
+    there = [path for path in hashes if Path(path).exists()]
+    with ThreadPoolExecutor() as pool:
+        return [path for path, found in zip(there, pool.map(digest, there), strict=True) if found != hashes[path]]
+
+
+def main() -> None:
+    """The command line; exits as `dvc repro` does."""
+    end_with_parent()
+    try:
+        with held(lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+            os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
+            corrupted = logging.getLogger("dvc_data.hashfile.db")
+            corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
+            corrupted.addHandler(logging.StreamHandler())
+            sys.exit(dvc(["--wait-for-lock", "repro", *sys.argv[1:]]))
+    except (DvcException, UserError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
