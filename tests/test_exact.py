@@ -14,11 +14,13 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
 from epsilometer.exact import SLACK, Exact, Words, _bits, system_words, weight_error
 from epsilometer.language.lists import WordLists
+from epsilometer.language.moved_words import mixture, released
 from epsilometer.language.vectors import WordVectors
 from epsilometer.latent_noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
 from epsilometer.mechanisms.diffractor import Geometric, Truncated
@@ -322,3 +324,42 @@ def test_seeded_latents_are_what_they_were_before_there_were_releases() -> None:
     after = [add(before, law, Noise.named(3, "audit", "latents")) for law in (Gaussian(0.7), Laplace(0.7))]
     found = hashlib.sha256(b"".join(np.round(a * 4096).astype(np.int64).tobytes() for a in after)).hexdigest()[:16]
     assert found == "79b2cc14db7338ac"
+
+
+@pytest.mark.parametrize("dimensions", [1, 5, 50, 384, 1024])
+def test_the_density_of_released_vector_noise_is_as_steep_as_claimed(dimensions: int) -> None:
+    """-d/da log f(a) of the mixture at distance a from its middle, epsilon 1: at most 1 but for rounding, anywhere."""
+    log_weights, deviations, unit = mixture(dimensions)
+    variances = (deviations * unit) ** 2
+    density = log_weights - dimensions / 2 * np.log(variances)  # a normalised Gaussian has the factor s^(-d / 2)
+    farthest = float(gammainccinv(dimensions, 2.0**-100))
+    a = np.concatenate([np.geomspace(1e-9, farthest, 400), np.linspace(0.1, farthest, 3000)])[:, None]
+    log_terms = density - a**2 / (2 * variances)
+    slope = a[:, 0] * (softmax(log_terms, axis=1) / variances).sum(axis=1)
+    assert slope.max() <= 1 + 5e-7
+    usual = gammainccinv(dimensions, [0.999, 0.001])
+    there = (a[:, 0] > usual[0]) & (a[:, 0] < usual[1])
+    # and where it usually lands it is the law of the mechanism: e^-a up to a constant (but near 0 in one dimension)
+    log_ratio = (logsumexp(log_terms, axis=1) + a[:, 0])[there]
+    assert np.ptp(log_ratio) < (1e-5 if dimensions >= 50 else 0.3 if dimensions == 1 else 0.01)
+
+
+def test_released_vector_noise_has_its_length_and_direction() -> None:
+    """Kolmogorov-Smirnov at 10^-9: the length is Gamma(d, 1 / epsilon), the direction uniform, 1,000 vectors."""
+    found = released(np.full((1000, 20), 0.25), 3.0, seeded(7)) - 0.25
+    length = np.linalg.norm(found, axis=1)
+    assert stats.kstest(length * 3.0, stats.gamma(20).cdf).pvalue > ALPHA
+    cosine = found[:, 0] / length
+    assert stats.kstest((cosine + 1) / 2, stats.beta(9.5, 9.5).cdf).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("key", MOVED)
+def test_released_moved_words_are_those_of_the_audited_mechanism(folder: Path, key: str) -> None:
+    """Two samples of 4,000 words, chi-square at 10^-9: the release's law is the audited one."""
+    mechanism, epsilon = made(folder, key)
+    texts = ["w7"] * 4000
+    both = [mechanism.rewrite(texts, epsilon, noise).units.values for noise in (release(4000, 8), Noise.named(4000, 1))]
+    counts = np.array([np.bincount(units, minlength=40) for units in both])
+    common = counts.sum(axis=0) >= 20
+    table = np.column_stack([counts[:, common], counts[:, ~common].sum(axis=1) + 1])
+    assert stats.chi2_contingency(table).pvalue > ALPHA

@@ -42,6 +42,11 @@ class Mahalanobis(MovedWords):
         values, axes = np.linalg.eigh(covariance)
         return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
 
+    def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M^(-1/2) x of points [n, d]."""
+        values, axes = self._axes
+        return points @ (axes / np.sqrt(values) @ axes.T)
+
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """M^(1/2) z of spherical noise [n, d]."""
         values, axes = self._axes
