@@ -7,7 +7,7 @@ a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 
 
 The integral is replaced by its trapezoid sum, whose error falls exponentially in the number of nodes; a node is drawn,
 then discrete Gaussian noise of its (integer) deviation for each coordinate, added to the vector on the same grid. The
-log-density's slope, epsilon on paper, is then at most epsilon (1 + 5e-7) wherever the noise may land but for a
+log-density's slope, epsilon on paper, is then at most epsilon (1 + 2e-9) wherever the noise may land but for a
 probability of 2^-100, which a test computes; nodes are missing near s = 0, where that makes the slope smaller. Rounding
 the vector to the grid adds at most (d + 12) 2^-29 nats a word.
 """
