@@ -1,10 +1,10 @@
 """Whether an audit differs from the accepted baseline: exact tests, corrected for how many are made.
 
-Where the trials are those of the baseline, McNemar's exact test (`comparison`): it needs no more than that a trial is as
-likely to be guessed as before, whether the noise is fresh or shared. Where they are not, Fisher's exact test of two
-samples. The cells of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have
-to do with each other. The audits of a year share alpha by a spending function (`level`), so that a year without a change
-raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
+Where the trials are those of the baseline, McNemar's exact test (`comparison`): all that it supposes is that a trial is
+as likely to be guessed as before, be the noise fresh or shared. Where they are not, Fisher's exact test of two samples.
+The cells of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have to do
+with each other. The audits of a year share alpha by a spending function (`level`): a year without a change raises a
+false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def message(found: Sequence[Drift], level: float, changes: Sequence[str], unknow
     same = sum(one.identical for one in still)
     if same:
         lines.append(
-            f"{same} of {tested} rest on the baseline's own rewrites: with the same noise and inputs nothing can differ; "
-            "ask for fresh noise to measure them again"
+            f"{same} of {tested} are the baseline's own rewrites, guessed alike: with the same noise and inputs "
+            "nothing can differ; ask for fresh noise to measure them again"
         )
     lines.append("changed since the baseline:" if changes else "nothing is known to have changed since the baseline")
     lines += _first([f"- {change}" for change in changes])
@@ -154,8 +154,10 @@ def _test(cell: Cell, before: Measured, now: Measured) -> tuple[str, float]:
 def _interval(estimate: Estimate | None) -> str:
     assert estimate is not None  # a drift has one of two
     upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
-    return f"loss {estimate.point:.2f} ({estimate.loss:.2f} to {upper})" if math.isfinite(estimate.point) else (
-        f"loss of at least {estimate.loss:.2f}"
+    return (
+        f"loss {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"
+        if math.isfinite(estimate.point)
+        else (f"loss of at least {estimate.loss:.2f}")
     )
 
 
