@@ -16,14 +16,15 @@ from typing import Any
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.futures import PrefectFuture, as_completed
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.artifacts import publish
-from tasks.reproduce import reproduce
+from tasks.repro import held
+from tasks.reproduce import reproduce, stopped_when_this_ends
 
 
 def _side_by_side(stages: int) -> Any:
@@ -32,12 +33,18 @@ def _side_by_side(stages: int) -> Any:
 
 
 @flow(persist_result=False, task_runner=_side_by_side(2))
-def audit(folder: str = ".", target: str | None = None) -> State[Any]:
+def audit(folder: str = ".", target: str | None = None, force: list[str] | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.
 
     A stage is submitted as soon as what it depends on is done, so that none waits in another's place. Where one
-    fails, those that depend on it are not run, all others are, and the flow fails at the end.
+    fails, those that depend on it are not run, all others are, and the flow fails at the end. force: stages to run
+    although DVC sees no change, by address.
     """
+    with held(Path(folder), get_run_logger().warning), stopped_when_this_ends():
+        return _bring_up_to_date(folder, target, force or [])
+
+
+def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> State[Any]:
     needs = dependencies(folder, target)
     order = TopologicalSorter(needs)
     order.prepare()
@@ -46,7 +53,8 @@ def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     failed = []
     while order.is_active():
         for stage in order.get_ready():
-            futures[stage] = reproduce.submit(stage, return_state=False, wait_for=[futures[n] for n in needs[stage]])
+            waiting = [futures[n] for n in needs[stage]]
+            futures[stage] = reproduce.submit(stage, stage in force, return_state=False, wait_for=waiting)
             running[futures[stage]] = stage
         if not running:
             break  # what is left depends on a stage that failed

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,30 @@ from prefect.states import Completed, Failed, State
 
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
 _LAST_LINES = 10  # of the output, repeated in the failed state's message
+_RUNNING: set[subprocess.Popen[str]] = set()
+
+
+@contextmanager
+def stopped_when_this_ends() -> Iterator[None]:
+    """Stop the stages that are still running when this block ends: a flow that is told to end waits for its tasks."""
+    try:
+        yield
+    finally:
+        for process in list(_RUNNING):
+            process.terminate()
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, task_run_name="{stage}")
-def reproduce(stage: str) -> State[Any]:
+def reproduce(stage: str, force: bool = False) -> State[Any]:
     """Bring one stage up to date, by its address (`embed@queries`, `runs/atis/dvc.yaml:report`).
 
-    What it depends on must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output, which
+    What it depends on must be up to date. force: run it although DVC sees no change. Ends Cached, Reproduced, or Failed with the last lines of the output, which
     a direct call raises.
     """
-    if not stale(stage):
+    if not force and not stale(stage):
         return Completed(name="Cached")
     log, last = get_run_logger(), deque[str](maxlen=_LAST_LINES)
-    command = [sys.executable, "-m", "dvc", "--wait-for-lock", "repro", "--single-item", stage]
+    command = [sys.executable, "-m", "tasks.repro", "--single-item", *["--force"] * force, stage]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -40,9 +53,11 @@ def reproduce(stage: str) -> State[Any]:
         env=_environment(),
     ) as process:
         assert process.stdout is not None
+        _RUNNING.add(process)
         for line in filter(None, map(str.rstrip, process.stdout)):
             log.info("%s", line)
             last.append(line)
+    _RUNNING.discard(process)
     if process.returncode:
         return Failed(message="\n".join([f"{stage} failed; its last lines:", *last]))
     return Completed(name="Reproduced")
