@@ -37,8 +37,8 @@ def stopped_when_this_ends() -> Iterator[None]:
 def reproduce(stage: str, force: bool = False) -> State[Any]:
     """Bring one stage up to date, by its address (`embed@queries`, `runs/atis/dvc.yaml:report`).
 
-    What it depends on must be up to date. force: run it although DVC sees no change. Ends Cached, Reproduced, or Failed with the last lines of the output, which
-    a direct call raises.
+    What it depends on must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output, which
+    a direct call raises. force: run it although DVC sees no change.
     """
     if not force and not stale(stage):
         return Completed(name="Cached")
