@@ -22,6 +22,7 @@ def check(params: Params) -> list[str]:
     """
     pins = [_check_dataset(params, name, dataset) for name, dataset in params.datasets.items()]
     models = [params.embedding.model]
+    _check_links(params)
     for name, source in params.models.items():
         models += _pinned_model(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
@@ -57,6 +58,20 @@ def _check_corpus(source: str, where: str) -> hub.Pin | None:
     if not Path(source).exists():
         raise UserError(f"{where}: there is no {source!r}; check the path")
     return hub.read_pin(Path(source)) if source.endswith(".json") else None
+def _check_links(params: Params) -> None:
+    """Refuse a link that leads out of the project, as a relative path would be that says so."""
+    project = Path(params.root).resolve()
+    outside = [Path(params.path(folder)).resolve() for folder in params.outside]
+    for found, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
+        for where, path in found:
+            real = Path(params.path(path)).resolve()
+            if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
+                raise UserError(
+                    f"{where}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is there "
+                    "into the project, name its folder under `outside` (data only), or give its absolute path"
+                )
+
+
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:

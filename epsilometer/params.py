@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -16,6 +18,10 @@ from epsilometer.guarantees import check_epsilons
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
+
+
+_NAME = re.compile(r"\w[\w.-]{0,99}")  # names become names of files and of stages
+_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells")
 
 
 class Section(BaseModel):
@@ -234,7 +240,12 @@ class Runtime(Section):
 
 
 class Params(Section):
-    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder."""
+    """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder.
+
+    A relative path stays within the project. outside: folders beside it, relative to the project, that data may be read
+    from all the same; an absolute path is taken to be meant.
+    """
+    outside: tuple[str, ...] = ()
 
     root: str = "."
     title: str = "Privacy calibration"
@@ -309,6 +320,66 @@ class Params(Section):
             if every.count(label) > 1:
                 raise UserError(f"{where}: {label!r} is named twice; a label is a task or an attribute")
         if not every:
+    @model_validator(mode="after")
+    def _confined(self) -> Params:
+        for kind, names in [*((kind, getattr(self, kind)) for kind in _NAMED), ("words.sources", self.words.sources)]:
+            for name in names:
+                if not _NAME.fullmatch(name):
+                    raise UserError(
+                        f"a name in {kind} must be letters, digits, '.', '_' and '-', at most 100, and start with a "
+                        f"letter or digit, got {name!r}; files are named after it"
+                    )
+        for where, path in self.data_paths():
+            if _leaves(path) and not any(_below(path, folder) for folder in self.outside):
+                raise UserError(
+                    f"{where} must lie in the project or in a folder named under `outside`, got {path!r}; add "
+                    f"`outside: [{os.path.dirname(path)}]` to read from there, or give an absolute path"
+                )
+        for where, path in self.code_paths():
+            if _leaves(path):
+                raise UserError(
+                    f"{where} must lie in the project, got {path!r}; move it there, or give an absolute path"
+                )
+        up = PurePath(os.path.normpath(self.root)).parts.count("..")
+        for where, path in _texts(self.read_paths(), ""):
+            if _leaves(path, up):
+                raise UserError(
+                    f"{where} must lie in the project, got {path!r}; move it there, or give an absolute path"
+                )
+        return self
+
+    def data_paths(self) -> Iterator[tuple[str, str]]:
+        """The files of data and their places in this file, relative to the project."""
+        yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
+        yield from ((f"models.{name}", source) for name, source in self.models.items())
+        yield from ((f"words.sources.{name}", source) for name, source in self.words.sources.items())
+        for kind in ("triples", "autoencoders", "noise_aware"):
+            for name, entry in getattr(self, kind).items():
+                yield f"{kind}.{name}.corpus.source", entry.corpus.source
+        for name, entry in self.autoencoders.items():
+            if entry.vectors is not None:
+                yield f"autoencoders.{name}.vectors", entry.vectors
+
+    def code_paths(self) -> Iterator[tuple[str, str]]:
+        """The files of mechanisms and attacks that run, relative to the project."""
+        for kind, entries in (("mechanisms", self.mechanisms), ("cells", self.cells)):
+            yield from ((f"{kind}.{name}.file", entry.file) for name, entry in entries.items())
+        yield from (("attacks", name) for name in self.attacks)
+
+    def read_paths(self) -> Mapping[str, Any]:
+        """What may hold paths relative to the run's folder: resources, models, settings."""
+        entries = {"mechanisms": self.mechanisms, "cells": self.cells}
+        return {
+            **{
+                kind: {name: {"resource": entry.resource, "settings": entry.settings} for name, entry in found.items()}
+                for kind, found in entries.items()
+            },
+            "attacks": self.attacks,
+            "embedding": {"model": self.embedding.model},
+            "triples": {n: {"encoder": entry.encoder, "tagger": entry.tagger} for n, entry in self.triples.items()},
+            "noise_aware": {name: {"model": entry.model} for name, entry in self.noise_aware.items()},
+        }
+
             raise UserError(f"{where} must name at least one label under tasks or attributes")
 
     def match(self, dataset: str) -> Match:
@@ -318,6 +389,27 @@ class Params(Section):
     def path(self, of: str) -> str:
         """A source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
+def _leaves(path: str, up: int = 0) -> bool:
+    """Whether a relative path leads out of the project from a folder that lies `up` folders deep in it."""
+    return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
+
+
+def _below(path: str, folder: str) -> bool:
+    return PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Every string in settings, with its place."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts(part, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            yield from _texts(part, f"{where}[{i}]")
+
+
 
 
 def read(path: Path | str = "params.yaml") -> Params:

@@ -28,7 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     params = yaml.safe_load((ROOT / "profiles/paper.yaml").read_text())
     params["root"] = os.path.relpath(ROOT, tmp_path)
-    params["datasets"]["trustpilot"]["source"] = os.path.relpath(tmp_path / "reviews.parquet", ROOT)
+    params["outside"] = [os.path.relpath(tmp_path, ROOT)]
+    params["datasets"]["trustpilot"]["source"] = f"{params['outside'][0]}/reviews.parquet"
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
