@@ -93,6 +93,23 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
     "high": pl.Float64,
 }
 
+PRIVATIZED: Schema = {"row": pl.Int64, "text": pl.String}  # a rewrite, and the number of its text in the prepared table
+DOWNSTREAM: Schema = {  # how well a classifier tells a label, a row a seed
+    "dataset": pl.String,
+    "mechanism": pl.String,  # null for the baselines
+    "epsilon": pl.Float64,
+    "label": pl.String,
+    "role": pl.String,  # task or attribute
+    "setting": pl.String,  # majority, clean; private, of a task; static, adaptive, of an attribute
+    "seed": pl.Int64,
+    "macro_f1": pl.Float64,
+    "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
+    "accuracy": pl.Float64,
+    "train": pl.Int64,
+    "test": pl.Int64,
+    "empty": pl.Int64,  # rewrites without a character that were trained or tested on
+}
+
 OUTPUTS: Schema = {  # what the rewrites of a cell look like; nulls where a mechanism has no units, claim or latents
     "dataset": pl.String,
     "mechanism": pl.String,
