@@ -78,12 +78,12 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     return deps, [filled(param) for param in entry.get("params", [])]
 
 
-def recorded(kind: str) -> dict[str, str]:
-    """What dvc.lock in this folder records of stages' `deps` or `outs`: path to hash."""
-    lock = Path("dvc.lock")
+def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
+    """What the dvc.lock in a folder records of stages' `deps` or `outs`: path to hash."""
+    lock = folder / "dvc.lock"
     stages = _load(lock).get("stages", {}) if lock.is_file() else {}
     entries = (entry for stage in stages.values() for entry in stage.get(kind, []))
-    return {str(PurePosixPath(entry["path"])): entry["md5"] for entry in entries if "md5" in entry}
+    return {str(PurePosixPath(folder, entry["path"])): entry["md5"] for entry in entries if "md5" in entry}
 
 
 def digest(path: str) -> str:

@@ -33,8 +33,8 @@ _NAMED = 5  # damaged files, before the rest are counted
 
 
 @contextmanager
-def held(say: Say = print) -> Iterator[None]:
-    """Hold the project for a run: waits for another one's end, then mends what needs it, in this folder.
+def held(folder: Path, say: Say) -> Iterator[None]:
+    """Hold the project for a run: waits for another one's end, then mends what needs it, in the folder of a dvc.lock.
 
     Inside a run that holds it already, this does nothing. The kernel lets go of it when the process ends, however.
     """
@@ -53,7 +53,7 @@ def held(say: Say = print) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
-        mend(say)
+        mend(folder, say)
         os.environ[RUNNER] = str(os.getpid())
         try:
             yield
@@ -61,8 +61,8 @@ def held(say: Say = print) -> Iterator[None]:
             del os.environ[RUNNER]
 
 
-def mend(say: Say) -> None:
-    """What DVC does not do for itself, between runs, in this folder.
+def mend(folder: Path, say: Say) -> None:
+    """What DVC does not do for itself, between runs.
 
     - dvc.lock and DVC's list of busy files are written in place; a half written one is put aside. Stages then come
       from DVC's cache of runs.
@@ -72,16 +72,16 @@ def mend(say: Say) -> None:
     - Files in DVC's cache are read again, and deleted if damaged, before DVC takes them for true.
     """
     with Repo(_wait_for_lock=True) as repo, repo.lock:
-        _put_aside_half_written(repo, say)
-        for begun in Path("data").rglob(".*.partial"):
+        _put_aside_half_written(repo, folder / "dvc.lock", say)
+        for begun in (folder / "data").rglob(".*.partial"):
             if not psutil.pid_exists(int(begun.suffixes[-2][1:])):
                 begun.unlink()
-        wrong = _wrong(recorded("outs"))
+        wrong = _wrong(recorded("outs", folder))
         for path in wrong[:_NAMED]:
             say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
         if len(wrong) > _NAMED:
             say(f"and {len(wrong) - _NAMED} more")
-        edited = _wrong(recorded("deps"))
+        edited = _wrong(recorded("deps", folder))
         for path in edited:  # Python, too, takes an edited file of equal size and time for the old one
             if path.endswith(".py"):
                 Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
@@ -97,12 +97,12 @@ def mend(say: Say) -> None:
                 os.utime(file)  # at another time than it remembers
 
 
-def _put_aside_half_written(repo: Repo, say: Say) -> None:
+def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
     try:
-        Lockfile(repo, "dvc.lock").load()
+        Lockfile(repo, lock).load()
     except DvcException as error:
         aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
-        os.replace("dvc.lock", aside)
+        os.replace(lock, aside)
         say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
     busy = Path(str(repo.tmp_dir), "rwlock")
     with suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ def main() -> None:
     """The command line; exits as `dvc repro` does."""
     end_with_parent()
     try:
-        with held(lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        with held(Path(), lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
