@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 from epsilometer.component import describe
 from epsilometer.errors import UserError, unknown
 from epsilometer.guarantees import check_epsilons
+from epsilometer.scaling import Engine
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Match = Literal["words", "none"]
@@ -166,9 +167,7 @@ class Utility(Section):
 
     texts: PositiveInt = 50
     target: Annotated[float, Field(gt=0)] = 1.0
-    metrics: Mapping[str, Mapping[str, Any]] = {
-        name: {} for name in ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")
-    }
+    metrics: Mapping[str, Mapping[str, Any]] = {}
 
     @field_validator("metrics", mode="before")
     @classmethod
@@ -232,11 +231,44 @@ class Ablations(Section):
     seeds: PositiveInt = 5
 
 
+class Sweep(Section):
+    """What is varied in a cell at one epsilon, one setting at a time, on the same trials and noise.
+
+    trials: T of each value; vary: the values of settings of the mechanism by name, and of `epsilon`.
+    """
+
+    epsilon: Annotated[float, Field(gt=0)]
+    trials: PositiveInt = 200
+    vary: Annotated[Mapping[str, Annotated[tuple[float, ...], Field(min_length=1)]], Field(min_length=1)]
+
+
 class Runtime(Section):
-    """What cannot change a result: trials a block, worker processes."""
+    """What cannot change a result: trials a slice, workers, and where these run (`epsilometer.scaling.Engine`)."""
 
     block: PositiveInt = 1 << 16
     workers: PositiveInt = 1
+    ray: str | None = None
+    gpus: Annotated[float, Field(ge=0)] = 0
+
+    @field_validator("ray")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"auto|[^\s:/]+:\d{1,5}", value):
+            raise ValueError("must be null, auto or the HOST:PORT of a Ray cluster")
+        return value
+
+    @model_validator(mode="after")
+    def _share(self) -> Runtime:
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise ValueError(f"gpus must be a share of one GPU or a whole number, got {self.gpus:g}")
+        if self.gpus and self.ray is None:
+            raise ValueError(f"gpus ({self.gpus:g}) are shared out by Ray alone; set ray, or leave gpus out")
+        return self
+
+    @property
+    def engine(self) -> Engine:
+        """Where slices run."""
+        return Engine(self.workers, self.ray, self.gpus)
 
 
 class Params(Section):
@@ -245,9 +277,9 @@ class Params(Section):
     A relative path stays within the project. outside: folders beside it, relative to the project, that data may be read
     from all the same; an absolute path is taken to be meant.
     """
-    outside: tuple[str, ...] = ()
 
     root: str = "."
+    outside: tuple[str, ...] = ()
     title: str = "Privacy calibration"
     audit: Audit
     datasets: Mapping[str, Dataset]
@@ -267,6 +299,7 @@ class Params(Section):
     classification: Classification = Classification()
     downstream: Mapping[str, Cell] = {}
     ablations: Ablations = Ablations()
+    sweeps: Mapping[str, Sweep] = {}
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 
@@ -308,6 +341,10 @@ class Params(Section):
             if name not in self.cells:
                 raise unknown("cell in ablations.cells", name, self.cells)
             check_epsilons([epsilon], f"ablations.cells.{name}")
+        for name, sweep in self.sweeps.items():
+            if name not in self.cells:
+                raise unknown("cell in sweeps", name, self.cells)
+            check_epsilons(sweep.vary.get("epsilon", (sweep.epsilon,)), f"sweeps.{name}.vary.epsilon")
         return self
 
     def _check_labels(self, dataset: str, labels: Labels) -> None:
@@ -320,6 +357,8 @@ class Params(Section):
             if every.count(label) > 1:
                 raise UserError(f"{where}: {label!r} is named twice; a label is a task or an attribute")
         if not every:
+            raise UserError(f"{where} must name at least one label under tasks or attributes")
+
     @model_validator(mode="after")
     def _confined(self) -> Params:
         for kind, names in [*((kind, getattr(self, kind)) for kind in _NAMED), ("words.sources", self.words.sources)]:
@@ -380,8 +419,6 @@ class Params(Section):
             "noise_aware": {name: {"model": entry.model} for name, entry in self.noise_aware.items()},
         }
 
-            raise UserError(f"{where} must name at least one label under tasks or attributes")
-
     def match(self, dataset: str) -> Match:
         """In what the candidates of a data set's trials agree."""
         return self.datasets[dataset].match or self.trials.match
@@ -389,6 +426,8 @@ class Params(Section):
     def path(self, of: str) -> str:
         """A source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
+
+
 def _leaves(path: str, up: int = 0) -> bool:
     """Whether a relative path leads out of the project from a folder that lies `up` folders deep in it."""
     return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
@@ -408,8 +447,6 @@ def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             yield from _texts(part, f"{where}[{i}]")
-
-
 
 
 def read(path: Path | str = "params.yaml") -> Params:

@@ -1,21 +1,19 @@
-"""Run a mechanism over trials: in blocks, in this process or in several, with the same result."""
+"""Run a mechanism over trials: in blocks, wherever these run (`epsilometer.scaling`), with the same result."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
 from epsilometer.mechanism import Latents, Mechanism, Rewrites, RewritesGrid
-from epsilometer.progress import track
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
+from epsilometer.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # trials at a time
 
@@ -50,21 +48,21 @@ class Job:
         return Block(rows, made)
 
 
-def rewrite_blocks(build: Callable[[], Mechanism], job: Job, block: int = BLOCK, workers: int = 1) -> Iterator[Block]:
+def rewrite_blocks(
+    build: Callable[[], Mechanism], job: Job, block: int = BLOCK, engine: Engine = HERE
+) -> Iterator[Block]:
     """The rewrites of all trials, block after block.
 
     Trials of one text stand together, so a mechanism does what depends on the text alone (a forward pass) once. The
-    rewrite of a trial depends neither on the block that it falls in nor on the number of workers. `build` makes the
-    mechanism: here, or once in each worker process.
+    rewrite of a trial depends neither on the block that it falls in nor on the engine, and the blocks one after the
+    other hold the same trials in the same order. `build` makes the mechanism: here, or once in each worker.
     """
-    parts = _blocks(job.source, block)
-    if workers == 1:
-        mechanism = build()
-        yield from track((job.run(mechanism, rows) for rows in parts), len(parts), "rewrite")
-        return
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
-    with ProcessPoolExecutor(workers, get_context("spawn"), _begin, (build, job, threads)) as pool:
-        yield from track(pool.map(_work, parts), len(parts), "rewrite")
+    parts = slices(job.source, block, engine.workers)
+    yield from run(partial(_rewriter, build, job), parts, engine, "rewrite")
+
+
+def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.int64]], Block]:
+    return partial(job.run, build())
 
 
 def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
@@ -72,14 +70,6 @@ def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
     blocks = list(rewrite_blocks(lambda: mechanism, job))
     back = np.argsort(np.concatenate([b.rows for b in blocks]))
     return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
-
-
-def _blocks(source: NDArray[np.integer], size: int) -> list[NDArray[np.int64]]:
-    """Trials in the order of their source text, cut into blocks of about `size` where the text changes."""
-    order = np.argsort(source, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(source[order])) + 1, len(order))
-    number = (ends - 1) // size
-    return np.split(order, ends[:-1][np.diff(number) > 0])
 
 
 def _check(made: Rewrites, expected: int) -> None:
@@ -113,18 +103,3 @@ def _join_units(parts: Sequence[Ragged], order: NDArray[np.int64]) -> Ragged:
 
 def _join_latents(parts: Sequence[Latents], order: NDArray[np.int64]) -> Latents:
     return Latents(np.concatenate([x.before for x in parts])[order], np.concatenate([x.after for x in parts])[order])
-
-
-_worker: tuple[Mechanism, Job]
-
-
-def _begin(build: Callable[[], Mechanism], job: Job, threads: str) -> None:
-    """Set up a worker process: its share of the processor, its mechanism, loaded once."""
-    global _worker
-    os.environ["OMP_NUM_THREADS"] = threads
-    _worker = build(), job
-
-
-def _work(rows: NDArray[np.int64]) -> Block:
-    mechanism, job = _worker
-    return job.run(mechanism, rows)

@@ -46,7 +46,7 @@ def main(name: str) -> None:
     whole = Path("data/privatizing") / name
     folder = whole / fingerprint([stream, cell.model_dump(), numbers.tolist()], texts, *_files(params, name))
     job = Job(texts, np.arange(len(texts)), cell.epsilons, streams)
-    privatize(partial(_mechanism, params, name), job, folder, params.runtime.workers)
+    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.epsilons:
         made = pl.DataFrame({"row": numbers, "text": collect(folder, epsilon)})
         tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)

@@ -37,7 +37,8 @@ def main(name: str) -> None:
     job = Job(texts, drawn.source, cell.epsilons, streams)
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
-    build = partial(mechanism, params, name) if params.runtime.workers > 1 else lambda: built
+    engine = params.runtime.engine
+    build = (lambda: built) if engine.here else partial(mechanism, params, name)
     size = params.runtime.block
     if isinstance(built, HasLatents):  # a latent is thousands of numbers
         size = min(size, LATENT_BLOCK)
@@ -51,7 +52,7 @@ def main(name: str) -> None:
         afters = [
             files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.epsilons
         ]
-        for block in rewrite_blocks(build, job, size, params.runtime.workers):
+        for block in rewrite_blocks(build, job, size, engine):
             for made, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
                 if made.latents:
                     before.write(block.rows, made.latents.before)

@@ -12,6 +12,7 @@ from epsilometer.guarantees import Guarantee, check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Rewrites, build_mechanism
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
+from epsilometer.scaling import Engine
 from epsilometer.tables import ArrayWriter
 
 TEXTS = [f"text number {i}" for i in range(20)]
@@ -39,7 +40,7 @@ def test_blocks_and_workers_do_not_matter(public: Path) -> None:
     build = partial(build_mechanism, "randomized_response", {}, str(public), "test")
     whole = by_trial(rewrite_blocks(build, job()))
     assert by_trial(rewrite_blocks(build, job(), block=7)) == whole
-    assert by_trial(rewrite_blocks(build, job(), block=50, workers=2)) == whole
+    assert by_trial(rewrite_blocks(build, job(), block=50, engine=Engine(workers=2))) == whole
     assert len(whole) == 300
 
 

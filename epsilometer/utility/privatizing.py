@@ -14,12 +14,13 @@ import polars as pl
 from epsilometer import tables
 from epsilometer.mechanism import Mechanism
 from epsilometer.rewriting import Block, Job, rewrite_blocks
+from epsilometer.scaling import HERE, Engine
 
 SLICE = 256  # texts: what a stopped run does again at most
 PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}
 
 
-def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, workers: int = 1) -> None:
+def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: Engine = HERE) -> None:
     """Rewrite the trials of a job that the folder does not hold yet, into a Parquet file a slice.
 
     A rewrite depends on its stream and its text alone, so the folder's content does not depend on where a run stopped.
@@ -30,7 +31,7 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, workers: i
     if not len(left):
         return
     rest = Job(job.texts, job.source[left], job.epsilons, [noise[left] for noise in job.noises])
-    for block in rewrite_blocks(build, rest, SLICE, workers):
+    for block in rewrite_blocks(build, rest, SLICE, engine):
         rows = left[block.rows]
         tables.write(_table(rows, job.epsilons, block), folder / f"{rows.min()}.parquet", PIECES)
 
