@@ -99,7 +99,7 @@ def mend(folder: Path, say: Say) -> None:
 
 def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
     try:
-        Lockfile(repo, lock).load()
+        Lockfile(repo, str(lock.absolute())).load()
     except DvcException as error:
         aside = Path(str(repo.tmp_dir), "dvc.lock.damaged")
         os.replace(lock, aside)
