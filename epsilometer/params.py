@@ -22,7 +22,7 @@ Precision = Literal["float32", "bfloat16", "auto"]
 
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")  # names become names of files and of stages
-_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells")
+_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells", "downstream")
 
 
 class Section(BaseModel):
@@ -392,6 +392,7 @@ class Params(Section):
         yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
         yield from ((f"models.{name}", source) for name, source in self.models.items())
         yield from ((f"words.sources.{name}", source) for name, source in self.words.sources.items())
+        yield "classification.training.model", self.classification.training.model
         for kind in ("triples", "autoencoders", "noise_aware"):
             for name, entry in getattr(self, kind).items():
                 yield f"{kind}.{name}.corpus.source", entry.corpus.source
@@ -401,13 +402,13 @@ class Params(Section):
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
         """The files of mechanisms and attacks that run, relative to the project."""
-        for kind, entries in (("mechanisms", self.mechanisms), ("cells", self.cells)):
+        for kind, entries in (("mechanisms", self.mechanisms), ("cells", self.cells), ("downstream", self.downstream)):
             yield from ((f"{kind}.{name}.file", entry.file) for name, entry in entries.items())
         yield from (("attacks", name) for name in self.attacks)
 
     def read_paths(self) -> Mapping[str, Any]:
         """What may hold paths relative to the run's folder: resources, models, settings."""
-        entries = {"mechanisms": self.mechanisms, "cells": self.cells}
+        entries = {"mechanisms": self.mechanisms, "cells": self.cells, "downstream": self.downstream}
         return {
             **{
                 kind: {name: {"resource": entry.resource, "settings": entry.settings} for name, entry in found.items()}
