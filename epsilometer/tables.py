@@ -156,6 +156,18 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "upper": pl.Float64,
     "ceiling": pl.Float64,
 }
+SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,  # at this value
+    "setting": pl.String,
+    "value": pl.Float64,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+} | {f"{name}{end}": pl.Float64 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
 FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
     "dataset": pl.String,
     "mechanism": pl.String,

@@ -36,6 +36,7 @@ def main() -> None:
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        sweeps=tables.read("data/sweeps.parquet", tables.SWEEPS),
         first_tokens=tables.read("data/first_tokens.parquet", tables.FIRST_TOKENS),
         tokens=tables.read("data/tokens.parquet", tables.TOKENS),
         tallies=_tallies(params),

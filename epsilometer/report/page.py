@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from epsilometer.claims import NO_CLAIM, VIOLATED
 from epsilometer.diagnostics import STRONGEST, anomalies
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
+from epsilometer.report import sweeps as swept
 from epsilometer.report.figures import budget, nats, share
 from epsilometer.tables import (
     ABLATIONS,
@@ -27,6 +28,7 @@ from epsilometer.tables import (
     FIRST_TOKENS,
     OUTPUTS,
     SIMILARITY,
+    SWEEPS,
     TOKENS,
     Schema,
     check,
@@ -103,6 +105,7 @@ class AuditData:
     settings:   trials, k, temperature, alpha, seed, round, profile, in words.
     provenance: version, date, commit, hash of dvc.lock, hardware.
     notes:      what was left out.
+    sweeps:     schema `tables.SWEEPS`, one setting of a mechanism varied; may have no rows.
     """
 
     estimates: pl.DataFrame
@@ -124,6 +127,7 @@ class AuditData:
     settings: Mapping[str, str]
     provenance: Mapping[str, str]
     notes: Sequence[str]
+    sweeps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict(SWEEPS)))
 
 
 def build(page: Path, figures: Path, audit: AuditData) -> None:
@@ -151,6 +155,11 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = draw.ablations(audit.ablations, estimates["mechanism"])
         draw.save(drawn, figures, "ablations")
         varied = _Figure.of("ablations", drawn, "Loss when one factor of the audit is varied")
+    settings = None
+    if len(audit.sweeps):
+        drawn = swept.figure(audit.sweeps, estimates["mechanism"])
+        draw.save(drawn, figures, "sweeps")
+        settings = _Figure.of("sweeps", drawn, "Utility and loss when one setting of a mechanism is varied")
     exchange, points = None, tradeoff_points(estimates, audit.similarity)
     if len(points):
         drawn = draw.tradeoff(points, estimates["mechanism"], audit.target)
@@ -192,6 +201,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators=_estimators(estimates, audit.estimators),
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
+        sweeps=settings and {"figure": settings, "sentences": swept.sentences(audit.sweeps)},
         first_tokens=_first_tokens(audit.first_tokens),
         tokens=_tokens(audit.tokens),
         tallies_sentences=tallies_sentences(audit.tallies),

@@ -1,0 +1,76 @@
+"""Stage sweeps: utility and loss of some cells when one setting of their mechanism is varied, everything else kept.
+
+All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
+
+usage: python -m tasks.sweeps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from epsilometer import tables
+from epsilometer.api import attacked
+from epsilometer.attack import Embedded
+from epsilometer.component import build, find
+from epsilometer.mechanism import build_mechanism
+from epsilometer.params import Params, read
+from epsilometer.progress import track
+from epsilometer.randomness import Noise
+from epsilometer.rewriting import Job, rewrite_all
+from epsilometer.trials import sample
+from epsilometer.utility.similarity import interval, measure, metric
+from tasks.entry import run
+from tasks.files import audited
+
+ATTACK = "embedding"
+
+
+def main() -> None:
+    """Write data/sweeps.parquet, without rows unless sweeps names cells."""
+    params = read()
+    count = sum(len(values) for sweep in params.sweeps.values() for values in sweep.vary.values())
+    rows = list(track((row for name in params.sweeps for row in _rows(params, name)), count, "sweeps"))
+    tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), "data/sweeps.parquet", tables.SWEEPS)
+
+
+def _rows(params: Params, name: str) -> Iterator[dict[str, str | float]]:
+    """A row a setting and value."""
+    cell, sweep = params.cells[name], params.sweeps[name]
+    table = audited(params, cell.dataset)
+    texts = table["text"].to_list()
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
+    drawn = sample(
+        embedded.vectors, sweep.trials, params.trials.candidates, params.trials.temperature,
+        "/".join(map(str, stream)), groups,
+    )  # fmt: skip
+    metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
+    attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
+    noise = Noise.named(sweep.trials, *stream, "rewrite")
+    for setting, values in sweep.vary.items():
+        for value in values:
+            epsilon = value if setting == "epsilon" else sweep.epsilon
+            settings = cell.settings if setting == "epsilon" else {**cell.settings, setting: value}
+            built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+            made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+            found = attacked(
+                texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
+            )
+            kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
+            row = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
+            row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
+            for one in metrics:
+                ends = interval(kept[one].to_numpy(), params.audit.alpha)
+                row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
+            yield row
+
+
+if __name__ == "__main__":
+    run(main)
