@@ -75,6 +75,15 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
     tables.write_text(pl.concat([past, rows]).write_csv(), path)
 
 
+def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
+    """Whether the last audit of the history is this one. estimates: schema `tables.ESTIMATES`."""
+    last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
+    numbers = [*CELL, "trials", "loss", "point", "upper"]
+    return last.select(numbers).equals(
+        estimates.select(numbers).with_columns(pl.col("loss", "point", "upper").round(6))
+    )
+
+
 def audits(history: pl.DataFrame) -> list[str]:
     """The dates of the audits, in the order in which they were made."""
     return history["date"].unique(maintain_order=True).to_list()
@@ -86,12 +95,14 @@ def made(history: pl.DataFrame, year: int) -> int:
 
 
 def courses(history: pl.DataFrame) -> list[dict[str, object]]:
-    """A row a cell: how many audits it was in, its first and last plug-in loss, and its course as a line of bars."""
-    rows = []
-    for values, part in history.group_by(CELL, maintain_order=True):
+    """A row a cell (without a column `attack`, of one attack): how many audits it was in, its first and last plug-in
+    loss, and its course as a line of bars.
+    """
+    rows, cell = [], [name for name in CELL if name in history.columns]
+    for values, part in history.group_by(cell, maintain_order=True):
         points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # nothing above it can be shown
         rows.append(
-            dict(zip(CELL, values, strict=True))
+            dict(zip(cell, values, strict=True))
             | {"audits": len(part), "first": points[0], "last": points[-1], "course": bars(points)}
         )
     return rows
