@@ -2,6 +2,7 @@
 
     import epsilometer
     epsilometer.audit(texts, my_mechanism, epsilons=[1, 10], attacks=["embedding"])
+    epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
 
 Submodules (`epsilometer.estimation`, `epsilometer.trials`, ...) load when they are first used.
 """
@@ -12,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.api import audit
+    from epsilometer.api import audit, similarity
 
-__all__ = ["audit"]
+__all__ = ["audit", "similarity"]
 __version__ = "0.1.0"
 
 

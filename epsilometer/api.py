@@ -22,6 +22,7 @@ from epsilometer.randomness import Noise
 from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import Trials, sample
+from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
 ENCODER = "all-MiniLM-L6-v2"
 
@@ -106,6 +107,24 @@ def calibrate(
         return [int((guess == drawn.target).sum()) for guess in guessed]
 
     return search(measure, target, low, high, len(applied), candidates, width, alpha, budget=budget)
+
+
+def similarity(
+    originals: Sequence[str], rewrites: Sequence[str], metrics: Sequence[str | Metric] = ("cosine", *CHEAP)
+) -> pl.DataFrame:
+    """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
+
+    metrics: modules of `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
+    files, or objects, such as `epsilometer.metrics.grammaticality.Grammaticality(model=...)`. Those beyond the default
+    load models. Raises UserError for texts that are not as many strings on both sides, and for unknown metrics.
+    """
+    chosen: dict[str, Metric] = {}
+    for one in metrics:
+        name = one if isinstance(one, str) else type(one).__name__
+        if name in chosen:
+            raise UserError(f"metric {name!r} is named twice; leave one out")
+        chosen[name] = metric(one, {}) if isinstance(one, str) else one
+    return measure(originals, rewrites, chosen)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:

@@ -13,6 +13,8 @@ from epsilometer.errors import UserError, unknown
 from epsilometer.language.models import would_download
 from epsilometer.mechanism import build_mechanism
 from epsilometer.params import Dataset, Params
+from epsilometer.resources import EMBEDDED
+from epsilometer.utility.similarity import metric
 
 
 def check(params: Params) -> list[str]:
@@ -20,9 +22,9 @@ def check(params: Params) -> list[str]:
 
     Raises UserError for what does not exist, cannot be built or is not what it should be.
     """
+    _check_links(params)
     pins = [_check_dataset(params, name, dataset) for name, dataset in params.datasets.items()]
     models = [params.embedding.model]
-    _check_links(params)
     for name, source in params.models.items():
         models += _pinned_model(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
@@ -46,6 +48,9 @@ def check(params: Params) -> list[str]:
         model = getattr(attack, "model", None)
         made = {f"data/models/{stage}" for stage in params.models}  # by a stage, so it may not be there yet
         models += [model] if model and not remote and model not in made else []
+    for name, settings in params.utility.metrics.items():
+        used = getattr(metric(name, settings), "model", None)
+        models += [used] if used and not (EMBEDDED / used).is_dir() else []
     texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins if pin is not None}
     return [
         *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
@@ -53,11 +58,6 @@ def check(params: Params) -> list[str]:
     ]
 
 
-def _check_corpus(source: str, where: str) -> hub.Pin | None:
-    """Refuse a corpus that is not there; a pin is returned."""
-    if not Path(source).exists():
-        raise UserError(f"{where}: there is no {source!r}; check the path")
-    return hub.read_pin(Path(source)) if source.endswith(".json") else None
 def _check_links(params: Params) -> None:
     """Refuse a link that leads out of the project, as a relative path would be that says so."""
     project = Path(params.root).resolve()
@@ -72,6 +72,11 @@ def _check_links(params: Params) -> None:
                 )
 
 
+def _check_corpus(source: str, where: str) -> hub.Pin | None:
+    """Refuse a corpus that is not there; a pin is returned."""
+    if not Path(source).exists():
+        raise UserError(f"{where}: there is no {source!r}; check the path")
+    return hub.read_pin(Path(source)) if source.endswith(".json") else None
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:

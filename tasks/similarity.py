@@ -1,40 +1,76 @@
-"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon.
+"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon, and which
+identifiers stand in the rewrites as they were, for all trials.
 
 usage: python -m tasks.similarity
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
 from epsilometer import tables
-from epsilometer.language.encoder import Encoder
-from epsilometer.params import read
+from epsilometer.metrics.bleu import corpus
+from epsilometer.params import Params, read
 from epsilometer.progress import track
-from epsilometer.utility.similarity import summary, surface
+from epsilometer.utility.leakage import Identifier, identifiers, leakage
+from epsilometer.utility.similarity import interval, measure, metric
 from tasks.cells import rewrites, trials
 from tasks.entry import run
-from tasks.files import audited_texts
+from tasks.files import audited, audited_texts
+
+CELL = ("dataset", "mechanism", "epsilon")
 
 
 def main() -> None:
-    """Write data/similarity.parquet."""
+    """Write data/similarity.parquet, data/similarities.parquet and data/leakage.parquet."""
     params = read()
-    encoder = Encoder(params.embedding.model, params.embedding.precision)
-    texts = {name: audited_texts(params, name) for name in params.datasets}
-    known = {name: np.load(f"data/embeddings/{name}.npy") for name in params.datasets}
+    alpha = params.audit.alpha
+    metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
+    metrics |= {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
+    pairs = _pairs(params)
+    values = measure(pairs["original"].to_list(), pairs["rewrite"].to_list(), metrics)
     rows = []
-    for name, cell in track(params.cells.items(), len(params.cells), "similarity"):
-        source = trials(cell.dataset).source[: params.utility.texts]
+    for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
+        whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
+        rows.append((*cell, len(part), *interval(part["cosine"].to_numpy(), alpha), whole))
+    table = pl.DataFrame(rows, schema=dict(tables.SIMILARITY), orient="row")
+    tables.write(table, "data/similarity.parquet", tables.SIMILARITY)
+    each = pl.concat([pairs.drop("original", "rewrite"), values], how="horizontal")
+    long = each.unpivot(list(metrics), index=[*CELL, "trial"], variable_name="metric")
+    tables.write(long, "data/similarities.parquet", tables.SIMILARITIES)
+    tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", tables.LEAKAGE)
+
+
+def _pairs(params: Params) -> pl.DataFrame:
+    """A row a cell, epsilon and trial: the text and its rewrite."""
+    parts = []
+    for name, cell in params.cells.items():
+        texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
         for epsilon in cell.epsilons:
             made = rewrites(name, epsilon)[0].texts[: len(source)]
-            cosine = np.einsum("nd,nd->n", encoder.encode(made), known[cell.dataset][source]).astype(np.float64)
-            values = {"cosine": cosine} | surface([texts[cell.dataset][i] for i in source], made)
-            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, "texts": len(source)}
-            rows.append(summary(values, params.audit.alpha).with_columns(**{k: pl.lit(v) for k, v in named.items()}))
-    table = pl.concat(rows).select(list(tables.SIMILARITY)).cast(dict(tables.SIMILARITY))  # type: ignore[arg-type]
-    tables.write(table, "data/similarity.parquet", tables.SIMILARITY)
+            rows = {"trial": np.arange(len(source)), "original": [texts[i] for i in source], "rewrite": list(made)}
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            parts.append(pl.DataFrame(rows).select(*(pl.lit(v).alias(k) for k, v in named.items()), *rows))
+    return pl.concat(parts)
+
+
+def _leaked(params: Params) -> Iterator[pl.DataFrame]:
+    """The rows of tables.LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
+    yield pl.DataFrame(schema=dict(tables.LEAKAGE))
+    known: dict[str, list[list[Identifier]]] = {}
+    for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
+        source = trials(cell.dataset).source
+        if cell.dataset not in known:
+            used, slots = np.unique(source, return_inverse=True)
+            found = identifiers(audited(params, cell.dataset)[used])
+            known[cell.dataset] = [found[slot] for slot in slots]
+        for epsilon in cell.epsilons:
+            counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, params.audit.alpha)
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "attacks": {"lexical": {}, "likelihood": {}},
         "instrument": {"epsilons": [1], "trials": 2000},
         "claims": {"vocabulary": 3},
-        "utility": {"texts": 50, "target": 1.0},
+        "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
         "ablations": {"cells": {"songs-rr": 5}, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],

@@ -129,7 +129,7 @@ def audit(**changes: object) -> AuditData:
         ),
         "similarity": pl.DataFrame(
             [
-                ("queries", name, e, 100, *(x for _ in range(4) for x in (c, c - 0.1, c + 0.1)))
+                ("queries", name, e, 100, c, c - 0.1, c + 0.1, None)
                 for name, e, c in (
                     ("identity", 1.0, 0.9),
                     ("dp_bart", 0.5, 0.3),

@@ -1,50 +1,84 @@
-"""How much of a text its rewrite keeps: meaning by a sentence encoder, and three measures of the surface.
+"""How much of a text its rewrite keeps, by the metrics of `epsilometer.metrics`.
 
-    cosine       of the sentence embeddings (Reimers and Gurevych 2019); 1 for the same text
-    edit         1 - Levenshtein distance / length of the longer, in characters
-    overlap      Jaccard index of the sets of words
-    kept         share of the words that are still there, counted with repeats
+A metric is a class with `measure(originals, rewrites)`: one number a pair, NaN where it has none. Most look at words as
+`language.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts are read up to
+their first 10,000 characters, since alignments take time by the product of two lengths.
 
-The surface measures look at words as `language.words` yields them: case, layout and punctuation do not count.
+| metric | what | scale |
+|---|---|---|
+| cosine | of the sentence embeddings | -1 to 1 |
+| levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 |
+| jaccard | sets of words: common / all | 0 to 1 |
+| changed | share of words replaced, put in or left out | 0 to 1, less is closer |
+| bleu, rouge_l, meteor | n-grams, longest common subsequence, matched words and stems | 0 to 1 |
+| bertscore | F1 of matched token states | -1 to 1 |
+| part_of_speech | likeness of the sequences of tags | 0 to 1 |
+| perplexity | of the rewrite alone, under a language model | from 1, less is likelier |
+| grammaticality | of the rewrite alone, by a classifier | 0 to 1 |
+
+None of them says whether a text is good: two texts on one topic have a high cosine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from epsilometer.language.words import words, write
+from epsilometer.component import build, find
+from epsilometer.errors import UserError
 
-MEASURES = ("cosine", "edit", "overlap", "kept")
-
-
-def surface(originals: Sequence[str], rewrites: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """edit, overlap and kept of each pair of texts: [n] each, from 0 to 1."""
-    from rapidfuzz.distance import Levenshtein
-    from rapidfuzz.process import cpdist
-
-    left, right = [words(text) for text in originals], [words(text) for text in rewrites]
-    plain = [[write(text) for text in side] for side in (left, right)]
-    edit = cpdist(*plain, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
-    overlap = np.array([_part(len({*a} & {*b}), len({*a} | {*b})) for a, b in zip(left, right, strict=True)])
-    kept = np.array([_part((Counter(a) & Counter(b)).total(), len(a)) for a, b in zip(left, right, strict=True)])
-    return {"edit": edit, "overlap": overlap, "kept": kept}
+LONGEST = 10_000  # characters
+CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # those that need no model
 
 
-def summary(values: dict[str, NDArray[np.float64]], alpha: float) -> pl.DataFrame:
-    """One row: each measure's mean, and its Student t interval at confidence 1 - alpha (`_low`, `_high`)."""
-    row: dict[str, float] = {}
-    for name, found in values.items():
-        mean, error = float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else 0.0
-        reach = error * float(t.ppf(1 - alpha / 2, len(found) - 1)) if error else 0.0
-        row |= {name: mean, f"{name}_low": mean - reach, f"{name}_high": mean + reach}
-    return pl.DataFrame([row])
+class Metric(Protocol):
+    """A number for a text and its rewrite."""
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n] for n pairs; NaN where there is none."""
+        ...
 
 
-def _part(number: int, of: int) -> float:
-    return number / of if of else 1.0  # nothing in, nothing out: all of it is kept
+def metric(name: str, settings: Mapping[str, Any]) -> Metric:
+    """A shipped metric by module name, or one from the path of a user's file. Raises UserError for unknown settings."""
+    made: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
+    return made
+
+
+def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:
+    """One row a pair, one column a metric; null where a metric has no number. Equal pairs are measured once.
+
+    Raises UserError for texts that are not as many strings on both sides, and for a metric that returns another number
+    of values.
+    """
+    for name, side in (("originals", originals), ("rewrites", rewrites)):
+        if isinstance(side, str) or not all(isinstance(text, str) for text in side):
+            raise UserError(f"{name} must be a list of strings; an empty rewrite is the empty string")
+    if len(originals) != len(rewrites):
+        raise UserError(
+            f"originals and rewrites must be as many, got {len(originals)} and {len(rewrites)}; give the pairs in order"
+        )
+    pairs = [(a[:LONGEST], b[:LONGEST]) for a, b in zip(originals, rewrites, strict=True)]
+    number = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+    left, right = [a for a, _ in number], [b for _, b in number]
+    rows = [number[pair] for pair in pairs]
+    columns = {}
+    for name, one in metrics.items():
+        values = np.asarray(one.measure(left, right), np.float64) if number else np.empty(0)
+        if values.shape != (len(number),):
+            raise UserError(f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due")
+        columns[name] = pl.Series(name, values[rows], dtype=pl.Float64).fill_nan(None)
+    return pl.DataFrame(columns)
+
+
+def interval(values: NDArray[np.float64], alpha: float) -> tuple[float, float, float]:
+    """Mean, and the ends of its Student t interval at confidence 1 - alpha. At least one value; of one, no interval."""
+    mean = float(values.mean())
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    reach = error * float(t.ppf(1 - alpha / 2, len(values) - 1)) if error else 0.0
+    return mean, mean - reach, mean + reach

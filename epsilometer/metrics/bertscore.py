@@ -1,0 +1,66 @@
+"""BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library.
+
+Without idf weights and without rescaling, for which a model needs a baseline. The layer is the one that the library's
+authors tuned where they know the model by its id, else the last. The library cannot take empty texts with today's
+transformers, so it never sees them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.component import component
+from epsilometer.errors import UserError
+from epsilometer.language.models import hub_id, locate, quiet_loading
+
+
+@component
+class BertScore:
+    """model: an encoder by id or folder. layer: whose states are compared; by default as said above.
+
+    1 where both texts are empty, 0 where one of them is.
+    """
+
+    model: str = "all-MiniLM-L6-v2"
+    layer: PositiveInt | None = None
+    device: str = "cpu"
+
+    @cached_property
+    def _scorer(self) -> Any:
+        folder = locate(self.model)
+        config = json.loads((folder / "config.json").read_text())
+        if "t5" in str(folder) and "t5" not in config.get("model_type", ""):
+            raise UserError(
+                f"bert-score takes any path with 't5' in it for a T5, and {folder} is none; rename a folder"
+            )
+        with quiet_loading():
+            from bert_score import BERTScorer
+            from bert_score.utils import model2layers
+
+            layer = self.layer or model2layers.get(hub_id(self.model)[0]) or config.get("num_hidden_layers")
+            if layer is None:
+                raise UserError(f"{folder} does not say how many layers it has; give `layer`")
+            try:
+                scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=self.device)
+            except (AssertionError, ValueError) as error:  # a layer that the model lacks, a model that it cannot cut
+                raise UserError(f"bert-score cannot use {self.model!r} up to layer {layer}: {error}") from error
+        # Some tokenisers state no limit, or one that the model does not keep.
+        window = config.get("max_position_embeddings") or 512
+        scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, window - 2)
+        return scorer
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n], -1 to 1."""
+        found = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
+        full = [i for i, (a, b) in enumerate(zip(originals, rewrites, strict=True)) if a.strip() and b.strip()]
+        if full:
+            _, _, f1 = self._scorer.score([rewrites[i] for i in full], [originals[i] for i in full])
+            found[full] = f1.double().numpy()
+        return found

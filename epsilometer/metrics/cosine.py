@@ -1,0 +1,37 @@
+"""Cosine of the sentence embeddings (Reimers and Gurevych, EMNLP 2019); 1 for the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.component import component
+
+if TYPE_CHECKING:
+    from epsilometer.language.encoder import Encoder
+
+
+@component
+class Cosine:
+    """model: a sentence-transformers model by id or folder."""
+
+    model: str = "all-MiniLM-L6-v2"
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    device: str = "cpu"
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        from epsilometer.language.encoder import Encoder
+
+        return Encoder(self.model, self.precision, self.device)
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n], -1 to 1. An empty text has a vector too."""
+        number = {text: i for i, text in enumerate(dict.fromkeys([*originals, *rewrites]))}
+        vectors = self._encoder.encode(list(number))
+        left, right = (vectors[[number[text] for text in side]] for side in (originals, rewrites))
+        return np.einsum("nd,nd->n", left, right, dtype=np.float64)

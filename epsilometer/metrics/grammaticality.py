@@ -1,0 +1,70 @@
+"""Grammaticality: the probability that a classifier trained on CoLA (Warstadt et al., TACL 2019) gives to "acceptable".
+
+There is no default model. Any text classifier of transformers with two classes will do; the class is the one named
+acceptable, grammatical or correct, else the second (CoLA's label 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.component import component
+from epsilometer.errors import UserError
+from epsilometer.language.models import locate, quiet_loading
+
+_NAMES = ("acceptable", "grammatical", "correct")
+_ROWS = 16
+
+
+@component
+class Grammaticality:
+    """model: a text classifier by id or folder. It sees the rewrite alone."""
+
+    model: str
+    device: str = "cpu"
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any, int]:
+        """Tokeniser, network, and the number of the class."""
+        folder = locate(self.model)
+        with quiet_loading():
+            from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(folder)
+                network, report = AutoModelForSequenceClassification.from_pretrained(
+                    folder, use_safetensors=True, output_loading_info=True
+                )
+            except (OSError, ValueError, KeyError) as error:
+                raise UserError(f"{folder} does not load as a text classifier: {str(error)[:300]}") from error
+        names = {i: str(name).lower() for i, name in network.config.id2label.items()}
+        if report["missing_keys"] or len(names) != 2:
+            raise UserError(
+                f"{self.model!r} is not a classifier of two classes ({len(names)} classes, "
+                f"{len(report['missing_keys'])} weights missing); give one that was trained on CoLA"
+            )
+        chosen = next((i for i, name in names.items() if name in _NAMES), 1)
+        return tokenizer, network.eval().to(self.device), chosen
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n], 0 to 1; NaN for an empty rewrite."""
+        import torch
+
+        tokenizer, network, chosen = self._loaded
+        longest = min(tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 512) - 2)
+        found = np.full(len(rewrites), np.nan)
+        order = sorted((i for i, text in enumerate(rewrites) if text.strip()), key=lambda i: len(rewrites[i]))
+        for start in range(0, len(order), _ROWS):
+            rows = order[start : start + _ROWS]
+            batch = tokenizer(
+                [rewrites[i] for i in rows], padding=True, truncation=True, max_length=longest, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                logits = network(**batch.to(self.device)).logits
+            found[rows] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
+        return found

@@ -1,0 +1,25 @@
+"""1 - Levenshtein distance / length of the longer, in characters of the plainly written words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.component import component
+from epsilometer.language.words import words, write
+
+
+@component
+class Levenshtein:
+    """1 for equal words, also where neither text has any."""
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n], 0 to 1."""
+        from rapidfuzz.distance import Levenshtein
+        from rapidfuzz.process import cpdist
+
+        plain = [[write(words(text)) for text in side] for side in (originals, rewrites)]
+        found: NDArray[np.float64] = cpdist(*plain, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
+        return found

@@ -1,0 +1,176 @@
+"""Verbatim leakage: how many of the identifiers in the texts stand in their rewrites as they were.
+
+Identifiers are those that the corpus records having planted (columns `identifiers` and `identifier_kinds`), and those
+that Presidio's pattern recognisers find in the text: e-mail addresses, phone numbers of eight countries, and order
+numbers by a pattern of ours (6 to 20 letters, digits and dashes, two digits or more, no four letters in a row, no
+date). Names have no pattern, so they are known from the record alone. What is found where something was recorded is
+that record.
+
+**Rule.** An identifier has survived where the rewrite has the same letters and digits in a row, whatever their case and
+whatever stands between them, from one word's border to another's: "Lee Hewitt" survives in "lee, hewitt rang" and
+"(01632) 960262" in "01632960262", but "Lee" not in "sleep". A part that survives (a first name of two, a number without
+its prefix) is not counted, so the share is a lower bound of what is given away. A word that a mechanism happens to draw
+(of a person called May) counts.
+
+A share's interval is Clopper and Pearson's, as if identifiers survived independently; several in one text may not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from epsilometer.errors import UserError
+from epsilometer.estimation import clopper_pearson
+from epsilometer.language.words import words
+from epsilometer.tables import LEAKAGE, Schema
+
+LONGEST = 10_000  # characters of a text that are searched for patterns
+COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
+ALL = "all"
+OTHER = "other"  # the kind of what a corpus records without one
+
+_ORDER = (
+    r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
+    r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
+)
+_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # all that is found has this
+_PLAIN = re.compile(r"[\W_]+")
+
+
+class Identifier(NamedTuple):
+    """kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus."""
+
+    kind: str
+    text: str
+    recorded: bool
+
+
+def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
+    """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
+    recorded = _recorded(table)
+    found = _matches(table["text"].to_list())
+    return [
+        [*known, *(new for new in more if not _among(new, known))] for known, more in zip(recorded, found, strict=True)
+    ]
+
+
+def survives(text: str, rewrite: str) -> bool:
+    """Whether an identifier stands in the rewrite, by the module's rule."""
+    key, parts = _key(text), words(rewrite)
+    joined = "".join(map(_key, parts))
+    borders = set(accumulate((len(_key(part)) for part in parts), initial=0))
+    at = joined.find(key) if key else -1
+    while at >= 0 and not (at in borders and at + len(key) in borders):
+        at = joined.find(key, at + 1)
+    return at >= 0
+
+
+def leakage(known: Sequence[Sequence[Identifier]], rewrites: Sequence[str], alpha: float) -> pl.DataFrame:
+    """One row a kind, and one for all kinds together: how many identifiers there were, and how many survived.
+
+    known: the identifiers of each rewrite's original. Returns kind, identifiers, recorded (how many of these the corpus
+    recorded), survived, share, low, high (at confidence 1 - alpha); no row of a kind that does not occur.
+    """
+    counts: dict[str, list[int]] = {}
+    for some, rewrite in zip(known, rewrites, strict=True):
+        for one in some:
+            kept = survives(one.text, rewrite)
+            for kind in (one.kind, ALL):
+                row = counts.setdefault(kind, [0, 0, 0])
+                row[0], row[1], row[2] = row[0] + 1, row[1] + one.recorded, row[2] + kept
+    rows = [
+        (kind, number, recorded, kept, kept / number, *clopper_pearson(kept, number, alpha))
+        for kind, (number, recorded, kept) in sorted(counts.items(), key=lambda item: (item[0] == ALL, item[0]))
+    ]
+    return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
+
+
+def _key(text: str) -> str:
+    """Letters and digits alone."""
+    return _PLAIN.sub("", "".join(words(text)))
+
+
+def _among(new: Identifier, known: Sequence[Identifier]) -> bool:
+    return any(_key(new.text) in _key(one.text) or _key(one.text) in _key(new.text) for one in known)
+
+
+def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
+    if "identifiers" not in table.columns:
+        return [[] for _ in range(len(table))]
+    texts = table["identifiers"].to_list()
+    kinds = table["identifier_kinds"].to_list() if "identifier_kinds" in table.columns else [None] * len(table)
+    rows = []
+    for some, kind in zip(texts, kinds, strict=True):
+        some, kind = some or [], kind or [OTHER] * len(some or [])
+        if len(some) != len(kind):
+            raise UserError("every text needs as many identifier_kinds as identifiers; mend the corpus")
+        rows.append([Identifier(k, text, True) for k, text in zip(kind, some, strict=True) if _key(text)])
+    return rows
+
+
+def _matches(texts: Sequence[str]) -> list[list[Identifier]]:
+    """What Presidio's recognisers find in each text; of matches that overlap the first recogniser's."""
+    rows: list[list[Identifier]] = []
+    for text in (text[:LONGEST] for text in texts):
+        taken: list[tuple[int, int]] = []
+        row: list[Identifier] = []
+        if _WORTH_A_LOOK.search(text):
+            for kind, recogniser in _recognisers():
+                for match in sorted(recogniser.analyze(text, recogniser.supported_entities, None), key=_place):
+                    if any(match.start < end and start < match.end for start, end in taken):
+                        continue
+                    taken.append((match.start, match.end))
+                    if kind is not None:
+                        row.append(Identifier(kind, text[match.start : match.end], False))
+        rows.append(row)
+    return rows
+
+
+def _place(match: Any) -> tuple[int, int]:
+    return match.start, -match.end
+
+
+@cache
+def _recognisers() -> list[tuple[str | None, Any]]:
+    """Kind and recogniser, in order of precedence; dates are looked for so that they are not taken for numbers."""
+    with _without_transformers():
+        import tldextract
+        from presidio_analyzer import Pattern, PatternRecognizer
+        from presidio_analyzer.predefined_recognizers import DateRecognizer, EmailRecognizer, PhoneRecognizer
+
+    domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the list in the package, no network
+
+    class Email(EmailRecognizer):
+        """Presidio's, which would fetch the list of domains."""
+
+        def validate_result(self, pattern_text: str) -> bool:
+            return bool(domains(pattern_text).fqdn)
+
+    order = PatternRecognizer(supported_entity="ORDER_NUMBER", patterns=[Pattern("order number", _ORDER, 0.5)])
+    return [
+        ("e-mail address", Email()),
+        (None, DateRecognizer()),
+        ("phone number", PhoneRecognizer()),
+        ("order number", order),
+    ]
+
+
+@contextmanager
+def _without_transformers() -> Iterator[None]:
+    """Presidio's neural engines, of which none is used, would import all of transformers: 5 s; they do without it."""
+    hidden = "transformers" not in sys.modules
+    if hidden:
+        sys.modules["transformers"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules["transformers"]
