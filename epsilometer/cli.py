@@ -15,7 +15,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from epsilometer.errors import UserError
+from epsilometer.errors import UserError, printable
 
 app = typer.Typer(
     add_completion=False,
@@ -29,6 +29,21 @@ _MEASURED = 300  # texts on which bounds are measured
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
+
+
+@app.command()
+def accept() -> None:
+    """Make the last audit the baseline that re-audits are compared with."""
+    from epsilometer import baseline, history, sources, tables
+    from epsilometer.params import read
+
+    params, commit = read(), history.commit(Path())
+    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    past = history.read()
+    accepted = baseline.accept(params, sources.records(sources.found(params)), commit)
+    if not history.ends_with(past, estimates, params.audit.round):
+        history.append(estimates, commit, params.audit.round)
+    print(f"{baseline.FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
 
 
 @app.command()
@@ -261,9 +276,8 @@ def claims(
     if as_json:
         _print(result, as_json)
     else:
-        print(
-            *(f"{key:<10} {_shown(value)}" for key, value in result.items() if value is not None), sep="\n", flush=True
-        )
+        lines = (f"{key:<10} {_shown(value)}" for key, value in result.items() if value is not None)
+        print(printable("\n".join(lines)), flush=True)
 
 
 @app.command()
@@ -300,6 +314,30 @@ def bounds(
     found = measure(made.logits(texts), f"{len(texts)} texts of {source}, prompts of {name}")
     kept = store(model, found, out, replace)
     _print([{key: found[key] for key in ("low", "high", "positions", "rule")} | {"kept in": str(kept)}], as_json)
+
+
+@app.command()
+def history(
+    mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
+) -> None:
+    """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all)."""
+    from epsilometer import history as past
+    from epsilometer.diagnostics import STRONGEST
+    from epsilometer.errors import unknown
+
+    table = past.read()
+    if table.is_empty():
+        raise UserError(f"{past.FILE} has no audit yet; `epsilometer accept` and re-audits write it")
+    if mechanism is not None:
+        if mechanism not in table["mechanism"]:
+            raise unknown("mechanism in the history", mechanism, table["mechanism"].unique())
+        table = table.filter(mechanism=mechanism)
+    if as_json:
+        _print(table.to_dicts(), as_json)
+    else:
+        dates = past.audits(table)
+        _print(past.courses(table.filter(attack=STRONGEST).drop("attack")), as_json)
+        print(f"\n{len(dates)} audits from {dates[0]} to {dates[-1]}; losses in nats, as measured", flush=True)
 
 
 @app.command()
@@ -359,8 +397,8 @@ def rewrite(
             noise = fresh if seed is None else Noise.named(done + numbers, seed, "rewrite", epsilon)
             spent = epsilon * (1 - SLACK) if seed is None else epsilon
             (private,) = Job(texts, numbers, [spent], [noise]).run(made, numbers).rewrites
-            # A text stays on its line, whatever the mechanism wrote.
-            sys.stdout.buffer.write("".join(" ".join(t.split()) + "\n" for t in private.texts).encode())
+            # A text stays on its line, whatever the mechanism wrote, and tells the terminal nothing.
+            sys.stdout.buffer.write("".join(printable(" ".join(t.split())) + "\n" for t in private.texts).encode())
             sys.stdout.buffer.flush()
             done += len(texts)
             progress.update(len(texts))
@@ -461,12 +499,12 @@ def _first(doc: str | None) -> str:
 
 
 def _note(text: str) -> None:
-    print(f"note: {text}", file=sys.stderr)
+    print(f"note: {printable(text)}", file=sys.stderr)
 
 
 def _print(result: Any, as_json: bool) -> None:
     """JSON, or an aligned table of rows."""
-    print(json.dumps(_finite(result), indent=1) if as_json else _table(result), flush=True)
+    print(json.dumps(_finite(result), indent=1) if as_json else printable(_table(result)), flush=True)
 
 
 def _finite(value: Any) -> Any:
