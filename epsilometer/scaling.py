@@ -11,6 +11,7 @@ error arrives as it was raised, and Ray's logs hold no message that may quote a 
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import socket
@@ -233,8 +234,8 @@ class _Crew:
             problem = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
         if problem:
             raise UserError(
-                f"a worker could not start on the Ray cluster: {problem}; every node needs this project's folder at the "
-                "same path, and the same versions of Python and packages"
+                f"a worker could not start on the Ray cluster: {problem}; every node needs this project's folder at "
+                "the same path, and the same versions of Python and packages"
             )
         self._load[actor] = 0
 
@@ -330,13 +331,13 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 # A folder of its own, so that no other stage takes this cluster for one that stays.
                 folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                where = {"address": "local", "_temp_dir": folder, "num_cpus": cores, "include_dashboard": False}
+                where: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores, "include_dashboard": False}
             else:
                 _reach(address)
                 where = {"address": address}
             ending.callback(ray.shutdown)
             try:
-                ray.init(**where, log_to_driver=False, logging_level="ERROR")
+                ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds, by what is wrong
                 raise UserError(
                     f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
@@ -365,6 +366,6 @@ def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
     if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)
         raise UserError(
-            f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), which no node of the Ray cluster has ({has}); start "
-            "nodes that do, or set another runtime.gpus"
+            f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), which no node of the Ray cluster has ({has}); "
+            "start nodes that do, or set another runtime.gpus"
         )

@@ -24,9 +24,8 @@ def main(name: str) -> None:
     cell = params.cells[name]
     drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
     built = mechanism(params, name)
-    embedded = Embedded(
-        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
-    )
+    vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
+    embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
     made = [rewrites(name, epsilon)[0] for epsilon in cell.epsilons]
     public = params.datasets[cell.dataset].public
     tallies: list[dict[str, str | float]] = []
