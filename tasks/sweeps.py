@@ -8,6 +8,7 @@ usage: python -m tasks.sweeps
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,7 +38,7 @@ def main() -> None:
     tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), "data/sweeps.parquet", tables.SWEEPS)
 
 
-def _rows(params: Params, name: str) -> Iterator[dict[str, str | float]]:
+def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     """A row a setting and value."""
     cell, sweep = params.cells[name], params.sweeps[name]
     table = audited(params, cell.dataset)
@@ -64,7 +65,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, str | float]]:
                 texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
             )
             kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
-            row = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
+            row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
             row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
             for one in metrics:
                 ends = interval(kept[one].to_numpy(), params.audit.alpha)
