@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
@@ -97,23 +97,20 @@ def run(
     `build` is called here, or once in each worker; unless the engine is this process it and the parts must be
     picklable. Raises what the function raises, and UserError where workers die or cannot be had.
     """
-    if engine.ray is not None:
-        results = _on_ray(build, parts, engine)
-    elif engine.workers > 1:
-        results = _in_processes(build, parts, engine)
-    else:
-        results = _in_this(build, parts)
-    with closing(results):
+    mapped = _in_this if engine.here else _in_processes if engine.ray is None else _on_ray
+    with closing(mapped(build, parts, engine)) as results:
         yield from track(results, len(parts), label)
 
 
-def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S]) -> Iterator[R]:
+def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Generator[R, None, None]:
     work = build()
     for part in parts:
         yield work(part)
 
 
-def _in_processes(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Iterator[R]:
+def _in_processes(
+    build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
+) -> Generator[R, None, None]:
     threads = str(max(1, (os.cpu_count() or 1) // engine.workers))
     pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build, threads))
     waiting = deque[Future[R]]()
@@ -147,7 +144,7 @@ def _work(part: Any) -> Any:
     return _work_of_process(part)
 
 
-def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Iterator[R]:
+def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Generator[R, None, None]:
     with cluster(engine) as ray, closing(_Crew(ray, build, engine)) as crew:
         failures = Counter[int]()
         done: dict[int, NDArray[np.uint8]] = {}
@@ -331,7 +328,8 @@ def cluster(engine: Engine) -> Iterator[Any]:
                 # A folder of its own, so that no other stage takes this cluster for one that stays.
                 folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                where: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores, "include_dashboard": False}
+                where: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
+                where["include_dashboard"] = False
             else:
                 _reach(address)
                 where = {"address": address}

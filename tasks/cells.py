@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer import tables
 from epsilometer.mechanism import Latents, Mechanism, Rewrites, build_mechanism
@@ -28,14 +33,48 @@ def trials(dataset: str) -> Trials:
     return Trials(table["candidates"].explode().to_numpy().reshape(count, -1), table["target"].to_numpy())
 
 
-def rewrites(cell: str, epsilon: float) -> tuple[Rewrites, pl.Series]:
-    """The rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial."""
+def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:
+    """The rewrites of a cell in the trials' order (latents stay on disk), and the claimed loss of each trial.
+
+    rows: trials in ascending order; all by default.
+    """
     table = tables.read(rewrites_path(cell, epsilon), tables.REWRITES).sort("trial")
+    if rows is not None and len(rows) == len(table):
+        rows = None
+    if rows is not None:
+        table = table[rows]
     units = table["units"]
     before, after = latents_path(cell, None), latents_path(cell, epsilon)
     made = Rewrites(
         table["text"].to_list(),
         None if units.has_nulls() else Ragged.from_lengths(units.explode().to_numpy(), units.list.len().to_numpy()),
-        Latents(np.load(before, mmap_mode="r"), np.load(after, mmap_mode="r")) if after.exists() else None,
+        Latents(_on_disk(before, rows), _on_disk(after, rows)) if after.exists() else None,
     )
     return made, table["claim"]
+
+
+def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array if rows is None else cast(NDArray[np.float32], _Rows(array, rows))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of an array on disk: what latents are asked for, part by part, and nothing else of an array."""
+
+    array: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.rows), *self.array.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> NDArray[np.float32]:
+        return self.array[self.rows[part]]
