@@ -96,7 +96,6 @@ class Classifier:
         import torch
 
         pieces, found = self._pieces(texts), np.zeros(len(texts), np.int64)
-        self._network.eval()
         with torch.inference_mode():
             for rows in _batches(list(map(len, pieces)), 2 * self.settings.batch):
                 found[rows] = self._logits([pieces[i] for i in rows]).argmax(-1).cpu().numpy()
@@ -138,6 +137,7 @@ class Classifier:
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimiser.step()
             schedule.step()
+        self._network.eval()
 
     def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text with its special tokens; of an empty text these alone."""
