@@ -14,10 +14,11 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit test test-slow flow ui ui-stop bench setup profile
+.PHONY: audit test test-slow flow ui ui-stop bench setup install profile
 
 audit: setup profile
-	@cd $(FOLDER) && epsilometer check && dvc repro dvc.yaml && epsilometer report
+	@cd $(FOLDER) && epsilometer check && exec python -m tasks.repro dvc.yaml
+	@cd $(FOLDER) && epsilometer report
 
 test: setup
 	ruff check .
@@ -42,13 +43,16 @@ ui-stop:
 bench: setup
 	@python -m benchmarks
 
-setup: .venv/.ready
+# By content, not by time, which clocks and unpackers set as they like; one at a time.
+setup:
+	@mkdir -p .venv; exec 9> .venv/.lock; if command -v flock > /dev/null; then flock 9; fi; \
+	cat pyproject.toml constraints.txt | cmp -s - .venv/.ready || $(MAKE) --no-print-directory install
 
-.venv/.ready: pyproject.toml constraints.txt
+install:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
-	@touch $@
+	@cat pyproject.toml constraints.txt > .venv/.ready
 
 # A profile runs beside the others: a copy of the stages, and its own parameters, data and lock.
 profile:

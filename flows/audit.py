@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -24,7 +25,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.artifacts import publish
 from tasks.repro import held
-from tasks.reproduce import reproduce, stopped_when_this_ends
+from tasks.reproduce import reproduce, stopped_with_this
 
 
 def _side_by_side(stages: int) -> Any:
@@ -40,7 +41,7 @@ def audit(folder: str = ".", target: str | None = None, force: list[str] | None 
     fails, those that depend on it are not run, all others are, and the flow fails at the end. force: stages to run
     although DVC sees no change, by address.
     """
-    with held(Path(folder), get_run_logger().warning), stopped_when_this_ends():
+    with held(Path(folder), get_run_logger().warning), stopped_with_this():
         return _bring_up_to_date(folder, target, force or [])
 
 
@@ -95,19 +96,27 @@ def main() -> None:
     except DvcException as error:
         parser.error(str(error))
     if PREFECT_API_URL.value() is None:
-        _start_server()
+        _ending = _start_server()
     run = audit.with_options(task_runner=_side_by_side(given.jobs))
     state = run(given.folder, given.target, return_state=True)
     sys.exit(0 if state.is_completed() else 1)
 
 
-def _start_server() -> None:
-    """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end."""
+def _start_server() -> subprocess.Popen[bytes]:
+    """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end.
+
+    What is returned ends the server when this process has ended, be it killed.
+    """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
-    SubprocessASGIServer().start()
+    server = SubprocessASGIServer()
+    server.start()
+    assert server.server_process is not None
+    wait = ["sh", "-c", 'read _; kill "$0"', str(server.server_process.pid)]  # until our end of the pipe is closed
+    ending = subprocess.Popen(wait, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return ending
 
 
 if __name__ == "__main__":

@@ -20,17 +20,23 @@ from prefect.states import Completed, Failed, State
 
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
 _LAST_LINES = 10  # of the output, repeated in the failed state's message
-_RUNNING: set[subprocess.Popen[str]] = set()
+_running: set[subprocess.Popen[str]] = set()
+_stopped = threading.Event()
+_STARTING = threading.Lock()
 
 
 @contextmanager
-def stopped_when_this_ends() -> Iterator[None]:
-    """Stop the stages that are still running when this block ends: a flow that is told to end waits for its tasks."""
+def stopped_with_this() -> Iterator[None]:
+    """Stop the stages that are running when this block is left by an exception: a flow that must end waits for them."""
+    _stopped.clear()
     try:
         yield
-    finally:
-        for process in list(_RUNNING):
-            process.terminate()
+    except BaseException:
+        with _STARTING:
+            _stopped.set()
+            for process in _running:
+                process.terminate()
+        raise
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, task_run_name="{stage}")
@@ -44,20 +50,24 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
         return Completed(name="Cached")
     log, last = get_run_logger(), deque[str](maxlen=_LAST_LINES)
     command = [sys.executable, "-m", "tasks.repro", "--single-item", *["--force"] * force, stage]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        env=_environment(),
-    ) as process:
+    with _STARTING:
+        if _stopped.is_set():
+            return Failed(message=f"{stage} was not started: the flow was stopped")
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env=_environment(),
+        )
+        _running.add(process)
+    with process:
         assert process.stdout is not None
-        _RUNNING.add(process)
         for line in filter(None, map(str.rstrip, process.stdout)):
             log.info("%s", line)
             last.append(line)
-    _RUNNING.discard(process)
+    _running.discard(process)
     if process.returncode:
         return Failed(message="\n".join([f"{stage} failed; its last lines:", *last]))
     return Completed(name="Reproduced")
