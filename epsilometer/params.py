@@ -401,10 +401,11 @@ class Params(Section):
                 yield f"autoencoders.{name}.vectors", entry.vectors
 
     def code_paths(self) -> Iterator[tuple[str, str]]:
-        """The files of mechanisms and attacks that run, relative to the project."""
+        """The files of mechanisms, attacks and metrics that run, relative to the project."""
         for kind, entries in (("mechanisms", self.mechanisms), ("cells", self.cells), ("downstream", self.downstream)):
             yield from ((f"{kind}.{name}.file", entry.file) for name, entry in entries.items())
         yield from (("attacks", name) for name in self.attacks)
+        yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Mapping[str, Any]:
         """What may hold paths relative to the run's folder: resources, models, settings."""
@@ -415,6 +416,7 @@ class Params(Section):
                 for kind, found in entries.items()
             },
             "attacks": self.attacks,
+            "utility": {"metrics": self.utility.metrics},
             "embedding": {"model": self.embedding.model},
             "triples": {n: {"encoder": entry.encoder, "tagger": entry.tagger} for n, entry in self.triples.items()},
             "noise_aware": {name: {"model": entry.model} for name, entry in self.noise_aware.items()},
