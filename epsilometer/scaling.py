@@ -16,6 +16,7 @@ import os
 import pickle
 import socket
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter, deque
@@ -24,7 +25,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
 
 import numpy as np
@@ -136,8 +137,17 @@ _work_of_process: Callable[[Any], Any]
 def _begin(build: Callable[[], Callable[[Any], Any]], threads: str) -> None:
     """Set up a worker process: its share of the processor, and its function."""
     global _work_of_process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = threads
     _work_of_process = build()
+
+
+def _end_with_parent() -> None:
+    """A pool's processes would wait for work for ever after their parent was killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(part: Any) -> Any:
