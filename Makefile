@@ -1,12 +1,14 @@
 # make audit     install everything into .venv, run the default audit, print where the report is
 # make audit PROFILE=atis     the same with profiles/atis.yaml, in a folder of its own (runs/atis)
 # make test      the same set-up, then the checks and the test suite
-# make flow      the audit as a Prefect flow;  make ui / make ui-stop: the Prefect server to watch it in
+# make flow      the audit as a Prefect flow
+# make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
 # make bench     the speed and memory tables
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(CURDIR)/.venv/bin
 FOLDER := $(if $(PROFILE),runs/$(PROFILE),.)
+PORT ?= 4200
 SHELL := /bin/bash
 export PATH := $(BIN):$(PATH)
 export DO_NOT_TRACK := 1
@@ -33,12 +35,10 @@ flow: setup profile
 	@python -m flows.audit --folder $(FOLDER)
 
 ui: setup
-	@prefect server start --background --host 127.0.0.1 --port 4200
-	@for second in {1..90}; do (: > /dev/tcp/127.0.0.1/4200) 2> /dev/null && break; sleep 1; done
-	@echo "http://127.0.0.1:4200 shows every audit; to use this server: PREFECT_API_URL=http://127.0.0.1:4200/api make flow"
+	@python -m flows.ui start --port $(PORT)
 
 ui-stop:
-	@prefect server stop
+	@python -m flows.ui stop
 
 bench: setup
 	@python -m benchmarks

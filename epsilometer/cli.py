@@ -408,10 +408,12 @@ def rewrite(
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
     from epsilometer import tables
+    from epsilometer.report import origin
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
-    page = Path("reports/audit.html")
+    page = origin.PAGE
+    origin.refresh()
     if not page.is_file():
         raise UserError(f"{page} does not exist; `dvc repro` makes it")
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 from pathlib import Path
@@ -14,31 +15,39 @@ from prefect.artifacts import (
     create_markdown_artifact,
     create_table_artifact,
 )
+from prefect.settings import PREFECT_HOME
 
 from epsilometer import tables
+from epsilometer.report import origin
 
 _COLUMNS = ["dataset", "mechanism", "epsilon", "attack", "loss", "point", "upper", "ceiling", "claim", "verdict"]
+ROOT = Path(__file__).resolve().parents[1]
 _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
 
 
 def publish(folder: Path) -> None:
     """Create the artifacts of the audit in a folder, of whatever is there; each folder's have keys of their own."""
-    prefix = re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-").lstrip("-")
+    origin.refresh(folder)
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
         table = tables.read(estimates, tables.ESTIMATES)
         create_table_artifact(
-            key=f"{prefix}calibration",
+            key=prefixed(folder, "calibration"),
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
             description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
         )
-        create_markdown_artifact(key=f"{prefix}verdicts", markdown=verdicts(table))
+        create_markdown_artifact(key=prefixed(folder, "verdicts"), markdown=verdicts(table))
     pictures = sorted(folder.glob("reports/figures/*.svg"))
     if pictures:
-        create_markdown_artifact(key=f"{prefix}figures", markdown="\n\n".join(map(_figure, pictures)))
-    page = folder / "reports/audit.html"
+        create_markdown_artifact(key=prefixed(folder, "figures"), markdown="\n\n".join(map(_figure, pictures)))
+    page = folder / origin.PAGE
     if page.is_file():
-        create_link_artifact(page.resolve().as_uri(), link_text=str(page.resolve()), key=f"{prefix}report")
+        create_link_artifact(_address(page), link_text=str(page.resolve()), key=prefixed(folder, "report"))
+
+
+def prefixed(folder: Path, key: str) -> str:
+    """An artifact's key that other folders' audits do not use."""
+    return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
 def verdicts(estimates: pl.DataFrame) -> str:
@@ -62,6 +71,14 @@ def _figure(picture: Path) -> str:
         return f"### {picture.stem}\n\n{picture.resolve()}"
     data = base64.b64encode(picture.read_bytes()).decode()
     return f"### {picture.stem}\n\n![{picture.stem}](data:image/svg+xml;base64,{data})"
+
+
+def _address(page: Path) -> str:
+    """Where a browser finds a page: at the server of `make ui` where that is up, else in its file."""
+    recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
+    if recorded.is_file() and path.is_relative_to(ROOT):
+        return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"
+    return path.as_uri()
 
 
 def _shown(value: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 from prefect import flow, get_run_logger
+from prefect.client.orchestration import get_client
 from prefect.futures import PrefectFuture, as_completed
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
@@ -97,9 +98,21 @@ def main() -> None:
         parser.error(str(error))
     if PREFECT_API_URL.value() is None:
         _ending = _start_server()
+    elif not _answers():
+        parser.error(
+            f"Prefect's server at {PREFECT_API_URL.value()} does not answer. `make ui` starts this project's server; "
+            "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
+            "in the environment); `make audit` needs none"
+        )
     run = audit.with_options(task_runner=_side_by_side(given.jobs))
     state = run(given.folder, given.target, return_state=True)
     sys.exit(0 if state.is_completed() else 1)
+
+
+def _answers() -> bool:
+    """Whether Prefect's server does: a flow would try for minutes."""
+    with get_client(sync_client=True) as client:
+        return client.api_healthcheck() is None
 
 
 def _start_server() -> subprocess.Popen[bytes]:

@@ -14,6 +14,7 @@ import polars as pl
 from epsilometer import __version__, tables
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
+from epsilometer.report import origin
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
 from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TALLIES, AuditData, build
@@ -25,7 +26,10 @@ SHOWN = 2  # texts an example level
 
 
 def main() -> None:
-    """Write reports/audit.html, reports/figures, reports/metrics.json and reports/calibration.csv."""
+    """Write data/report.html, reports/figures, reports/metrics.json and reports/calibration.csv.
+
+    And reports/audit.html, the page with where it comes from, which DVC does not track.
+    """
     params = read_params()
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
     audit = AuditData(
@@ -33,6 +37,7 @@ def main() -> None:
         claims=tables.read("data/claims.parquet", tables.CLAIMS),
         words=tables.read("data/deniability.parquet", tables.DENIABILITY),
         similarity=tables.read("data/similarity.parquet", tables.SIMILARITY),
+        downstream=_downstream(params),
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
@@ -50,9 +55,16 @@ def main() -> None:
         provenance={"epsilometer": __version__},
         notes=params.notes,
     )
-    build(Path("reports/audit.html"), Path("reports/figures"), audit)
+    build(origin.BODY, Path("reports/figures"), audit)
     metrics(estimates, Path("reports/metrics.json"))
     plot_table(estimates, Path("reports/calibration.csv"))
+    origin.write()
+
+
+def _downstream(params: Params) -> pl.DataFrame:
+    """What classifiers make of clean texts, and of those of every cell that trains some."""
+    parts = [tables.read(f"data/downstream/{name}.parquet", tables.DOWNSTREAM) for name in ("clean", *params.downstream)]
+    return pl.concat(parts)
 
 
 def _settings(params: Params) -> dict[str, str]:

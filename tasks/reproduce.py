@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from dvc.repo import Repo
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed, State
 
+from tasks.output import environment, show
+
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
-_LAST_LINES = 10  # of the output, repeated in the failed state's message
 _running: set[subprocess.Popen[str]] = set()
 _stopped = threading.Event()
 _STARTING = threading.Lock()
@@ -48,7 +45,6 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
     """
     if not force and not stale(stage):
         return Completed(name="Cached")
-    log, last = get_run_logger(), deque[str](maxlen=_LAST_LINES)
     command = [sys.executable, "-m", "tasks.repro", "--single-item", *["--force"] * force, stage]
     with _STARTING:
         if _stopped.is_set():
@@ -59,14 +55,12 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            env=_environment(),
+            env=environment(),
         )
         _running.add(process)
     with process:
         assert process.stdout is not None
-        for line in filter(None, map(str.rstrip, process.stdout)):
-            log.info("%s", line)
-            last.append(line)
+        last = show(process.stdout, stage)
     _running.discard(process)
     if process.returncode:
         return Failed(message="\n".join([f"{stage} failed; its last lines:", *last]))
@@ -83,10 +77,3 @@ def stale(stage: str) -> bool:
     # Another stage's `dvc repro` holds the project's lock for as long as it hashes: wait, as `--wait-for-lock` does.
     with _ONE_READER, Repo(_wait_for_lock=True) as repo:
         return bool(repo.status(targets=[stage]))
-
-
-def _environment() -> dict[str, str]:
-    """For the stage's command: `python` is this one and finds this project, and its output comes line by line."""
-    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[1]}
-    found = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
-    return os.environ | found | {"PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,81 @@
+"""Where a report comes from: the run that made it, the commit, and what DVC recorded of all that it was made from.
+
+These may differ where the results are the same, so that nothing that DVC tracks holds them: the report's stage writes
+the page without (BODY), and `write` puts them in on the way to the page that people open (PAGE).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+BODY = Path("data/report.html")
+PAGE = Path("reports/audit.html")
+RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
+_PLACE = "<!-- origin -->"  # in the body
+
+
+def write(folder: Path = Path()) -> None:
+    """Write the page of an audit's folder: its body, and where it comes from as of now."""
+    before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    origin = environment.get_template("origin.html.j2").render(
+        commit=commit(folder), run=json.loads(os.environ.get(RUN, "{}")), hashes=hashes(folder / "dvc.lock")
+    )
+    page = folder / PAGE
+    page.parent.mkdir(parents=True, exist_ok=True)
+    partial = page.with_suffix(".partial")
+    partial.write_text(f"{before}{place}\n{origin}{after}", encoding="utf-8", newline="\n")
+    os.replace(partial, page)
+
+
+def refresh(folder: Path = Path()) -> None:
+    """Write the page unless it is of this body already: DVC may have taken the body out of its cache."""
+    if not (folder / BODY).is_file():
+        return
+    before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
+    page = (folder / PAGE).read_text(encoding="utf-8") if (folder / PAGE).is_file() else ""
+    if not (page.startswith(before + place) and page.endswith(after)):
+        write(folder)
+
+
+def commit(folder: Path) -> str:
+    """The git commit of a folder, and whether anything else than what an audit itself records differs from it."""
+    head = _git(folder, "rev-parse", "HEAD")
+    if head is None:
+        return "not in a git repository, or without a commit"
+    own = [":(top,exclude,glob)**/dvc.lock", ":(top,exclude,glob)**/reports/**"]
+    status = _git(folder, "status", "--porcelain", "--", ":(top)", *own) or ""
+    changes = [line for line in status.splitlines() if not line.startswith("?? runs/")]  # copies of profiles
+    return f"{head.strip()}{', with uncommitted changes' if changes else ''}"
+
+
+def hashes(lock: Path) -> dict[str, str]:
+    """Of all that stages other than the report made, path and hash as dvc.lock has them."""
+    stages: dict[str, Any] = yaml.load(lock.read_text(encoding="utf-8"), _LOADER)["stages"] if lock.is_file() else {}
+    made = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
+    return {out["path"]: out[out["hash"]] for out in sorted(made, key=lambda out: out["path"])}
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says, None where it fails or is not there."""
+    try:
+        command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,54 @@
+"""What a program below a Prefect run says: its output in the run's log, its progress as the run's artifact."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.exceptions import PrefectException
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run
+
+from epsilometer.progress import parse
+
+_LAST_LINES = 10  # which a failure repeats
+
+
+def show(output: Iterable[str], name: str) -> list[str]:
+    """Log a program's output line by line as it comes, and return its last lines.
+
+    From the first line on that `epsilometer.progress` knows, an artifact shows how far the program is. It has no key:
+    Prefect's page of artifacts is for results.
+    """
+    log, last, artifact = get_run_logger(), deque[str](maxlen=_LAST_LINES), None
+    for line in filter(None, map(str.rstrip, output)):
+        log.info("%s", line)
+        last.append(line)
+        if progress := parse(line):
+            with contextlib.suppress(httpx.HTTPError, PrefectException):  # the server; the work goes on without
+                artifact = _shown(artifact, 100 * progress.done / progress.total, f"{name}: {progress}")
+    return [*last]
+
+
+def environment() -> dict[str, str]:
+    """For the program: `python` is this one and finds this project, output comes line by line, and the run is named."""
+    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[1]}
+    found = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
+    run = {"name": flow_run.name, "id": flow_run.id, "url": flow_run.ui_url}
+    return os.environ | found | {"PYTHONUNBUFFERED": "1", "EPSILOMETER_FLOW_RUN": json.dumps(run)}
+
+
+def _shown(artifact: UUID | None, percent: float, words: str) -> UUID:
+    if artifact is None:
+        return cast(UUID, create_progress_artifact(percent, description=words))
+    update_progress_artifact(artifact, percent, words)
+    return artifact
