@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
+from epsilometer import checksums
 from epsilometer.attack import Checked
 from epsilometer.component import build, find
 from epsilometer.corpora import hub
@@ -22,6 +24,8 @@ def check(params: Params) -> list[str]:
 
     Raises UserError for what does not exist, cannot be built or is not what it should be.
     """
+    _check_writable(params)
+    checksums.check(EMBEDDED)
     _check_links(params)
     pins = [_check_dataset(params, name, dataset) for name, dataset in params.datasets.items()]
     models = [params.embedding.model]
@@ -70,6 +74,21 @@ def _check_links(params: Params) -> None:
                     f"{where}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is there "
                     "into the project, name its folder under `outside` (data only), or give its absolute path"
                 )
+
+
+def _check_writable(params: Params) -> None:
+    """Refuse a folder that results, or DVC's record of them, cannot be written to."""
+    made = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
+    for folder in (Path("data"), *made, Path("reports"), Path(params.root, ".dvc")):
+        place = next(part for part in (folder, *folder.parents) if part.exists())
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise UserError(
+                f"{place.resolve()} must be writable, since the audit keeps its results there, but is not "
+                f"({error.strerror}); mount it writable, change its permissions, or run in another folder"
+            ) from error
 
 
 def _check_corpus(source: str, where: str) -> hub.Pin | None:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from epsilometer import checksums
 from epsilometer.component import PACKAGE
 from epsilometer.errors import UserError
 
@@ -85,6 +86,7 @@ def autoencoder(out: Path) -> None:
 def _embedded(name: str) -> Path:
     if not (EMBEDDED / name).is_dir():
         raise UserError(f"the embedded weights are not at {EMBEDDED / name}; give `resource`, the folder of a model")
+    checksums.check(EMBEDDED / name)
     return EMBEDDED / name
 
 
