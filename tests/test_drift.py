@@ -1,0 +1,145 @@
+"""Drift: each verdict, false alarms over simulated years, power on a planted change, and what the message says."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest, fisher_exact
+
+from epsilometer import comparison, drift
+from epsilometer.drift import BETTER, GONE, NEW, PAIRED, TWO_SAMPLES, UNCHANGED, WORSE, Cell, Measured, holm, judge
+from epsilometer.errors import UserError
+from epsilometer.estimation import estimate
+
+TRIALS = 400
+LEVEL = drift.level(0.01, 0)
+
+
+def measured(hits: np.ndarray, drawn: str = "trials", rewrites: str = "rewrites", candidates: int = 2) -> Measured:
+    return Measured(hits, drawn, rewrites, estimate(int(hits.sum()), len(hits), candidates))
+
+
+def shares(rng: np.random.Generator, cells: int, trials: int = TRIALS) -> list[np.ndarray]:
+    """For each cell the chance of each trial to be guessed: trials are unlike."""
+    return [rng.uniform(0.3, 1, trials) for _ in range(cells)]
+
+
+def cell(number: int) -> Cell:
+    return Cell("songs", "mine", float(number), "lexical")
+
+
+def audit(rng: np.random.Generator, chances: list[np.ndarray], drawn: str = "trials") -> dict[Cell, Measured]:
+    return {
+        cell(i): measured(rng.random(len(chance)) < chance, drawn, f"noise {rng.integers(1 << 30)}")
+        for i, chance in enumerate(chances)
+    }
+
+
+def test_the_levels_of_any_number_of_audits_add_up_to_alpha() -> None:
+    assert drift.level(0.01, 0) == drift.level(0.01, 51) == pytest.approx(0.01 / 104)
+    assert drift.level(0.01, 52) == pytest.approx(0.005 * 6 / math.pi**2)
+    spent = np.cumsum([drift.level(0.01, made) for made in range(20_000)])
+    assert spent[51] == pytest.approx(0.005)
+    assert 0.00999 < spent[-1] < 0.01
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # Holm 1979: 4 p, 3 p, 2 p, p
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("drawn", ["trials", "others"])
+def test_a_year_without_a_change_raises_no_false_alarm_too_often(drawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 60 years of 52 audits of 3 cells, each with a false alarm with probability at most 0.2, more than 24 have one
+    with probability 2e-4. The same tests at alpha each, uncorrected, would raise one in nearly every year."""
+    monkeypatch.setattr(comparison, "binomtest", cache(binomtest))  # the same few counts come again and again
+    remembered = cache(lambda a, b, c, d: fisher_exact([[a, b], [c, d]]))
+    monkeypatch.setattr(drift, "fisher_exact", lambda table: remembered(*table[0], *table[1]))
+    rng, years, alpha = np.random.default_rng(1), 60, 0.2
+    assert binom.sf(24, years, alpha) < 3e-4
+    alarmed, uncorrected = 0, 0
+    for _ in range(years):
+        chances = shares(rng, 3, 50)
+        before, found = audit(rng, chances), []
+        for made in range(52):
+            now = audit(rng, chances, drawn)
+            found.append([one.verdict != UNCHANGED for one in judge(before, now, drift.level(alpha, made))])
+            if made == 0:
+                uncorrected += any(one.p_value < alpha for one in judge(before, now, alpha) if one.p_value is not None)
+        alarmed += any(any(verdicts) for verdicts in found)
+    assert alarmed <= 24
+    assert uncorrected > 0, "the tests must be able to raise an alarm at all"
+
+
+@pytest.mark.parametrize(("drawn", "test"), [("trials", PAIRED), ("others", TWO_SAMPLES)])
+def test_a_planted_change_is_found(drawn: str, test: str) -> None:
+    """20 changes of 0.15 in the chance of 1,000 trials of one cell of 6, at the level of a weekly audit: missed at most
+    once with either test (their power is above 0.99, so that two misses have probability below 0.02)."""
+    rng, missed = np.random.default_rng(2), 0
+    for _ in range(20):
+        chances = [rng.uniform(0.5, 0.7, 1000) for _ in range(6)]
+        before = audit(rng, chances)
+        chances[4] = chances[4] + 0.15
+        worst, *others = judge(before, audit(rng, chances, drawn), LEVEL)
+        missed += (worst.cell, worst.verdict, worst.test) != (cell(4), WORSE, test)
+        assert all(other.verdict == UNCHANGED for other in others)
+    assert missed <= 1
+
+
+def test_a_paired_test_sees_what_other_trials_hide() -> None:
+    """A change of 3 trials in 100 of 2,000 that are otherwise guessed alike, as when the noise is shared."""
+    rng = np.random.default_rng(3)
+    old = rng.random(2000) < 0.7
+    new = old | (rng.random(2000) < 0.1)
+    (paired,) = judge({cell(0): measured(old)}, {cell(0): measured(new, rewrites="other")}, LEVEL)
+    (apart,) = judge({cell(0): measured(old)}, {cell(0): measured(new, drawn="others")}, LEVEL)
+    assert (paired.verdict, apart.verdict) == (WORSE, UNCHANGED)
+    assert paired.p_value == pytest.approx(binomtest(0, int((new & ~old).sum())).pvalue)
+    table = [[old.sum(), (~old).sum()], [new.sum(), (~new).sum()]]
+    assert apart.p_value == pytest.approx(fisher_exact(table).pvalue)
+
+
+def test_each_verdict_and_their_order() -> None:
+    rng = np.random.default_rng(4)
+    low, middle, high = (rng.random(TRIALS) < p for p in (0.5, 0.7, 0.98))
+    before = {cell(i): measured(h) for i, h in enumerate([middle, high, low, middle])}
+    now = {cell(i): measured(h, rewrites="new") for i, h in ((1, low), (2, high), (3, middle), (4, middle))}
+    found = {one.cell.epsilon: one.verdict for one in judge(before, now, LEVEL)}
+    assert list(found.items()) == [(2, WORSE), (0, GONE), (4, NEW), (1, BETTER), (3, UNCHANGED)]
+
+
+def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
+    hits = np.random.default_rng(5).random(TRIALS) < 0.7
+    same = judge({cell(0): measured(hits)}, {cell(0): measured(hits)}, LEVEL)
+    assert [(one.verdict, one.identical, one.p_value) for one in same] == [(UNCHANGED, True, 1)]
+    assert "nothing can differ" in drift.message(same, LEVEL, [])
+    fresh = judge({cell(0): measured(hits)}, {cell(0): measured(hits, rewrites="fresh")}, LEVEL)
+    assert not fresh[0].identical
+    assert "nothing can differ" not in drift.message(fresh, LEVEL, [])
+
+
+def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
+    rng = np.random.default_rng(6)
+    old, new = measured(rng.random(TRIALS) < 0.6), measured(np.ones(TRIALS, bool), rewrites="new")
+    found = judge({cell(0): old, cell(1): old}, {cell(0): new, cell(2): old}, LEVEL)
+    said = drift.message(found, LEVEL, ["mine.py has changed (mechanism-mine)"], ["dataset-x: data set a/b (Timeout)"])
+    assert said.startswith("worse: 1, new: 1, gone: 1 (of 1 tested at level 9.6e-05, corrected")
+    before = old.estimate
+    assert "mine on songs at epsilon 0, attack lexical: worse" in said
+    assert f"loss {before.point:.2f} ({before.loss:.2f} to {before.upper:.2f}) before" in said
+    assert f"loss of at least {new.estimate.loss:.2f} now" in said
+    assert "- mine.py has changed (mechanism-mine)" in said
+    assert "- dataset-x: data set a/b (Timeout)" in said
+    many = drift.message(judge({}, {cell(i): old for i in range(30)}, LEVEL), LEVEL, [])
+    assert "and 21 more" in many
+    assert "nothing is known to have changed" in many
+
+
+def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
+    hits = np.ones(TRIALS, bool)
+    with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer accept"):
+        judge({cell(0): measured(hits)}, {cell(0): measured(hits, candidates=4)}, LEVEL)
