@@ -33,7 +33,7 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
     with quiet_loading():
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
 
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         network = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
     class Clip(LogitsProcessor):

@@ -33,7 +33,7 @@ def released(folder: Path, batch: int) -> Law:
     with quiet_loading():
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         network = AutoModelForMaskedLM.from_pretrained(folder).eval()
     low, high = bounds(folder)
 

@@ -83,6 +83,12 @@ def _check(made: Rewrites, expected: int) -> None:
         raise UserError(
             f"the mechanism returned {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
         )
+    try:
+        "".join(made.texts).encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            "the mechanism returned half a character (a lone surrogate), which no file can hold; return whole ones"
+        ) from None
 
 
 def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:

@@ -11,6 +11,8 @@ import polars as pl
 
 from epsilometer.errors import UserError
 
+_LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
+
 
 def read(path: Path) -> pl.DataFrame:
     """The table in a file; its suffix says the format.
@@ -55,6 +57,7 @@ def _decoded(path: Path) -> str:
 
 def _delimited(path: Path, delimiter: str) -> pl.DataFrame:
     # The standard library's reader and not polars': that one neither names the line nor sees an unclosed quote.
+    csv.field_size_limit(_LONGEST)
     reader = csv.reader(io.StringIO(_decoded(path), newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     try:

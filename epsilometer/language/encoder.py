@@ -82,7 +82,11 @@ class _AnyModel:
 
             kind = number_type(precision, device)
             self._model = SentenceTransformer(
-                str(folder), device=device, local_files_only=True, model_kwargs={"dtype": kind, "use_safetensors": True}
+                str(folder),
+                device=device,
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"dtype": kind, "use_safetensors": True},
             )
         self.tokenizer = self._model.tokenizer
         if not self._model.max_seq_length or self._model.max_seq_length > LONGEST:

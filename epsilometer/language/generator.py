@@ -63,9 +63,9 @@ class Generator(ABC):
             import transformers
 
             try:
-                self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
                 self.network, report = getattr(transformers, self._auto).from_pretrained(
-                    self.folder, dtype=kind, use_safetensors=True, output_loading_info=True
+                    self.folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError, KeyError) as error:
                 raise UserError(f"{self.folder} does not load as {KINDS[self._kind]}: {str(error)[:300]}") from error

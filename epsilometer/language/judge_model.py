@@ -65,9 +65,9 @@ class JudgeModel:
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
             try:
-                self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+                self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 loaded: Any = AutoModelForCausalLM.from_pretrained(
-                    folder, dtype=kind, use_safetensors=True, output_loading_info=True
+                    folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder} does not load as a causal language model: {error}") from error

@@ -167,9 +167,9 @@ class _AnyModel:
 
             kind = number_type(precision, device)
             try:
-                tokenizer = AutoTokenizer.from_pretrained(folder)
+                tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 self._model, report = AutoModelForMaskedLM.from_pretrained(
-                    folder, dtype=kind, use_safetensors=True, output_loading_info=True
+                    folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder} does not load as a masked language model: {error}") from error

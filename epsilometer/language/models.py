@@ -131,4 +131,6 @@ def _download(name: str) -> Path:
 
 def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    return configured and any(folder.rglob("*.safetensors"))
+    # Weights in a pickle's format with none in safetensors beside them would be what a library falls back on.
+    safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
+    return configured and safe and any(folder.rglob("*.safetensors"))

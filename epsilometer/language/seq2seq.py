@@ -146,7 +146,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
 
         encoder = BertModel.from_pretrained(encoder_folder, use_safetensors=True)
         decoder = BertLMHeadModel(BertConfig.from_pretrained(decoder_folder))
-        tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
+        tokenizer = AutoTokenizer.from_pretrained(encoder_folder, trust_remote_code=False)
     layers = getattr(decoder.config, "encoder_layers", encoder.config.num_hidden_layers)
     encoder.encoder.layer, encoder.config.num_hidden_layers = encoder.encoder.layer[:layers], layers
     embeddings = {f"bert.embeddings.{name}": part for name, part in encoder.embeddings.state_dict().items()}

@@ -38,7 +38,7 @@ class Deberta:
         self._special = vocabulary.special(self._tokenizer)
         with quiet_loading():
             if start is not None:
-                self.module = DebertaV2ForMaskedLM.from_pretrained(start, dtype=torch.float32)
+                self.module = DebertaV2ForMaskedLM.from_pretrained(start, dtype=torch.float32, use_safetensors=True)
             else:
                 config: dict[str, Any] = dict(  # noqa: C408
                     vocab_size=self._tokenizer.get_vocab_size(), hidden_size=WIDTH, num_hidden_layers=LAYERS,

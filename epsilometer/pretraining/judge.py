@@ -58,7 +58,9 @@ class Judge:
         self._special = vocabulary.special(self._tokenizer)
         with quiet_loading():
             if start is not None:
-                self.module = Qwen3ForCausalLM.from_pretrained(start, dtype=torch.float32, attn_implementation="eager")
+                self.module = Qwen3ForCausalLM.from_pretrained(
+                    start, dtype=torch.float32, use_safetensors=True, attn_implementation="eager"
+                )
             else:
                 config: dict[str, Any] = dict(  # noqa: C408
                     vocab_size=self._tokenizer.get_vocab_size(), hidden_size=WIDTH, num_hidden_layers=LAYERS,

@@ -46,7 +46,9 @@ class Paraphraser:
         self._marker = self._tokenizer.encode(MARKER, add_special_tokens=False).ids
         with quiet_loading():
             if start is not None:
-                self.module = GPT2LMHeadModel.from_pretrained(start, dtype=torch.float32, attn_implementation="eager")
+                self.module = GPT2LMHeadModel.from_pretrained(
+                    start, dtype=torch.float32, use_safetensors=True, attn_implementation="eager"
+                )
             else:
                 config: dict[str, Any] = dict(  # noqa: C408
                     vocab_size=self._tokenizer.get_vocab_size(), n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS,

@@ -49,7 +49,7 @@ class Seq2Seq:
         )
         base = locate(EMBEDDED)
         with quiet_loading():
-            self.encoder = BertModel.from_pretrained(base, add_pooling_layer=False)
+            self.encoder = BertModel.from_pretrained(base, add_pooling_layer=False, use_safetensors=True)
             config = BertConfig.from_pretrained(
                 start or base, num_hidden_layers=2, is_decoder=True, add_cross_attention=True, use_cache=True,
                 hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, tie_word_embeddings=True,
