@@ -1,0 +1,273 @@
+"""The report's section on what rewrites keep: distributions of every metric, examples at the quartiles, leakage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from epsilometer.report.figures import (
+    GRID,
+    INK,
+    WIDTH,
+    Specification,
+    Style,
+    _specification,
+    budget,
+    share,
+    styles,
+)
+from epsilometer.tables import LEAKAGE, SIMILARITIES, SIMILARITY, Schema, check
+from epsilometer.utility.leakage import ALL
+from epsilometer.utility.similarity import interval
+
+QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosine stands there, and its texts
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "quarter": pl.Float64,
+    "trial": pl.Int64,
+    "original": pl.String,
+    "rewrite": pl.String,
+}
+QUARTERS = (0.25, 0.5, 0.75)
+CELL = ("dataset", "mechanism", "epsilon")
+_BINS = 20
+_SIDE_BY_SIDE = 8  # mechanisms in one row of panels
+_LARGE = 10.0  # metrics beyond this have a logarithmic axis, and no decimals
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the section shows.
+
+    summary:   schema `tables.SIMILARITY`.
+    each:      schema `tables.SIMILARITIES`, every metric of every text.
+    leakage:   schema `tables.LEAKAGE`; may have no rows.
+    quartiles: schema `QUARTILES`, of public data sets only; may have no rows.
+    alpha:     one minus the confidence of the means' intervals.
+    """
+
+    summary: pl.DataFrame
+    each: pl.DataFrame
+    leakage: pl.DataFrame
+    quartiles: pl.DataFrame
+    alpha: float
+
+    def check(self) -> None:
+        """Raises UserError for a table that lacks a column."""
+        for table, schema, name in (
+            (self.summary, SIMILARITY, "similarity"),
+            (self.each, SIMILARITIES, "similarities"),
+            (self.leakage, LEAKAGE, "leakage"),
+            (self.quartiles, QUARTILES, "quartiles"),
+        ):
+            check(table, schema, name)
+
+
+def quartiles(each: pl.DataFrame) -> pl.DataFrame:
+    """The trials whose cosine stands at the quartiles of a cell and epsilon: QUARTILES without the texts.
+
+    The rank of a quarter q among n is round(q (n - 1)), counted from 0; of equal cosines the earlier trial's is lower.
+    """
+    rows = []
+    cosines = each.filter(metric="cosine").drop_nulls("value").sort("value", "trial")
+    for cell, part in cosines.group_by(CELL, maintain_order=True):
+        trials = part["trial"].to_list()
+        rows += [(*cell, quarter, trials[round(quarter * (len(trials) - 1))]) for quarter in QUARTERS]
+    schema = {name: QUARTILES[name] for name in (*CELL, "quarter", "trial")}
+    return pl.DataFrame(rows, schema=schema, orient="row").sort(*CELL, "quarter")
+
+
+def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -> Specification:
+    """Histograms on their sides of each metric (rows) for each mechanism (columns), budgets from left to right.
+
+    The bar is the middle half of the texts, the dot their median. mechanisms: all of the audit, so that styles agree.
+    """
+    here = each.filter(dataset=dataset).drop_nulls("value")
+    style = styles(mechanisms)
+    names = here["mechanism"].unique().sort().to_list()
+    metrics = here["metric"].unique(maintain_order=True).to_list()
+    datasets: dict[str, list[dict[str, Any]]] = {}
+    groups = []
+    for start in range(0, len(names), _SIDE_BY_SIDE):
+        group, panels = names[start : start + _SIDE_BY_SIDE], []
+        width = min(200, (WIDTH - 110) // min(len(names), _SIDE_BY_SIDE) - 12)
+        for metric in metrics:
+            values = here.filter(metric=metric)
+            ends = _ends(values["value"])
+            for name in group:
+                key = f"{dataset} {metric} {name}"
+                shapes, marks = _shapes(values.filter(mechanism=name), ends)
+                datasets[f"shapes {key}"], datasets[f"marks {key}"] = shapes, marks
+                labels = [mark["label"] for mark in marks]
+                panel = _panel(key, metric, ends, labels, style[name], name == group[0])
+                title = {"title": name} if metric == metrics[0] else {}
+                panels.append(panel.properties(width=width, height=74, **title))
+        groups.append(alt.concat(*panels, columns=len(group), spacing={"row": 8, "column": 12}))
+    return _specification(alt.concat(*groups, columns=1), datasets)
+
+
+def _panel(
+    key: str, metric: str, ends: tuple[float, float], labels: list[str], style: Style, first: bool
+) -> alt.LayerChart | alt.FacetChart:
+    x = alt.X(
+        "left:Q",
+        title=None,
+        scale=alt.Scale(domain=[-0.6, len(labels) - 0.4], nice=False),
+        axis=alt.Axis(
+            values=list(range(len(labels))),
+            labelExpr=f"{labels}[datum.value]",
+            labelFontSize=9,
+            labelOverlap=True,
+            grid=False,
+            ticks=False,
+            domain=False,
+            labelPadding=2,
+        ),
+    )
+    large = ends[1] > _LARGE
+    y = alt.Y(
+        "low:Q",
+        title=metric.replace("_", " ") if first else None,
+        scale=alt.Scale(type="log" if large else "linear", domain=list(ends), nice=False),
+        axis=alt.Axis(
+            tickCount=2 if large else 3, labels=first, ticks=False, domain=False, gridColor=GRID, titleFontSize=11,
+            labelFontSize=9, format="~s" if large else "~g",
+        ),
+    )  # fmt: skip
+    shapes, marks = (alt.Chart(alt.NamedData(f"{kind} {key}")) for kind in ("shapes", "marks"))
+    tooltip = [
+        alt.Tooltip("label:N", title="nominal ε"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".3~g") for name, title in _TOLD),
+    ]
+    at = alt.X("place:Q")
+    return alt.layer(
+        shapes.mark_rect(color=style.colour, opacity=0.45).encode(x, y, alt.X2("right"), alt.Y2("high")),
+        marks.mark_rule(color=INK, strokeWidth=1.4).encode(at, alt.Y("lower:Q"), alt.Y2("upper")),
+        marks.mark_point(filled=True, size=20, opacity=1, color=INK).encode(at, alt.Y("median:Q"), tooltip=tooltip),
+    )
+
+
+_TOLD = (("lower", "a quarter below"), ("median", "half below"), ("upper", "a quarter above"), ("texts", "texts"))
+
+
+def _ends(values: pl.Series) -> tuple[float, float]:
+    """The axis of a metric: 0 to 1 or what lies beyond; where that is far beyond, what there is."""
+    ordered = values.sort()
+    low, high = float(ordered[0]), float(ordered[-1])
+    return (max(low, 1e-3), high) if high > _LARGE else (min(0.0, low), max(1.0, high))
+
+
+def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The bars of the histograms, each budget's widest as wide as any other's; and the middle of each budget."""
+    low, high = ends
+    large = high > _LARGE
+    edges = np.geomspace(low, high, _BINS + 1) if large else np.linspace(low, high, _BINS + 1)
+    edges[0], edges[-1] = low, high
+    shapes, marks = [], []
+    for place, ((epsilon,), rows) in enumerate(part.sort("epsilon").group_by("epsilon", maintain_order=True)):
+        values = rows["value"].to_numpy().clip(low, high)
+        counts, _ = np.histogram(values, edges)
+        for number in np.flatnonzero(counts).tolist():
+            half = round(0.42 * float(counts[number] / counts.max()), 3)
+            shapes.append(
+                {
+                    "left": place - half,
+                    "right": place + half,
+                    "low": float(edges[number]),
+                    "high": float(edges[number + 1]),
+                }
+            )
+        lower, median, upper = np.quantile(values, QUARTERS).tolist()
+        label = budget(float(epsilon))
+        marks.append(
+            {"place": place, "label": label, "texts": len(rows), "lower": lower, "median": median, "upper": upper}
+        )
+    return shapes, marks
+
+
+def written(value: float | None) -> str:
+    """A metric's value: two decimals, none where it is large, `–` where there is none."""
+    return "–" if value is None else f"{value:,.0f}" if value > _LARGE else f"{value:.2f}"
+
+
+def means(kept: Kept) -> dict[str, Any]:
+    """metrics, and a row a cell and epsilon: its mean and the reach of its interval for each of them."""
+    metrics = kept.each["metric"].unique(maintain_order=True).to_list()
+    found: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = {}
+    for (*cell, metric), part in kept.each.drop_nulls("value").group_by(*CELL, "metric", maintain_order=True):
+        mean, _, high = interval(part["value"].to_numpy(), kept.alpha)
+        found.setdefault(tuple(cell), {})[str(metric)] = (mean, high - mean)
+    rows = [
+        {
+            **dict(zip(CELL, row[:3], strict=True)),
+            "texts": row[3],
+            "corpus_bleu": row[4],
+            "means": found.get(row[:3], {}),
+        }
+        for row in kept.summary.sort(*CELL).select(*CELL, "texts", "corpus_bleu").iter_rows()
+    ]
+    return {"metrics": metrics, "rows": rows, "corpus": any(row["corpus_bleu"] is not None for row in rows)}
+
+
+def leaks(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """A table a data set: its kinds with how many identifiers there are, and a row a mechanism and epsilon."""
+    for (dataset,), part in table.sort("dataset", "mechanism", "epsilon").group_by("dataset", maintain_order=True):
+        counts = dict(part.select("kind", "identifiers").iter_rows())  # the same in every cell
+        kinds = sorted(counts, key=lambda kind: (kind == ALL, kind))
+        rows = [
+            {"mechanism": mechanism, "epsilon": epsilon, "kinds": {row["kind"]: row for row in some.to_dicts()}}
+            for (mechanism, epsilon), some in part.group_by("mechanism", "epsilon", maintain_order=True)
+        ]
+        recorded = int(part.filter(kind=ALL)["recorded"][0])
+        sentence = _leak_sentence(str(dataset), part.filter(kind=ALL))
+        yield {
+            "dataset": dataset, "kinds": kinds, "counts": counts, "rows": rows, "recorded": recorded,
+            "sentence": sentence,
+        }  # fmt: skip
+
+
+def _leak_sentence(dataset: str, every: pl.DataFrame) -> str:
+    """What survives at the largest budgets, most first."""
+    largest = every.filter(pl.col("epsilon") == pl.col("epsilon").max().over("mechanism"))
+    parts = [
+        f"{row['mechanism']} {share(row['share'])}"
+        for row in largest.sort("share", "mechanism", descending=[True, False]).to_dicts()
+    ]
+    return f"On {dataset}, of {every['identifiers'][0]:,} identifiers, at the largest budgets: {', '.join(parts)}."
+
+
+def examples(kept: Kept) -> list[dict[str, Any]]:
+    """Groups of one data set and mechanism: the texts at the quartiles of each budget, with all their values."""
+    values: dict[tuple[Any, ...], list[tuple[str, float | None]]] = {}
+    for *key, metric, value in kept.each.select(*CELL, "trial", "metric", "value").iter_rows():
+        values.setdefault(tuple(key), []).append((metric, value))
+    return [
+        {
+            "dataset": dataset,
+            "mechanism": mechanism,
+            "budgets": rows["epsilon"].n_unique(),
+            "rows": [
+                row | {"values": _listed(values.get((*(row[name] for name in CELL), row["trial"]), []))}
+                for row in rows.sort("epsilon", "quarter").to_dicts()
+            ],
+        }
+        for (dataset, mechanism), rows in kept.quartiles.sort("dataset", "mechanism").group_by(
+            "dataset", "mechanism", maintain_order=True
+        )
+    ]
+
+
+def _listed(values: Sequence[tuple[str, float | None]]) -> str:
+    return ", ".join(f"{metric.replace('_', ' ')} {written(value)}" for metric, value in values)
+
+
+def stem(dataset: str) -> str:
+    """The name of a data set's figure."""
+    return f"kept-{re.sub(r'[^A-Za-z0-9_.-]+', '-', dataset)}"
