@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,12 @@ from epsilometer.randomness import Noise
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
+CROWD = np.array([[1, 0], *[[-1, 0]] * 4], np.float32)  # one word apart: both phases come near to their budgets
+TURNED = np.array([[1, 0], [-0.9998, 0.02]], np.float32)  # nearly opposite: averages of both are short
 
 
 class Enumerable(Provider):
-    """Candidates: the first word twice, the last word twice, and two incoherent ones."""
+    """Candidates: the first word twice, "bad" twice, and two incoherent ones."""
 
     def __init__(self) -> None:
         super().__init__(None, 1.0, 1)
@@ -48,7 +50,7 @@ class Enumerable(Provider):
 
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
         self.seen += [text for text, _ in wanted]
-        ways = (lambda w: [w[0]] * 2, lambda w: [w[-1]] * 2, lambda w: ["???"], lambda w: ["zz", "yy", w[0]])
+        ways = (lambda w: [w[0]] * 2, lambda w: ["bad"] * 2, lambda w: ["???"], lambda w: ["zz", "yy", w[0]])
         return [" ".join(ways[i % 4](text.split())) for text, i in wanted]
 
 
@@ -137,14 +139,13 @@ def test_the_claim_holds_for_every_pair_of_texts_and_every_outcome(
     np.testing.assert_allclose(epsilon * mechanism.distance(texts, near), epsilon)  # epsilon_1 + epsilon_2
 
 
-def test_the_exact_check_has_power() -> None:
-    """How much of its claim the small instance loses: what the check above would miss."""
-    texts, _, joint = law(small(beta=0.0), 3, 3.0)
-    worst = max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts))
-    assert 0.6 * 3 < worst <= 3
+def worst_of_neighbours(mechanism: PrivRewrite, length: int, epsilon: float) -> float:
+    """The largest log-ratio between texts that differ in one word, of what provider and reader see, by epsilon."""
+    texts, _, joint = law(mechanism, length, epsilon)
+    return max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts)) / epsilon
 
 
-class HalfBudget(PrivRewrite):
+class DoubleBudget(PrivRewrite):
     """Spends twice the budget in phase 1."""
 
     def budgets(self, epsilon: float) -> tuple[float, float]:
@@ -152,29 +153,29 @@ class HalfBudget(PrivRewrite):
         return 2 * first, second
 
 
-class ForgotTwo(PrivRewrite):
-    """Delta without its factor 2, as if words could be exchanged for nothing but near ones."""
+class HalfSensitivity(PrivRewrite):
+    """Delta without its factor 2."""
 
     def sensitivity(self, lengths: NDArray[np.integer]) -> NDArray[np.float64]:
         return super().sensitivity(lengths) / 2
 
 
-@pytest.mark.parametrize("kind", [HalfBudget, ForgotTwo])
-def test_broken_forms_exceed_the_claim(kind: type[PrivRewrite]) -> None:
-    settings = {"split": 0.9} if kind is HalfBudget else {"split": 0.05, "beta": 0.0}
-    texts, _, joint = law(small(kind, **settings), 3, 3.0)
-    worst = max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts))
-    assert worst > 1.3 * 3
+@pytest.mark.parametrize(
+    ("broken", "split"), [(DoubleBudget, 0.9), (DoubleBudget, 0.5), (HalfSensitivity, 0.05), (HalfSensitivity, 0.5)]
+)
+def test_broken_forms_exceed_the_claim_and_the_true_one_comes_near_to_it(
+    broken: type[PrivRewrite], split: float
+) -> None:
+    """So the check above would see a claim that is false by much."""
+    settings: dict[str, Any] = {"vectors": CROWD, "split": split}
+    assert 0.7 < worst_of_neighbours(small(**settings), 2, 2.0) <= 1
+    assert worst_of_neighbours(small(broken, **settings), 2, 2.0) > 1.05
 
 
 def test_the_published_form_is_refuted() -> None:
-    """Averages scaled to length 1: "good bad" has the average 0, and one word turns its direction to any other."""
-    turned = np.array([[1, 0], [-0.98, 0.199]])
-    texts, possible, joint = law(small(vectors=turned, published=True, split=0.05), 4, 8.0)
-    worst = max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts))
-    assert worst > 1.3 * 8
-    texts, possible, joint = law(small(vectors=turned, split=0.05), 4, 8.0)
-    assert max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts)) <= 8
+    """Averages scaled to length 1: one word turns the short average of "good good bad" to the other side."""
+    assert worst_of_neighbours(small(vectors=TURNED, published=True, split=0.05), 3, 8.0) > 1.3
+    assert worst_of_neighbours(small(vectors=TURNED, split=0.05), 3, 8.0) <= 1
 
 
 def attacked(mechanism: PrivRewrite, texts: Sequence[str], epsilon: float, trials: int) -> str:
@@ -188,22 +189,22 @@ def attacked(mechanism: PrivRewrite, texts: Sequence[str], epsilon: float, trial
 
 
 def test_the_audit_refutes_the_published_form_and_not_the_shipped_one() -> None:
-    """2,000 trials of one pair. The shipped form would be refuted with probability at most 0.001; the seed is fixed."""
-    turned = np.array([[1, 0], [-0.98, 0.199]])
-    pair = ["good bad good bad", "good bad bad bad"]
-    settings: dict[str, Any] = {"vectors": turned, "split": 0.02, "beta": 0.0}
-    assert attacked(small(published=True, **settings), pair, 1.5, 2000) == VIOLATED
-    assert attacked(small(**settings), pair, 1.5, 2000) == NOT_REFUTED
+    """1,500 trials of one pair. The shipped form would be refuted with probability at most 0.001; the seed is fixed."""
+    pair = ["good bad " * 4 + "good", "good bad " * 4 + "bad"]
+    settings: dict[str, Any] = {"vectors": TURNED, "split": 0.02}
+    assert attacked(small(published=True, **settings), pair, 0.3, 1500) == VIOLATED
+    assert attacked(small(**settings), pair, 0.3, 1500) == NOT_REFUTED
 
 
 @pytest.mark.parametrize("settings", [{}, {"variant": "naive"}, {"k": 4, "tau": 0.9}, {"variant": "em"}])
 def test_what_is_drawn_has_the_law_that_is_checked(settings: dict[str, Any]) -> None:
-    """Chi-square over all outcomes of one text, 20,000 draws: a true law fails with probability 0.001 a case."""
-    mechanism, epsilon, count = small(**settings), 4.0, 20_000
+    """Chi-square over all outcomes of one text, 3,000 draws: a true law fails with probability 0.001 a case."""
+    mechanism, epsilon, count = small(**settings), 4.0, 3000
     texts, possible, joint = law(mechanism, 2, epsilon)
     private = texts.index("good poor")
     drawn = mechanism.rewrite([texts[private]] * count, epsilon, Noise.named(count, "drawn"))
-    assert drawn.units is not None and possible.units is not None
+    assert drawn.units is not None
+    assert possible.units is not None
     place = {tuple(possible.units.row(i)): i for i in range(len(possible.texts))}
     at = [place[tuple(drawn.units.row(i))] for i in range(count)]
     assert all(drawn.texts[i] == possible.texts[at[i]] for i in range(count))
@@ -211,11 +212,12 @@ def test_what_is_drawn_has_the_law_that_is_checked(settings: dict[str, Any]) -> 
 
 
 def test_a_release_draws_exactly_and_by_the_same_law() -> None:
-    """Chi-square as above, 4,000 draws from the operating system: fails once in 10,000 runs."""
-    mechanism, count = small(), 4000
+    """Chi-square as above, 1,000 draws from the operating system: fails once in 10,000 runs."""
+    mechanism, count = small(), 1000
     texts, possible, joint = law(mechanism, 2, 4.0)
     drawn = mechanism.rewrite([texts[3]] * count, 4.0, Noise.operating_system(count))
-    assert drawn.units is not None and possible.units is not None
+    assert drawn.units is not None
+    assert possible.units is not None
     place = {tuple(possible.units.row(i)): i for i in range(len(possible.texts))}
     at = [place[tuple(drawn.units.row(i))] for i in range(count)]
     assert chisquare(np.bincount(at, minlength=len(place)), count * np.exp(joint[3])).pvalue > 1e-4
@@ -254,14 +256,15 @@ def test_the_bound_is_tight_with_clipping_too() -> None:
 
 
 def test_scaled_averages_break_the_lemma() -> None:
-    mechanism = small(vectors=np.array([[1, 0], [-0.98, 0.199]]), published=True)
-    assert largest_change(mechanism, 4) > 1.5 * mechanism.sensitivity(np.array([4]))[0]
+    mechanism = small(vectors=TURNED, published=True)
+    assert largest_change(mechanism, 3) > 1.5 * mechanism.sensitivity(np.array([3]))[0]
 
 
 def test_the_slack_of_the_bound_on_the_embedded_vectors() -> None:
-    """Words are at most 1.651 apart there, not 2: the bound is 17 % larger than it need be. docs/pitfalls.md says so."""
-    _, furthest = PrivRewrite(resource="none").sanitiser.vectors.extremes()
-    assert furthest == pytest.approx(1.651, abs=1e-3)
+    """Words are at most 1.651 apart there, not 2 (here of every tenth); docs/pitfalls.md says what that means."""
+    vectors = PrivRewrite(resource="none").sanitiser.vectors
+    furthest = WordVectors(vectors.words[::10], vectors.vectors[::10]).extremes()[1]
+    assert 1.5 < furthest < 1.652
 
 
 def test_beta_cancels_where_nothing_is_clipped() -> None:
@@ -280,3 +283,292 @@ def test_beta_cancels_where_nothing_is_clipped() -> None:
     assert np.abs(capped[0] - capped[1]).max() > 0.1
     naive = [law(small(beta=b, variant="naive"), 3, 6.0)[2] for b in (1.0, 7.0)]  # Delta = 1: beta flattens
     assert np.abs(naive[0] - naive[1]).max() > 0.1
+
+
+# ------------------------------------------------------------------------------------------- candidates and the pool
+
+
+def test_near_duplicates_are_pruned_greedily_in_order() -> None:
+    """The slow twin of section 4.1.3, on vectors whose cosines are known."""
+    angles = {"a": 0, "b": 10, "c": 50, "d": 55, "e": 120}
+
+    class Angles:
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
+            return np.array([[np.cos(np.radians(angles[t])), np.sin(np.radians(angles[t]))] for t in texts])
+
+    for tau, kept in ((1.0, "abcdea"), (0.995, "abce"), (0.9, "ace"), (0.79, "ade"), (0.2, "a")):
+        mechanism = small(tau=tau)
+        mechanism.__dict__["_sentences"] = Angles()
+        (found,) = dict(mechanism._pruned({"z": list("abcdea")})).values()
+        twin: list[str] = []
+        for y in "abcdea":
+            if all((1 + np.cos(np.radians(angles[y] - angles[other]))) / 2 <= tau for other in twin):
+                twin.append(y)
+        assert "".join(found) == kept
+        assert found == twin or tau == 1.0
+
+
+def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanitised_text() -> None:
+    class Refuses(Enumerable):
+        def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+            return [["", "I cannot do that.", "???"][i] for _, i in wanted]
+
+    mechanism = small(k=3)
+    made = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
+    assert made.units is not None
+    assert set(made.units.values[made.units.offsets[1:] - 1]) == {0, 1}  # "???" is never chosen
+    mechanism.__dict__["provider"] = Refuses()
+    made = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
+    alone = small(variant="em").rewrite(["good poor"] * 50, 1.5, Noise.named(50, "x"))
+    assert made.texts == alone.texts
+    assert made.units is not None
+    assert set(made.units.values[made.units.offsets[1:] - 1]) == {SANITISED}
+
+
+def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> None:
+    mechanism, texts = small(), ["good bad", "", "poor poor good", "good bad", "unheard of"]
+    noise = Noise.named(5, "trials")
+    whole = mechanism.rewrite_grid(texts, [2.0, 9.0], [noise, noise])
+    for i in range(5):
+        rows = np.array([i])
+        for epsilon, made in zip([2.0, 9.0], whole, strict=True):
+            assert small().rewrite([texts[i]], epsilon, noise[rows]).texts == [made.texts[i]]
+    assert [made.texts[1] for made in whole] == ["", ""]
+    assert "" not in mechanism.provider.seen  # type: ignore[attr-defined]
+    assert small().rewrite([], 1.0, Noise.named(0, "none")).texts == []
+
+
+def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
+    """At temperature 0.75 of a real architecture; the first of more are the fewer."""
+    folder = tiny_models.save_gpt2(tmp_path / "model")
+    one, other = (Local(folder, None, 0.75, 12, "cpu") for _ in range(2))
+    texts = ["a b c", "d e f g", "a b c"]
+    few, more = one.candidates(texts, 2), other.candidates(texts[::-1], 5)[::-1]
+    assert [some[:2] for some in more] == few == one.candidates(texts, 2)
+    assert few[0] == few[2]
+    assert len({y for some in more for y in some}) > 5
+    assert one.candidates(["a b " * 100], 1)  # cut to the model's window
+    cold = Local(folder, None, 0.01, 12, "cpu").candidates(texts, 5)
+    assert len({y for some in cold for y in some}) < len({y for some in more for y in some})
+
+
+def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> None:
+    """One token, 3,000 candidates against softmax(logits / 0.75); a true law fails with probability 0.001."""
+    from epsilometer.language.causal_lm import CausalLM
+
+    folder = tiny_models.save_gpt2(tmp_path / "model")
+    model = CausalLM(folder)
+    logits = model.read(np.array(model.tokens(["a b >>>>>"]) * 8))[0][0].double().numpy()
+    p = np.exp(logits / 0.75 - np.logaddexp.reduce(logits / 0.75))
+    drawn = Local(folder, None, 0.75, 1, "cpu").candidates(["a b"], 3000)[0]
+    names = [model.text([i]) for i in model.outputs]
+    order = np.argsort(-p)[:6]
+    counts = [sum(y == names[i] for y in drawn) for i in order]
+    rest = 3000 - sum(counts)
+    expected = 3000 * p[order]
+    assert chisquare([*counts, rest], [*expected, 3000 - expected.sum()]).pvalue > 0.001
+
+
+# ---------------------------------------------------------------------------------------------------- the endpoint
+
+
+@pytest.fixture
+def remote(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivRewrite:  # noqa: F811
+    """PrivRewrite over the four words, its provider behind a real server that turns the text round."""
+    monkeypatch.setattr("epsilometer.mechanisms.privrewrite.user_cache_path", lambda name: tmp_path / name)
+    server.reply = lambda message: " ".join(message.rpartition("Text: ")[2].split()[::-1])
+    return endpoint()
+
+
+def endpoint(**settings: Any) -> PrivRewrite:
+    made = PrivRewrite(endpoint="m", **{"k": 3, "tau": 1.0, "workers": 4, "max_new_tokens": 50, **settings})
+    made.__dict__["sanitiser"] = small().sanitiser
+    return made
+
+
+def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRewrite) -> None:  # noqa: F811
+    """Every byte that was sent: the instruction, sanitised words, and no word of the source outside the vocabulary."""
+    private = ["Zorblax Quimby good bad", "good bad fine 555-0199"]
+    made = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
+    assert made.units is not None
+    sanitised = small(variant="em").rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
+    assert {message for message, _, _ in server.asked} == {INSTRUCTION.replace("{}", z) for z in sanitised}
+    assert set(sanitised) != {"fine fine fine bad", *private}
+    for _, _, body in server.asked:
+        assert set(body) == {"messages", "max_tokens", "temperature", "seed", "model"}
+        assert (body["temperature"], body["max_tokens"], body["model"]) == (0.75, 50, "m")
+        words = body["messages"][0]["content"].rpartition("Text: ")[2].split()
+        assert set(words) <= set(WORDS)
+        assert len(body["messages"]) == 1
+    assert sorted(body["seed"] for _, _, body in server.asked) == sorted([0, 1, 2] * len(set(sanitised)))
+    assert all(text == " ".join(z.split()[::-1]) for text, z in zip(made.texts, sanitised, strict=True))
+
+
+def test_what_the_provider_sees_keeps_the_claim_of_phase_1(server: Server, remote: PrivRewrite) -> None:  # noqa: F811
+    """The exact law of the sanitised text between neighbours: epsilon_1 at most, half of epsilon."""
+    texts, _, joint = law(small(variant="em"), 2, remote.budgets(3.0)[0])
+    assert max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts)) <= 1.5 + 1e-9
+
+
+def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
+    server: Server,  # noqa: F811
+    remote: PrivRewrite,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """429, 500, time-out, reset, malformed answers and the rest, each met once on the way to an answer."""
+    from epsilometer.language import candidates
+
+    monkeypatch.setattr(candidates, "Chat", lambda model, store, workers: chat.Chat(model, store, workers, timeout=0.8))
+    met: dict[str, str] = {}  # the first request about a sanitised text meets a fault, each text another
+    server.fault = lambda message, attempt: (
+        met.setdefault(message, FAULTS[len(met) % len(FAULTS)]) if attempt == 0 else None
+    )
+    texts, noise = ["good bad fine poor"] * 16, Noise.named(16, "faults")
+    first = remote.rewrite(texts, 1.0, noise)
+    assert set(met.values()) == set(FAULTS)
+    asked = sum(server.answered.values())
+    assert asked == 3 * len(met)
+    again = endpoint().rewrite(texts, 1.0, noise)  # another process would read the same store
+    assert again.texts == first.texts
+    more = endpoint(k=4)
+    more.rewrite(texts, 1.0, noise)
+    assert sum(server.answered.values()) == asked * 4 // 3  # one more of each, none anew
+
+
+def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
+    server: Server,  # noqa: F811
+    remote: PrivRewrite,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 1)
+    texts, noise = ["good bad"] * 8, Noise.named(8, "lasting")
+    server.fault = lambda message, attempt: "500" if sum(server.answered.values()) >= 5 else None
+    with pytest.raises(UserError, match=r"127\.0\.0\.1 refused with status 500.*answers so far are kept") as caught:
+        remote.rewrite(texts, 3.0, noise)
+    assert KEY not in str(caught.value)
+    assert not any(word in str(caught.value) for word in WORDS)
+    before = sum(server.answered.values())
+    server.fault = lambda message, attempt: None
+    made = endpoint().rewrite(texts, 3.0, noise)
+    assert len(made.texts) == 8
+    assert 5 <= before < sum(server.answered.values()) == 3 * len(server.answered)
+
+
+def test_an_endpoint_is_checked_and_takes_private_data_sets(
+    server: Server,  # noqa: F811
+    remote: PrivRewrite,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remote.check(public=False)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
+        remote.check(public=True)
+    replace(remote, variant="em").check(public=False)
+    PrivRewrite(resource="none").check(public=False)
+
+
+# ---------------------------------------------------------------------------------------- variants, and what is refused
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("words") / "vectors.npz"
+    WordVectors(WORDS[:4], VECTORS).save(path)
+    return path
+
+
+def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
+    texts, noise = ["good bad fine", "poor poor good"] * 20, Noise.named(40, "variants")
+    pairs = np.array([[0, 1], [0, 2]])
+    for variant, twin in (("em", Exponential(resource=vectors)), ("wp", MVC(resource=vectors))):
+        mechanism = PrivRewrite(variant=variant)
+        mechanism.__dict__.update(sanitiser=Exponential(resource=vectors), _moved=MVC(resource=vectors))
+        assert mechanism.rewrite(texts, 4.0, noise).texts == twin.rewrite(texts, 4.0, noise).texts
+        assert mechanism.guarantee(4.0) == twin.guarantee(4.0)
+        np.testing.assert_array_equal(mechanism.distance(texts, pairs), twin.distance(texts, pairs))
+    assert isinstance(small(), HasLikelihood)
+    assert LikelihoodAttack().applies(small())
+    assert not LikelihoodAttack().applies(PrivRewrite(variant="wp"))
+
+
+def test_unlike_lengths_are_not_covered_and_all_words_cost_no_more_than_the_range() -> None:
+    mechanism = small(beta=1.0, split=0.5)
+    texts = ["good good good good", "bad bad bad bad", "good good good", "good good good bad"]
+    found = mechanism.distance(texts, np.array([[0, 1], [0, 2], [0, 3], [0, 0]]))
+    np.testing.assert_allclose(found, [0.5 * 4 + 0.5 * 4, np.inf, 1.0, 0.0])
+    naive = small(variant="naive")
+    np.testing.assert_allclose(naive.distance(texts, np.array([[0, 1], [0, 3]])), [0.5 * 4 + 0.5, 1.0])
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"k": 0}, r"\.k: .*greater than 0, got 0"),
+    ({"tau": 0}, r"\.tau: .*greater than 0, got 0"),
+    ({"tau": 1.1}, r"\.tau: .*less than or equal to 1, got 1.1"),
+    ({"split": 0}, r"\.split: .*greater than 0, got 0"),
+    ({"split": 1}, r"\.split: .*less than 1, got 1"),
+    ({"beta": -0.1}, r"\.beta: .*greater than or equal to 0, got -0.1"),
+    ({"beta": float("inf")}, r"\.beta: .*finite"),
+    ({"temperature": 0}, r"\.temperature: .*greater than 0, got 0"),
+    ({"max_new_tokens": 0}, r"\.max_new_tokens: .*greater than 0"),
+    ({"variant": "wd"}, r"\.variant: Input should be 'full', 'naive', 'em' or 'wp', got 'wd'"),
+    ({"variant": "em", "published": True}, "published is about the utility, which variant em has not; leave it out"),
+    ({"resource": None}, "give resource, a language model by id or folder, or endpoint"),
+    ({"kk": 3}, "unknown setting in mechanisms.p.settings 'kk'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), BAD, ids=[str(settings) for settings, _ in BAD])
+def test_bad_settings_name_place_rule_and_value(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        build(find("mechanisms", "privrewrite", "rewrite"), {"resource": "none", **settings}, "mechanisms.p.settings")
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf")])
+def test_an_epsilon_that_is_no_budget_is_refused(epsilon: float) -> None:
+    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+        small().rewrite(["good bad"], epsilon, Noise.named(1, "x"))
+    with pytest.raises(UserError, match="epsilon must be a finite number > 0"):
+        small().guarantee(epsilon)
+
+
+def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": ["BertForMaskedLM"]}')
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(UserError, match=r"candidates need a model that writes text, .* is a masked language model"):
+        _ = PrivRewrite(resource=tmp_path).provider
+    folder = tiny_models.save_gpt2(tmp_path / "model")
+    with pytest.raises(UserError, match=r"prompt must hold \{\}, where the text goes, got 'rewrite'"):
+        _ = PrivRewrite(resource=folder, prompt="rewrite").provider
+    with pytest.raises(UserError, match=r"max_new_tokens must leave room for the prompt .* got 64; give fewer"):
+        _ = PrivRewrite(resource=folder, max_new_tokens=64).provider
+
+
+def test_how_models_are_asked(tmp_path: Path) -> None:
+    assert Local(tiny_models.save_t5(tmp_path / "t5"), None, 1.0, 4, "cpu")._prompt == DOCUMENT
+    assert Local(tiny_models.save_qwen(tmp_path / "qwen"), "a {}", 1.0, 4, "cpu").candidates(["b"], 1)
+    assert local(tmp_path / "t5", None, 1.0, 4, "cpu") is local(tmp_path / "t5", None, 1.0, 4, "cpu")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`epsilometer rewrite` with a small local model, and its line among the mechanisms."""
+    folder = tiny_models.save_gpt2(tmp_path / "model")
+    (tmp_path / "texts.txt").write_text("a good day\n\nshow me flights\n")
+    given = ["--mechanism", "privrewrite", "--epsilon", "40", "--seed", "1"]
+    settings = [f"resource={folder}", "k=2", "max_new_tokens=6"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["rewrite", str(tmp_path / "texts.txt"), *given, *(part for s in settings for part in ("--set", s))])
+    written = capsys.readouterr().out.split("\n")
+    assert [bool(line) for line in written] == [True, False, True, False]
+    with pytest.raises(SystemExit, match="0"):
+        main(["mechanisms"])
+    line = re.search(r"privrewrite\n  (.*)\n  Claim: (.*)", capsys.readouterr().out)
+    assert line is not None
+    assert "Applied Sciences" in line[1]
+    assert "Epsilon_1 + epsilon_2" in line[2]
+
+
+@pytest.mark.slow
+def test_the_embedded_provider(tmp_path: Path) -> None:
+    mechanism = api.mechanism("privrewrite", {"k": 3, "max_new_tokens": 16})
+    made = mechanism.rewrite(["show me the cheapest flight to boston"] * 3, 80.0, Noise.named(3, "embedded"))
+    assert any("flight" in text for text in made.texts)

@@ -27,7 +27,8 @@ class LikelihoodAttack:
 
     def applies(self, mechanism: Mechanism | None) -> bool:
         """Whether the mechanism offers its law, or the likelihood of its outputs."""
-        return isinstance(mechanism, HasLaws | HasLikelihood)
+        # Where a setting rules it out, a mechanism has None in the method's place.
+        return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
         """The candidate under which the output is most likely."""

@@ -24,7 +24,6 @@ INSTRUCTION = (
 )
 DOCUMENT = "Document : {}\nParaphrase of the document :"  # what encoder-decoders are asked (DP-Prompt)
 MARKER = "{} >>>>>"  # what paraphrasers go on from (DP-Paraphrase)
-_LOW, _HIGH = -400.0, 120.0  # logits of real models lie between, so nothing is clipped, and no weight is below e^-700
 _ROWS = 1 << 12  # candidates drawn at a time
 
 
@@ -96,10 +95,8 @@ class Local(Provider):
             )
 
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
-        from epsilometer.language.generation import TokenLaw, generate
+        from epsilometer.language.generation import Softmax, generate
 
-        law = TokenLaw(_LOW, _HIGH)
-        budget = 2 * (_HIGH - _LOW) / self._temperature  # at which the law is a softmax at this temperature
         made: list[str] = []
         for start in range(0, len(wanted), _ROWS):
             part = wanted[start : start + _ROWS]
@@ -107,10 +104,10 @@ class Local(Provider):
             uniforms = [Noise.named(1, "candidate", text, i).uniforms(self._longest) for text, i in part]
             drawn = generate(
                 self._model,
-                law,
+                Softmax(),
                 [self._prompted(text) for text in texts],
                 np.array([texts[text] for text, _ in part]),
-                np.full(len(part), budget),
+                np.full(len(part), self._temperature),
                 np.full(len(part), self._longest),
                 np.concatenate(uniforms),
             )

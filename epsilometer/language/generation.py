@@ -68,6 +68,19 @@ class TokenLaw:
         return torch.searchsorted(cdf, at, right=True)[:, 0]
 
 
+@dataclass(frozen=True)
+class Softmax(TokenLaw):
+    """A model's own softmax at a temperature, which stands in epsilon's place: nothing is clipped, nothing claimed."""
+
+    low: float = -float("inf")
+    high: float = float("inf")
+
+    def log_weights(self, logits: Tensor, epsilons: Tensor) -> Tensor:
+        """As `TokenLaw.log_weights`, of temperatures."""
+        scaled = logits.double() / epsilons.view(-1, *[1] * (logits.dim() - 1))
+        return scaled - scaled.amax(-1, keepdim=True)
+
+
 def generate(
     model: Generator,
     law: TokenLaw,

@@ -95,7 +95,7 @@ class PrivRewrite:
     tau: Annotated[float, Field(gt=0, le=1)] = 0.8
     beta: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     split: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    temperature: Annotated[float, Field(ge=0.05, le=10)] = 0.75
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
     max_new_tokens: PositiveInt = 64
     prompt: str | None = None
     encoder: str = "all-MiniLM-L6-v2"
@@ -109,7 +109,7 @@ class PrivRewrite:
         if self.published and self.variant in ("em", "wp"):
             raise ValueError(f"published is about the utility, which variant {self.variant} has not; leave it out")
         if self.variant == "wp":
-            self.__dict__["log_likelihoods"] = None  # by which protocols know that MVC's law cannot be computed
+            self.__dict__["log_likelihoods"] = None  # MVC's law cannot be computed
         return self
 
     @cached_property
