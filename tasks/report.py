@@ -18,6 +18,7 @@ from epsilometer.report import origin
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
 from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TALLIES, AuditData, build
+from epsilometer.report.similarity import QUARTILES, Kept, quartiles
 from tasks.cells import trials
 from tasks.entry import run
 from tasks.files import audited, audited_texts, rewrites_path
@@ -41,6 +42,7 @@ def main() -> None:
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
         ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        kept=_kept(params),
         sweeps=tables.read("data/sweeps.parquet", tables.SWEEPS),
         first_tokens=tables.read("data/first_tokens.parquet", tables.FIRST_TOKENS),
         tokens=tables.read("data/tokens.parquet", tables.TOKENS),
@@ -63,7 +65,9 @@ def main() -> None:
 
 def _downstream(params: Params) -> pl.DataFrame:
     """What classifiers make of clean texts, and of those of every cell that trains some."""
-    parts = [tables.read(f"data/downstream/{name}.parquet", tables.DOWNSTREAM) for name in ("clean", *params.downstream)]
+    parts = [
+        tables.read(f"data/downstream/{name}.parquet", tables.DOWNSTREAM) for name in ("clean", *params.downstream)
+    ]
     return pl.concat(parts)
 
 
@@ -109,6 +113,30 @@ def _examples(params: Params, estimates: pl.DataFrame) -> pl.DataFrame:
         for trial, rewrite in made.filter(pl.col("trial") < SHOWN).sort("trial").select("trial", "text").iter_rows():
             rows.append((dataset, mechanism, epsilon, loss, texts[source[trial]], rewrite))
     return pl.DataFrame(rows, schema=dict(EXAMPLES), orient="row")
+
+
+def _kept(params: Params) -> Kept:
+    """What the rewrites keep; at the quartiles of public data sets with the texts."""
+    each = tables.read("data/similarities.parquet", tables.SIMILARITIES)
+    public = [name for name, dataset in params.datasets.items() if dataset.public]
+    rows = []
+    for (dataset, mechanism, epsilon), part in (
+        quartiles(each).filter(pl.col("dataset").is_in(public)).group_by("dataset", "mechanism", "epsilon")
+    ):
+        texts, source = audited_texts(params, dataset), trials(dataset).source
+        made = tables.read(rewrites_path(f"{dataset}-{mechanism}", epsilon), tables.REWRITES)
+        written = dict(made.select("trial", "text").iter_rows())
+        rows += [
+            (*row[:3], quarter, trial, texts[source[trial]], written[trial])
+            for *row, quarter, trial in part.iter_rows()
+        ]
+    return Kept(
+        summary=tables.read("data/similarity.parquet", tables.SIMILARITY),
+        each=each,
+        leakage=tables.read("data/leakage.parquet", tables.LEAKAGE),
+        quartiles=pl.DataFrame(rows, schema=dict(QUARTILES), orient="row"),
+        alpha=params.audit.alpha,
+    )
 
 
 def _tallies(params: Params) -> pl.DataFrame:

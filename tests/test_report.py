@@ -27,14 +27,14 @@ from epsilometer.report.page import (
     instrument_sentence,
     length_sentence,
     strongest,
-    tradeoff_points,
-    tradeoff_sentence,
     worst_sentence,
 )
+from epsilometer.report.worth import attribute_sentence, labels, levels, tradeoff_points, tradeoff_sentence
 from epsilometer.tables import (
     ABLATIONS,
     CLAIMS,
     DENIABILITY,
+    DOWNSTREAM,
     ESTIMATES,
     ESTIMATORS,
     FIRST_TOKENS,
@@ -109,6 +109,24 @@ def estimates() -> pl.DataFrame:
     return frame(*rows)
 
 
+def downstream() -> pl.DataFrame:
+    """A task and an attribute of queries, three seeds each."""
+    rows: list[tuple[object, ...]] = []
+    for label, role, baseline, clean, settings in (
+        ("intent", "task", 0.01, 0.8, {"private": (0.6, 0.3)}),
+        ("gender", "attribute", 0.33, 0.7, {"static": (0.5, 0.4), "adaptive": (0.6, 0.35)}),
+    ):
+        rows.append(("queries", None, None, label, role, "majority", 0, baseline, None, baseline, 100, 50, 0))
+        for seed, off in enumerate((-0.02, 0.0, 0.02)):
+            binary = clean + 0.1 if role == "attribute" else None
+            rows.append(("queries", None, None, label, role, "clean", seed, clean + off, binary, clean, 100, 50, 0))
+            for setting, values in settings.items():
+                for mechanism, epsilon, value in zip(("mvc", HOSTILE), (0.5, 5.0), values, strict=True):
+                    scores = (value + off, binary, value)
+                    rows.append(("queries", mechanism, epsilon, label, role, setting, seed, *scores, 100, 50, 7))
+    return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
+
+
 def audit(**changes: object) -> AuditData:
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
     data = {
@@ -127,6 +145,7 @@ def audit(**changes: object) -> AuditData:
             schema=dict(DENIABILITY),
             orient="row",
         ),
+        "downstream": downstream(),
         "similarity": pl.DataFrame(
             [
                 ("queries", name, e, 100, c, c - 0.1, c + 0.1, None)
@@ -366,12 +385,42 @@ def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) ->
     text = "".join(elements.text)
     # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
     assert "On queries mvc at ε = 0.5 keeps most within 1.5 nats: cosine 0.40 (0.30 to 0.50)" in text
-    points = tradeoff_points(audit().estimates, audit().similarity)
+    points = tradeoff_points(strongest(estimates()), audit().similarity, downstream(), 0.01).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("identity", 1.0), ("mvc", 0.5), ("mvc", 2500.0)]
     assert tradeoff_sentence(points, 0.001).startswith("On queries dp_bart at ε = 0.5")
     assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 0.001)
     assert tradeoff_sentence(points.clear(), 1.0) == ""
+
+
+def test_what_classifiers_learn_stands_beside_the_loss(elements: Elements) -> None:
+    text = "".join(elements.text)
+    # Three seeds at 0.58, 0.60 and 0.62: Student's t at 99 % with two degrees of freedom is 9.92 standard errors.
+    reach = 9.9248 * 0.02 / math.sqrt(3)
+    found = f"macro F1 of intent 0.60 ({0.6 - reach:.2f} to {0.6 + reach:.2f})"
+    assert f"On queries mvc at ε = 0.5 keeps most within 1.5 nats: {found}" in text
+    points = tradeoff_points(strongest(estimates()), audit().similarity, downstream(), 0.01)
+    assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
+    worth = points.filter(measure="macro F1 of intent").select("mechanism", "best").rows()
+    assert worth == [(HOSTILE, False), ("mvc", True)]  # each measure has a front of its own
+    assert levels(downstream()).select("what", "value").rows() == [("majority", 0.01), ("clean texts", 0.8)]
+    none = tradeoff_points(strongest(estimates()), audit().similarity, downstream().clear(), 0.01)
+    assert none["measure"].unique().to_list() == ["cosine"]
+
+
+def test_attackers_stand_between_their_ends(elements: Elements) -> None:
+    (attribute,) = labels(downstream())["attribute"]
+    assert attribute["clean"] == {"macro": "0.70 ± 0.02", "binary": "0.80 ± 0.00"}
+    assert attribute["majority"] == {"macro": "0.33", "binary": None}
+    row = next(row for row in attribute["rows"] if row["mechanism"] == "mvc")
+    assert (row["static"]["macro"], row["adaptive"]["macro"], row["empty"]) == ("0.50 ± 0.02", "0.60 ± 0.02", 7)
+    assert "better than the static one in 1 of 2 cases" in attribute_sentence(downstream())
+    assert attribute_sentence(downstream().filter(role="task")) == ""
+    text = "".join(elements.text)
+    table = text[text.index("Private attributes inferred") : text.index("What each mechanism leaks at each budget")]
+    assert (
+        table.index("clean texts") < table.index(HOSTILE) < table.index("0.60 ± 0.02") < table.index("commonest class")
+    )
 
 
 def test_worst_cases_name_their_witness(elements: Elements) -> None:
@@ -409,6 +458,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         claims=pl.DataFrame(schema=dict(CLAIMS)),
         words=pl.DataFrame(schema=dict(DENIABILITY)),
         similarity=pl.DataFrame(schema=dict(SIMILARITY)),
+        downstream=pl.DataFrame(schema=dict(DOWNSTREAM)),
         outputs=pl.DataFrame(schema=dict(OUTPUTS)),
         estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
         ablations=pl.DataFrame(schema=dict(ABLATIONS)),

@@ -263,16 +263,19 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     return _specification(chart, datasets)
 
 
-def tradeoff(points: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
-    """Similarity against the loss of the strongest attack: a panel a data set, a line a mechanism, budgets along it.
+def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
+    """Utility against the loss of the strongest attack: a row of panels a data set, a panel a measure of utility.
 
-    points: as `page.tradeoff_points` gives them: dataset, mechanism, epsilon, attack, loss, point, upper, ceiling,
-    cosine, cosine_low, cosine_high, best (no other rewrite is both closer and less leaky: on the Pareto front).
+    A line is a mechanism, with its budgets along it. points: as `worth.tradeoff_points` gives them: dataset, measure,
+    mechanism, epsilon, attack, loss, point, upper, ceiling, utility, low, high, best (no other point is both worth more
+    and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across for comparison.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
-    sets = points["dataset"].unique().sort().to_list()
-    width = min(460, (WIDTH - 40) // max(1, min(2, len(sets))) - 60)
+    panels = points.select("dataset", "measure").unique(maintain_order=True).rows()
+    columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
+    columns = 2 if columns == 1 else columns
+    width = min(460, (WIDTH - 140) // columns - 60)
     rows = [
         {**row, "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}"}
         for row, full in zip(within_ceiling(points).to_dicts(), points.to_dicts(), strict=True)
@@ -283,31 +286,39 @@ def tradeoff(points: pl.DataFrame, mechanisms: Iterable[str], target: float) -> 
         scale=alt.Scale(domain=[0, 1.04 * _range(points["ceiling"])[1]], nice=False),
         axis=alt.Axis(tickCount=6),
     )
-    low = min(0.0, _range(points["cosine_low"])[0])
-    y = alt.Y("cosine:Q", title="cosine of text and rewrite", scale=alt.Scale(domain=[low, 1.12], nice=False))
     colour, shape = _by_name(style, names)
     tooltip = [
         alt.Tooltip("mechanism:N"),
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
         alt.Tooltip("attack:N", title="strongest attack"),
         alt.Tooltip("interval:N", title="loss to upper end"),
-        alt.Tooltip("cosine:Q", format=".2f"),
+        alt.Tooltip("utility:Q", format=".2f"),
     ]
     datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
 
-    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
-        datasets[f"tradeoff {name}"] = [row for row in rows if row["dataset"] == name]
-        base = alt.Chart(alt.NamedData(f"tradeoff {name}"))
+    def panel(name: str, measure: str) -> alt.LayerChart | alt.FacetChart:
+        key = f"tradeoff {name} {measure}"
+        here = points.filter(dataset=name, measure=measure)
+        datasets[key] = [row for row in rows if (row["dataset"], row["measure"]) == (name, measure)]
+        datasets[f"levels {key}"] = levels.filter(dataset=name, measure=measure).to_dicts()
+        base, level = alt.Chart(alt.NamedData(key)), alt.Chart(alt.NamedData(f"levels {key}"))
+        low, title = min(0.0, _range(here["low"])[0]), "cosine of text and rewrite" if measure == "cosine" else measure
+        scale = alt.Scale(domain=[low, 1.12], nice=False)
+        y, value = alt.Y("utility:Q", title=title, scale=scale), alt.Y("value:Q", title=title, scale=scale)
         return alt.layer(
             alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
+            level.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(value),
+            level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
+                value, x=alt.value(width), text="what:N"
+            ),
             base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
-            base.mark_rule(opacity=0.35).encode(x, alt.Y("cosine_low:Q"), alt.Y2("cosine_high"), color=colour),
+            base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),
             base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
             base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
             base.mark_point(filled=True, size=46, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
         ).properties(width=width, height=280, title=name)
 
-    return _specification(alt.concat(*(panel(name) for name in sets), columns=2, spacing=40), datasets)
+    return _specification(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
 
 
 def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:

@@ -17,12 +17,15 @@ from epsilometer.claims import NO_CLAIM, VIOLATED
 from epsilometer.diagnostics import STRONGEST, anomalies
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
+from epsilometer.report import similarity as closeness
 from epsilometer.report import sweeps as swept
+from epsilometer.report import worth
 from epsilometer.report.figures import budget, nats, share
 from epsilometer.tables import (
     ABLATIONS,
     CLAIMS,
     DENIABILITY,
+    DOWNSTREAM,
     ESTIMATES,
     ESTIMATORS,
     FIRST_TOKENS,
@@ -90,6 +93,7 @@ class AuditData:
     claims:     schema `tables.CLAIMS`, each claim's worst case; may have no rows.
     words:      schema `tables.DENIABILITY`, plausible deniability of words; may have no rows.
     similarity: schema `tables.SIMILARITY`, how close rewrites are to their originals; may have no rows.
+    downstream: schema `tables.DOWNSTREAM`, what classifiers make of rewritten texts; may have no rows.
     outputs:    schema `tables.OUTPUTS`, what the rewrites look like; may have no rows.
     estimators: schema `tables.ESTIMATORS`, fewer trials and another estimator; may have no rows.
     ablations:  schema `tables.ABLATIONS`, losses when one factor is varied; may have no rows.
@@ -106,12 +110,14 @@ class AuditData:
     provenance: version, date, commit, hash of dvc.lock, hardware.
     notes:      what was left out.
     sweeps:     schema `tables.SWEEPS`, one setting of a mechanism varied; may have no rows.
+    kept:       what rewrites keep by every metric, and which identifiers survive.
     """
 
     estimates: pl.DataFrame
     claims: pl.DataFrame
     words: pl.DataFrame
     similarity: pl.DataFrame
+    downstream: pl.DataFrame
     outputs: pl.DataFrame
     estimators: pl.DataFrame
     ablations: pl.DataFrame
@@ -128,6 +134,7 @@ class AuditData:
     provenance: Mapping[str, str]
     notes: Sequence[str]
     sweeps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict(SWEEPS)))
+    kept: closeness.Kept | None = None
 
 
 def build(page: Path, figures: Path, audit: AuditData) -> None:
@@ -160,11 +167,12 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = swept.figure(audit.sweeps, estimates["mechanism"])
         draw.save(drawn, figures, "sweeps")
         settings = _Figure.of("sweeps", drawn, "Utility and loss when one setting of a mechanism is varied")
-    exchange, points = None, tradeoff_points(estimates, audit.similarity)
+    alpha, exchange = _number(audit.settings.get("alpha")) or 0.01, None
+    points = worth.tradeoff_points(strongest(estimates), audit.similarity, audit.downstream, alpha)
     if len(points):
-        drawn = draw.tradeoff(points, estimates["mechanism"], audit.target)
+        drawn = draw.tradeoff(points, worth.levels(audit.downstream), estimates["mechanism"], audit.target)
         draw.save(drawn, figures, "tradeoff")
-        exchange = _Figure.of("tradeoff", drawn, "Similarity against empirical loss")
+        exchange = _Figure.of("tradeoff", drawn, "Utility against empirical loss")
     hidden = None
     if len(audit.words):
         drawn = draw.deniability(audit.words, estimates["mechanism"])
@@ -178,6 +186,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         lstrip_blocks=True,
     )
     environment.filters |= {"nats": nats, "budget": budget, "p": _probability, "share": share}
+    environment.filters["metric"] = closeness.written
     html = environment.get_template("page.html.j2").render(
         audit=audit,
         answer=answer(estimates),
@@ -186,7 +195,9 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         instrument_sentence=instrument_sentence(audit.instrument),
         styles=draw.styles(estimates["mechanism"]),
         tradeoff=exchange,
-        tradeoff_sentence=tradeoff_sentence(points, audit.target),
+        tradeoff_sentence=worth.tradeoff_sentence(points, audit.target),
+        labels=worth.labels(audit.downstream),
+        attribute_sentence=worth.attribute_sentence(audit.downstream),
         curves=curves,
         rows=_rows(estimates),
         claims=_claims(estimates, audit.settings),
@@ -201,6 +212,8 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators=_estimators(estimates, audit.estimators),
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
+        kept=_kept(audit, estimates, figures),
+        confidence_two=_confidence(audit.settings, 2),
         sweeps=settings and {"figure": settings, "sentences": swept.sentences(audit.sweeps)},
         first_tokens=_first_tokens(audit.first_tokens),
         tokens=_tokens(audit.tokens),
@@ -220,6 +233,7 @@ def _check(audit: AuditData) -> None:
     check(audit.claims, CLAIMS, "claims")
     check(audit.words, DENIABILITY, "deniability")
     check(audit.similarity, SIMILARITY, "similarity")
+    check(audit.downstream, DOWNSTREAM, "downstream")
     check(audit.instrument, INSTRUMENT, "instrument")
     check(audit.outputs, OUTPUTS, "outputs")
     check(audit.estimators, ESTIMATORS, "estimators")
@@ -232,13 +246,35 @@ def _check(audit: AuditData) -> None:
     check(audit.datasets, DATASETS, "datasets")
     if not len(audit.estimates):
         raise UserError("there are no estimates to report; name at least one mechanism and one attack in params.yaml")
+    if audit.kept is not None:
+        audit.kept.check()
     public = set(audit.datasets.filter("public")["dataset"])
-    texts = (audit.examples, audit.disputes, audit.first_tokens, audit.tokens)
+    texts = [audit.examples, audit.disputes, audit.first_tokens, audit.tokens]
+    texts += [audit.kept.quartiles] if audit.kept is not None else []
     for name in pl.concat([table["dataset"] for table in texts]).unique().sort():
         if name not in public:
             raise UserError(
                 f"examples of data set {name!r} must not be shown: it is not public; set public: true or leave them out"
             )
+
+
+def _kept(audit: AuditData, estimates: pl.DataFrame, figures: Path) -> dict[str, Any] | None:
+    """What the section on similarity shows."""
+    if audit.kept is None or not len(audit.kept.each):
+        return None
+    drawn = {}
+    for name in audit.kept.each["dataset"].unique().sort():
+        specification = closeness.distributions(audit.kept.each, name, estimates["mechanism"])
+        stem, words = closeness.stem(name), f"What the rewrites of data set {name} keep"
+        draw.save(specification, figures, stem)
+        saved = (figures / f"{stem}.svg").read_text(encoding="utf-8")  # drawing takes a second
+        drawn[name] = _Figure.of(stem, specification, words, saved)
+    return {
+        "figures": drawn,
+        "means": closeness.means(audit.kept),
+        "leaks": list(closeness.leaks(audit.kept.leakage)),
+        "examples": closeness.examples(audit.kept),
+    }
 
 
 @dataclass(frozen=True)
@@ -251,9 +287,9 @@ class _Figure:
     words: str
 
     @classmethod
-    def of(cls, name: str, specification: draw.Specification, words: str) -> _Figure:
+    def of(cls, name: str, specification: draw.Specification, words: str, drawn: str | None = None) -> _Figure:
         text = json.dumps(specification, ensure_ascii=False, allow_nan=False)
-        picture = base64.b64encode(draw.svg(specification).encode()).decode()
+        picture = base64.b64encode((drawn or draw.svg(specification)).encode()).decode()
         # "</script>" in a text must not end the script element that holds the JSON.
         return cls(name, text.replace("<", "\\u003c"), f"data:image/svg+xml;base64,{picture}", words)
 
@@ -300,47 +336,6 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
     best = estimates.filter(pl.col("attack") != STRONGEST).sort("successes", "attack", descending=[True, False])
     names = best.unique(cell, keep="first", maintain_order=True).select(*cell, "attack")
     return estimates.filter(attack=STRONGEST).drop("attack").join(names, on=cell).sort(cell)
-
-
-def tradeoff_points(estimates: pl.DataFrame, similarity: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: the strongest attack's loss, and the similarity.
-
-    best: on the Pareto front of its data set, where no other point has a higher cosine at a lower loss; the front is
-    read off the plug-in values, without their intervals.
-    """
-    cell = ["dataset", "mechanism", "epsilon"]
-    found = strongest(estimates).join(similarity, on=cell).sort(cell)
-    rows = found.select(*cell, "attack", "loss", "point", "upper", "ceiling", "cosine", "cosine_low", "cosine_high")
-    points = rows.to_dicts()
-
-    def beaten(one: dict[str, Any]) -> bool:
-        return any(
-            other["dataset"] == one["dataset"]
-            and other["cosine"] >= one["cosine"]
-            and other["point"] <= one["point"]
-            and (other["cosine"] > one["cosine"] or other["point"] < one["point"])
-            for other in points
-        )
-
-    return rows.with_columns(best=pl.Series([not beaten(point) for point in points], dtype=pl.Boolean))
-
-
-def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
-    """Which mechanism keeps most at a loss of at most the target, data set by data set."""
-    parts = []
-    for (dataset,), table in points.group_by("dataset", maintain_order=True):
-        within = table.filter(pl.col("point") <= target).sort("cosine", "mechanism", descending=[True, False])
-        if not len(within):
-            parts.append(f"on {dataset} no measured budget stays within {target:g} nats")
-            continue
-        best = within.row(0, named=True)
-        parts.append(
-            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within {target:g} nats: "
-            f"cosine {best['cosine']:.2f} ({best['cosine_low']:.2f} to {best['cosine_high']:.2f}) at a measured loss "
-            f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
-        )
-    sentence = "; ".join(parts)
-    return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
 
 
 def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
@@ -447,9 +442,10 @@ def _list(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _confidence(settings: Mapping[str, str]) -> str:
+def _confidence(settings: Mapping[str, str], sides: int = 1) -> str:
+    """Of one end of an interval, or of both."""
     alpha = _number(settings.get("alpha"))
-    return f"{100 * (1 - alpha / 2):g} %" if alpha else "the stated confidence"
+    return f"{100 * (1 - sides * alpha / 2):g} %" if alpha else "the stated confidence"
 
 
 def _number(text: str | None) -> float | None:
