@@ -47,7 +47,7 @@ class Mine:
 
 
 class Toy:
-    """One data set of 20 texts and two mechanisms, one with latents; nothing in it loads a model."""
+    """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model."""
 
     def __init__(self, folder: Path, trials: int = 200) -> None:
         self.folder = folder
@@ -79,9 +79,7 @@ class Toy:
         (folder / "songs.txt").write_text("\n".join(songs) + "\n")
         (folder / "mine.py").write_text(MINE)
         (folder / "vectors.txt").write_text("play 0 1\nsong 1 0\n")
-        here = {"resource": "data/prepared/songs.parquet", "dataset": "songs"}
-        rr = {"mechanism": "rr", "file": "epsilometer/mechanisms/randomized_response.py", "epsilons": [1, 5], **here}
-        mine = {"mechanism": "mine", "file": "mine.py", "epsilons": [1], **here}
+        mine = {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]}
         self.params: dict[str, Any] = {
             "root": ".",
             "title": "Twenty texts",
@@ -90,11 +88,9 @@ class Toy:
             "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
             "trials": {"count": trials, "candidates": 2, "temperature": -10000},
             "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
-            "mechanisms": {
-                name: {k: v for k, v in entry.items() if k != "dataset"} for name, entry in (("rr", rr), ("mine", mine))
-            },
-            "cells": {"songs-rr": rr, "songs-mine": mine},
-            "attacks": {"length": {}, "likelihood": {}},
+            "mechanisms": {"mine": mine},
+            "cells": {"songs-mine": {**mine, "dataset": "songs"}},
+            "attacks": {"length": {}},
             "runtime": {"block": 65536, "workers": 1},
         }
         self.write_params()
