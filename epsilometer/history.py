@@ -71,7 +71,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
     while (date := now.strftime(_DATE)) in past["date"]:
         now += timedelta(seconds=1)
     rows = estimates.with_columns(date=pl.lit(date), commit=pl.lit(commit), round=pl.lit(round, pl.Int64))
-    rows = rows.select(HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(6))
+    rows = rows.select(*HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(6))
     tables.write_text(pl.concat([past, rows]).write_csv(), path)
 
 
@@ -118,7 +118,7 @@ def commit(folder: Path) -> str:
     """The project's commit, with a "+" where tracked files that no audit writes differ; empty outside of git."""
     try:
         head = _git(folder, "rev-parse", "--short=12", "HEAD")
-        ours = [f":(exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
+        ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
         edited = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", *ours)
     except (OSError, subprocess.CalledProcessError):
         return ""

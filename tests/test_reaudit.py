@@ -1,0 +1,467 @@
+"""Re-audits of a project of 20 texts: what was updated, each verdict, the event, the history, and bad input.
+
+The stages run in this process, without DVC and Prefect; `test_with_dvc_and_prefect` has both.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import subprocess
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from huggingface_hub import close_session
+from test_cli import call
+
+import flows.reaudit  # sets Prefect's environment: before Prefect is imported
+
+# isort: split
+from prefect.states import Completed, State
+
+import tasks.attack
+import tasks.draw
+import tasks.estimate
+import tasks.prepare
+import tasks.rewrite
+from epsilometer import baseline, history, sources
+from epsilometer.errors import UserError
+from epsilometer.params import read as read_params
+from flows.alert import EVENT
+
+LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
+PARAMS = """\
+root: .
+audit: {seed: 0, round: 0, alpha: 0.01}  # round: fresh noise
+datasets:
+  songs: {source: songs.txt, use: train, public: true}
+embedding: {model: all-MiniLM-L6-v2}
+trials: {count: 300, candidates: 2, temperature: 0}
+words: {sources: {own: vectors.txt}}
+mechanisms: {}
+cells:
+  songs-mine: {dataset: songs, mechanism: mine, file: mine.py, epsilons: [1, 2], resource: data/prepared/songs.parquet}
+attacks: {lexical: {}}
+"""
+READ = "file: mine.py, epsilons: [1], resource: data/prepared"
+POETRY = f"  poems-mine: {{dataset: poems, mechanism: mine, {READ}/poems.parquet}}\n"
+
+
+class Project:
+    """What a re-audit has to do with: files, the stages, and what went out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.forced: list[str] = []
+        self.events: list[dict[str, Any]] = []
+        self.shown: dict[str, Any] = {}
+        self.leak(0.5)
+        (folder / "songs.txt").write_text("\n".join(f"please play song {i} by artist {i}" for i in range(20)))
+        (folder / "poems.txt").write_text("\n".join(f"read me poem {i} of poet {i}" for i in range(20)))
+        (folder / "vectors.txt").write_text("play 1 2\n")
+        (folder / "params.yaml").write_text(PARAMS)
+
+    def leak(self, share: float) -> None:
+        (self.folder / "mine.py").write_text(LEAKS.format(share))
+
+    def edit(self, old: str, new: str) -> None:
+        path = self.folder / "params.yaml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    def audit(
+        self, folder: str = ".", target: str | None = None, force: list[str] | None = None, return_state: bool = True
+    ) -> State[Any]:
+        """What `flows.audit.audit` does, all stages of it."""
+        self.forced += force or []
+        params = read_params()
+        for name in params.datasets:
+            tasks.prepare.main(name)
+            Path("data/embeddings").mkdir(exist_ok=True)
+            np.save(f"data/embeddings/{name}.npy", np.eye(20, dtype=np.float32))
+            tasks.draw.main(name)
+        for name in params.cells:
+            tasks.rewrite.main(name)
+            tasks.attack.main(name)
+        tasks.estimate.main()
+        return Completed(message="reproduced: all")
+
+    def reaudit(self, fresh: bool = False) -> State[Any]:
+        return flows.reaudit.reaudit.fn(".", fresh)
+
+
+class Log:
+    def __getattr__(self, level: str) -> Any:
+        return lambda *args: None
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(flows.reaudit, "audit", made.audit)
+    monkeypatch.setattr(flows.reaudit, "held", lambda folder, say: nullcontext())
+    monkeypatch.setattr(flows.reaudit, "get_run_logger", Log)
+    monkeypatch.setattr(
+        flows.reaudit,
+        "emit_event",
+        lambda event, resource, payload: made.events.append({"event": event, "resource": resource, "payload": payload}),
+    )
+    for name, what in (("create_table_artifact", "table"), ("create_markdown_artifact", "markdown")):
+        monkeypatch.setattr(flows.reaudit, name, lambda key, what=what, **given: made.shown.update({key: given[what]}))
+    made.audit()
+    return made
+
+
+def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "accept")[0] == 0
+    project.leak(0.95)
+    state = project.reaudit()
+    assert state.is_failed()
+    said = str(state.message)
+    assert said.startswith("worse: 2 (of 2 tested")
+    assert "mine on songs at epsilon 1, attack lexical: worse, loss " in said
+    assert "- mine.py has changed (mechanism-mine)" in said
+    (event,) = project.events
+    assert event["event"] == EVENT
+    assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
+    assert event["payload"]["message"] == said
+    assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
+    for cell in event["payload"]["worse"]:
+        assert (cell["dataset"], cell["mechanism"], cell["attack"]) == ("songs", "mine", "lexical")
+        assert cell["now"]["loss"] > cell["before"]["upper"]
+        assert cell["p_value"] < 1e-9
+    json.dumps(event, allow_nan=False)
+    json.dumps(project.shown, allow_nan=False)
+    assert [row["verdict"] for row in project.shown["drift"]] == ["worse", "worse"]
+    assert project.shown["drift-message"] == said
+    assert "please play" not in said + json.dumps(project.shown) + json.dumps(event), "no text goes out"
+
+    again = project.reaudit(fresh=True)
+    assert again.is_failed(), "still worse than the baseline"
+    assert "mine.py has changed" in str(again.message), "what changed is told since the baseline, not since last time"
+
+    project.leak(0.5)
+    back = project.reaudit(fresh=True)
+    assert back.is_completed()
+    assert str(back.message).startswith("no evidence of change: 2 (of 2 tested")
+    assert "nothing is known to have changed since the baseline" in str(back.message)
+    assert len(project.events) == 2
+
+    project.edit(
+        "  songs: {source: songs.txt",
+        "  poems: {source: poems.txt, use: train, public: true}\n  songs: {source: songs.txt",
+    )
+    project.edit("  songs-mine:", POETRY + "  songs-mine:")
+    project.edit(
+        "attacks:",
+        "  songs-other: {dataset: songs, mechanism: other, file: mine.py, epsilons: [1], "
+        "resource: data/prepared/songs.parquet}\nattacks:",
+    )
+    more = project.reaudit()
+    assert more.is_completed()
+    assert str(more.message).startswith("new: 2, no evidence of change: 2")
+    assert "other on songs at epsilon 1, attack lexical: new" in str(more.message)
+    assert "- new (dataset-poems, mechanism-other)" in str(more.message)
+
+    assert call(capsys, "accept")[0] == 0
+    project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
+    project.edit(POETRY, "")
+    less = project.reaudit()
+    assert less.is_completed()
+    assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
+    assert "- gone (dataset-poems)" in str(less.message)
+    assert not Path("sources/dataset-poems.json").exists()
+
+    rows = history.read()
+    assert len(history.audits(rows)) == 6, "one accepted, five re-audits; the last accepted was there already"
+    assert rows["round"].unique(maintain_order=True).to_list() == [0, 1, 2]
+    code, out, _ = call(capsys, "history", "--mechanism", "mine")
+    assert code == 0
+    assert "6 audits from " in out
+    line = next(line for line in out.splitlines() if line.startswith("songs") and " 1 " in line)
+    assert line.split()[3] == "6"
+    assert line.split()[-1][1] == "█", "the second was the worst"
+    code, out, _ = call(capsys, "history", "--json")
+    assert len(json.loads(out)) == len(rows)
+
+
+def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "accept")
+    written = {path: path.read_bytes() for path in Path("baseline").iterdir() if path.name != "history.csv"}
+    state = project.reaudit()
+    assert state.is_completed()
+    assert "2 of 2 are the baseline's own rewrites" in str(state.message)
+    assert not project.forced
+    first = {path: path.read_bytes() for path in Path("sources").iterdir()}
+    project.reaudit()
+    assert {path: path.read_bytes() for path in Path("sources").iterdir()} == first
+    assert all(path.read_bytes() == kept for path, kept in written.items()), "a re-audit leaves the baseline alone"
+    assert str(project.folder) not in b"".join([*first.values(), *written.values()]).decode(), "no machine paths"
+    call(capsys, "accept")
+    assert len(history.audits(history.read())) == 3, "what the history ends with is not added again"
+
+
+def test_fresh_noise_keeps_the_files_comments(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "accept")
+    state = project.reaudit(fresh=True)
+    assert "audit: {seed: 0, round: 1, alpha: 0.01}  # round: fresh noise\n" in Path("params.yaml").read_text()
+    assert state.is_completed()
+    assert "nothing can differ" not in str(state.message)
+    assert history.read()["round"].unique(maintain_order=True).to_list() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("audit: {seed: 0, round: 7, alpha: 0.01} # c\n", "audit: {seed: 0, round: 8, alpha: 0.01} # c\n"),
+        ("audit: {alpha: 0.01, seed: 3}\nx: 1\n", "audit: {alpha: 0.01, seed: 3, round: 8}\nx: 1\n"),
+        ("# a\naudit:\n  seed: 3 # s\n  round: 7 # r\nx: 7\n", "# a\naudit:\n  seed: 3 # s\n  round: 8 # r\nx: 7\n"),
+        ("audit:\n    seed: 3\n    alpha: 0.1\n", "audit:\n    seed: 3\n    round: 8\n    alpha: 0.1\n"),
+    ],
+)  # fmt: skip
+def test_the_round_is_written_in_place(before: str, after: str) -> None:
+    assert flows.reaudit.with_round(before, 8) == after
+
+
+def test_a_packages_new_version_runs_the_stages_that_import_it(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Path("mine.py")
+    mine.write_text("import helper\n\n" + mine.read_text())
+    Path("helper.py").write_text("def f():\n    import rapidfuzz.distance\n")
+    monkeypatch.syspath_prepend(".")
+    project.audit()
+    call(capsys, "accept")
+    project.reaudit()
+    record = json.loads(Path("sources/mechanism-mine.json").read_text())
+    assert record["files"].keys() == {"mine.py", "helper.py"}
+    assert record["packages"].keys() == {"RapidFuzz"}
+    assert "attack-lexical" in sources.read()
+    real = sources.metadata.version
+    monkeypatch.setattr(sources.metadata, "version", lambda name: "99" if name == "RapidFuzz" else real(name))
+    state = project.reaudit()
+    assert project.forced == ["rewrite@songs-mine", "attack@songs-mine"]
+    assert f"package RapidFuzz: {record['packages']['RapidFuzz']} before, 99 now (" in str(state.message)
+    assert json.loads(Path("sources/mechanism-mine.json").read_text())["packages"] == {"RapidFuzz": "99"}
+
+
+def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "a" * 40, "b" * 40
+    Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": old}))
+    project.edit("mechanisms:", "models: {some: pin.json}\nmechanisms:")
+    call(capsys, "accept")
+    state = project.reaudit()  # the hub is offline in tests
+    assert state.is_completed()
+    assert "could not be asked, hence unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
+        state.message
+    )
+    assert sources.read()["model-some"]["hub"] == {"type": "model", "id": "some/model", "revision": old, "latest": None}
+
+    monkeypatch.setattr(sources, "latest_revision", lambda place: new)
+    said = str(project.reaudit().message)
+    assert "model-some: the hub has revision bbbbbbbbbbbb of some/model, in use is aaaaaaaaaaaa" in said
+    assert "unknown" not in said
+    assert json.loads(Path("pin.json").read_text())["revision"] == old, "a pin is its user's"
+    monkeypatch.undo()
+    monkeypatch.chdir(project.folder)
+    now, unknown = sources.asked(sources.found(read_params()), sources.read())
+    assert len(unknown) == 1
+    assert sources.records(now)["model-some"]["hub"]["latest"] == new, "what was known stays"
+
+    Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": new}))
+    changed = sources.changes(sources.read(), sources.records(sources.found(read_params())))
+    assert changed == [
+        "pin.json has changed (model-some)",
+        f"revision: some/model@{old} before, some/model@{new} now (model-some)",
+    ]
+
+
+def test_the_hub_is_asked_and_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind = {"/api/models/a/b": "c" * 40, "/api/datasets/a/b": "d" * 40}[self.path.partition("?")[0]]
+            body = json.dumps({"id": "a/b", "sha": kind}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None: ...
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    close_session()  # a session remembers that it was offline
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub, socket.create_server(("127.0.0.1", 0)) as deaf:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        here, nowhere = (f"http://127.0.0.1:{port}" for port in (hub.server_port, deaf.getsockname()[1]))
+        assert sources.latest_revision({"type": "model", "id": "a/b"}, here) == "c" * 40
+        assert sources.latest_revision({"type": "dataset", "id": "a/b"}, here) == "d" * 40
+        monkeypatch.setattr(sources, "SECONDS", 0.3)
+        with pytest.raises(Exception, match="timed out"):
+            sources.latest_revision({"type": "model", "id": "a/b"}, nowhere)
+        hub.shutdown()
+    close_session()
+
+
+def test_without_a_baseline(project: Project) -> None:
+    state = project.reaudit()
+    assert state.is_failed()
+    assert (
+        state.message == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer accept`)"
+    )
+    assert not project.forced
+    assert not Path("sources").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{lexical: {}}", "{lexical: {longest: 2}}", "with attacks lexical, params.yaml says lexical {'longest': 2};"),
+        ("{lexical: {}}", "{length: {}}", "with attacks lexical, params.yaml says length;"),
+        ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
+        ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
+    ],
+)
+def test_the_baseline_of_another_audit(
+    project: Project, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+) -> None:
+    call(capsys, "accept")
+    project.edit(old, new)
+    state = project.reaudit(fresh=True)
+    assert state.is_failed()
+    assert said in str(state.message)
+    assert "epsilometer accept" in str(state.message)
+    assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+def swap_successes() -> None:
+    path = Path("baseline/estimates.csv")
+    header, row, *rest = path.read_text().splitlines()
+    parts = row.split(",")
+    parts[5] = str(int(parts[5]) - 1)
+    path.write_text("\n".join([header, ",".join(parts), *rest]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda: Path("baseline/about.json").write_text("{"), "damaged (Expecting"),
+        (lambda: Path("baseline/about.json").write_text("[]"), "damaged ("),
+        (lambda: Path("baseline/hits.csv").unlink(), "No such file"),
+        (lambda: Path("baseline/hits.csv").write_bytes(b"\xff\xfe"), "damaged ("),
+        (lambda: Path("baseline/hits.csv").write_text("a,b\n"), "hits.csv must have the columns dataset,"),
+        (
+            lambda: Path("baseline/hits.csv").write_text(Path("baseline/hits.csv").read_text()[:-60]),
+            "damaged (",
+        ),
+        (
+            lambda: Path("baseline/estimates.csv").write_text(
+                "\n".join(Path("baseline/estimates.csv").read_text().splitlines()[:-1])
+            ),
+            "estimates.csv and hits.csv do not have the same rows",
+        ),
+        (swap_successes, "hits.csv does not hold the"),
+        (
+            lambda: Path("baseline/estimates.csv").write_text(
+                Path("baseline/estimates.csv").read_text().replace(",0.", ",9.")
+            ),
+            "is not that of its successes",
+        ),
+    ],
+)
+def test_a_damaged_baseline(project: Project, capsys: pytest.CaptureFixture[str], damage: Any, said: str) -> None:
+    call(capsys, "accept")
+    damage()
+    with pytest.raises(UserError) as error:
+        baseline.read()
+    assert said in str(error.value)
+    assert "git checkout -- baseline" in str(error.value)
+
+
+def test_an_audit_that_is_not_that_of_the_parameters_is_not_accepted(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.edit("[1, 2]", "[1, 3]")
+    code, _, err = call(capsys, "accept")
+    assert code == 2
+    assert "not that of params.yaml" in err
+    assert not Path("baseline").exists()
+
+
+def line(**changed: str) -> str:
+    values = {
+        "date": "2026-01-05T03:00:00Z", "commit": "abc+", "round": "0", "dataset": "songs", "mechanism": "mine",
+        "epsilon": "1.0", "attack": "strongest", "trials": "300", "loss": "0.5", "point": "0.7", "upper": "0.9",
+        "ceiling": "4.0",
+    } | changed  # fmt: skip
+    return ",".join(values.values())
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([line(), line(loss="much")], "line 3: not a line of the history (could not convert string to float: 'much')"),
+        ([line()[:-20]], "line 2: not a line of the history"),
+        ([line(date="yesterday")], "line 2: not a line"),
+        ([line(), line(loss="nan")], "line 3: not a line of the history (nan is no loss)"),
+        (["<<<<<<< HEAD"], "line 2: not a line"),
+    ],
+)
+def test_a_malformed_line_of_the_history_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("baseline").mkdir()
+    history.FILE.write_text("\n".join([",".join(history.HISTORY), *lines]) + "\n")
+    code, out, err = call(capsys, "history")
+    assert (code, out) == (2, "")
+    assert f"baseline/history.csv, {said}" in err
+
+
+def test_history_without_an_audit_and_of_an_unknown_mechanism(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "`epsilometer accept` and re-audits write it" in call(capsys, "history")[2]
+    Path("baseline").mkdir()
+    history.FILE.write_text(
+        "\n".join([",".join(history.HISTORY), line(), line(upper="inf", date="2027-01-05T03:00:00Z")])
+    )
+    assert "did you mean 'mine'" in call(capsys, "history", "--mechanism", "mime")[2]
+    found = history.read()
+    assert (history.made(found, 2026), history.made(found, 2027), history.made(found, 2025)) == (1, 1, 0)
+    assert found["upper"].to_list() == [0.9, float("inf")]
+    assert history.bars([0, 1, 2]) == "▁▅█"
+    assert history.bars([0, 0]) == "▁▁"
+
+
+def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
+    assert history.commit(tmp_path) == ""
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        return subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    run = tmp_path / "runs/x"
+    for path in ("mine.py", "dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    head = git("rev-parse", "HEAD")[:12]
+    assert history.commit(run) == history.commit(tmp_path) == head
+    for path in ("dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
+        (tmp_path / path).write_text("2")
+    assert history.commit(run) == history.commit(tmp_path) == head, "what an audit writes is no edit"
+    (tmp_path / "mine.py").write_text("2")
+    assert history.commit(run) == history.commit(tmp_path) == f"{head}+"
