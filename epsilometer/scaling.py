@@ -116,10 +116,10 @@ def _in_processes(
     pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build, threads))
     waiting = deque[Future[R]]()
     try:
-        for part in parts:
+        for number in range(len(parts)):
             if len(waiting) == engine.ahead:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(_work, part))
+            waiting.append(pool.submit(_work, parts[number]))
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
@@ -352,6 +352,11 @@ def cluster(engine: Engine) -> Iterator[Any]:
                     f"{' '.join(str(error).split())[:300]}); join the cluster on this machine first (ray start "
                     "--address=HOST:PORT), with the same versions of Python and Ray, or set runtime.ray: null"
                 ) from error
+            if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
+                raise UserError(
+                    "Ray was imported before epsilometer could have it listen on this machine alone; set "
+                    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
+                )
         _check_room(ray.nodes(), engine.gpus)
         yield ray
 

@@ -1,0 +1,64 @@
+"""What workers build in tests, in a file of its own that imports little."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from epsilometer.errors import UserError
+
+
+def failing(error: Exception) -> Callable[[int], int]:
+    def fail(number: int) -> int:
+        if number == 3:
+            raise error
+        return number
+
+    return fail
+
+
+def deadly(folder: Path, deaths: int, pause: float = 0.0) -> Callable[[int], tuple[int, int]]:
+    """Squares, and who computed them; the first takes its time, the sixth kills its worker, so many times in all."""
+
+    def work(number: int) -> tuple[int, int]:
+        died = len(list(folder.iterdir()))
+        if number == 5 and died < deaths:
+            (folder / f"death-{died}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(pause if number == 0 else 0)
+        return number * number, os.getpid()
+
+    return work
+
+
+class Odd(Exception):
+    """Does not survive pickling."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("a private text")
+
+
+def odd(number: int) -> int:
+    raise Odd(1, 2)
+
+
+def odd_builder() -> Callable[[int], int]:
+    return odd
+
+
+def no_builder() -> Callable[[int], int]:
+    raise UserError("the model is not there; fetch it")
+
+
+def addresses() -> Callable[[int], tuple[int, str]]:
+    """Squares, and the address of the node that computed them."""
+    import ray
+
+    def work(number: int) -> tuple[int, str]:
+        time.sleep(0.1)
+        return number * number, ray.util.get_node_ip_address()
+
+    return work
