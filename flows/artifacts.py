@@ -19,6 +19,7 @@ from prefect.settings import PREFECT_HOME
 
 from epsilometer import tables
 from epsilometer.report import origin
+from tasks.output import run
 
 _COLUMNS = ["dataset", "mechanism", "epsilon", "attack", "loss", "point", "upper", "ceiling", "claim", "verdict"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +28,7 @@ _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's dat
 
 def publish(folder: Path) -> None:
     """Create the artifacts of the audit in a folder, of whatever is there; each folder's have keys of their own."""
-    origin.refresh(folder)
+    origin.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
         table = tables.read(estimates, tables.ESTIMATES)
@@ -36,13 +37,26 @@ def publish(folder: Path) -> None:
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
             description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
         )
-        create_markdown_artifact(key=prefixed(folder, "verdicts"), markdown=verdicts(table))
+        create_markdown_artifact(
+            key=prefixed(folder, "verdicts"),
+            markdown=verdicts(table),
+            description="The claims against the measurements. Not refuted is not proven.",
+        )
     pictures = sorted(folder.glob("reports/figures/*.svg"))
     if pictures:
-        create_markdown_artifact(key=prefixed(folder, "figures"), markdown="\n\n".join(map(_figure, pictures)))
+        create_markdown_artifact(
+            key=prefixed(folder, "figures"),
+            markdown="\n\n".join(map(_figure, pictures)),
+            description="The figures of the report, as of this run.",
+        )
     page = folder / origin.PAGE
     if page.is_file():
-        create_link_artifact(_address(page), link_text=str(page.resolve()), key=prefixed(folder, "report"))
+        create_link_artifact(
+            _address(page),
+            link_text=str(page.resolve()),
+            key=prefixed(folder, "report"),
+            description="The report of the latest audit in this folder.",
+        )
 
 
 def prefixed(folder: Path, key: str) -> str:

@@ -19,6 +19,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
 from epsilometer.progress import parse
+from epsilometer.report.origin import RUN
 
 _LAST_LINES = 10  # which a failure repeats
 
@@ -43,8 +44,12 @@ def environment() -> dict[str, str]:
     """For the program: `python` is this one and finds this project, output comes line by line, and the run is named."""
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[1]}
     found = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
-    run = {"name": flow_run.name, "id": flow_run.id, "url": flow_run.ui_url}
-    return os.environ | found | {"PYTHONUNBUFFERED": "1", "EPSILOMETER_FLOW_RUN": json.dumps(run)}
+    return os.environ | found | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}
+
+
+def run() -> dict[str, str | None]:
+    """The flow run that this is part of: name, id, and where it is shown."""
+    return {"name": flow_run.name, "id": flow_run.id, "url": flow_run.ui_url}
 
 
 def _shown(artifact: UUID | None, percent: float, words: str) -> UUID:

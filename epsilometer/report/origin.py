@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of t
 _PLACE = "<!-- origin -->"  # in the body
 
 
-def write(folder: Path = Path()) -> None:
-    """Write the page of an audit's folder: its body, and where it comes from as of now."""
+def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
+    """Write the page of an audit's folder: its body, and where it comes from as of now.
+
+    run: the flow run, as in the environment's RUN, which it stands for.
+    """
     before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -32,7 +36,7 @@ def write(folder: Path = Path()) -> None:
         lstrip_blocks=True,
     )
     origin = environment.get_template("origin.html.j2").render(
-        commit=commit(folder), run=json.loads(os.environ.get(RUN, "{}")), hashes=hashes(folder / "dvc.lock")
+        commit=commit(folder), run=run or json.loads(os.environ.get(RUN, "{}")), hashes=hashes(folder / "dvc.lock")
     )
     page = folder / PAGE
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -41,14 +45,14 @@ def write(folder: Path = Path()) -> None:
     os.replace(partial, page)
 
 
-def refresh(folder: Path = Path()) -> None:
+def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
     """Write the page unless it is of this body already: DVC may have taken the body out of its cache."""
     if not (folder / BODY).is_file():
         return
     before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
     page = (folder / PAGE).read_text(encoding="utf-8") if (folder / PAGE).is_file() else ""
     if not (page.startswith(before + place) and page.endswith(after)):
-        write(folder)
+        write(folder, run)
 
 
 def commit(folder: Path) -> str:
