@@ -71,7 +71,7 @@ class Selective(Protocol):
 
 @runtime_checkable
 class Checked(Protocol):
-    """An attack that can tell before any work whether it may and can run."""
+    """An attack, or a mechanism, that can tell before any work whether it may and can run."""
 
     def check(self, public: bool) -> None:
         """Raise UserError where it must not see texts of a data set that is public or not, or lacks what it needs."""

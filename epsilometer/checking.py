@@ -16,6 +16,7 @@ from epsilometer.language.models import would_download
 from epsilometer.mechanism import build_mechanism
 from epsilometer.params import Dataset, Params
 from epsilometer.resources import EMBEDDED
+from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
 
 
@@ -40,9 +41,16 @@ def check(params: Params) -> list[str]:
     for name, entry in params.autoencoders.items():
         if entry.vectors is not None and not Path(params.path(entry.vectors)).is_file():
             raise UserError(f"autoencoders.{name}.vectors: there is no {entry.vectors!r}; check the path")
-    for cell in params.cells.values():
+    models += _classifier_model(params)
+    for cell in (*params.cells.values(), *params.downstream.values()):
         where = f"mechanisms.{cell.mechanism}.settings"
-        build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+        built = build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+        if isinstance(built, Checked):
+            built.check(params.datasets[cell.dataset].public)
+    for name in params.sweeps:
+        for setting, _, _, settings in params.variations(name):
+            cell = params.cells[name]
+            build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
     for name, settings in params.attacks.items():
         attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
         if isinstance(attack, Checked):
@@ -109,7 +117,8 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
     raw = read(
         source, text=dataset.text, labels=dataset.labels, split=dataset.split, count=dataset.count, part=dataset.part
     )
-    splits = prepare(raw, dataset.labels).table["split"]
+    table = prepare(raw, dataset.labels).table
+    splits = table["split"]
     if dataset.use not in splits:
         raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())
     if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
@@ -117,7 +126,20 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
             f"of {name}, got {params.trials.candidates}"
         )
+    if (labels := params.classification.labels.get(name)) is not None:
+        settings = params.classification
+    """The model that classifiers start from, as the hub calls it; none where it lies in the project or is not needed."""
+        to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # what is wrong with a label is said there
     return None
+
+
+def _classifier_model(params: Params) -> list[str]:
+    """The model that classifiers start from, by the hub's name; none where it lies in the project or none is trained."""
+    model = params.classification.training.model
+    if not params.classification.labels:
+        return []
+    path = params.path(model)
+    return _pinned_model(path, "classification.training.model") if Path(path).exists() else [model]
 
 
 def _pinned_model(source: str, where: str) -> list[str]:

@@ -422,6 +422,16 @@ class Params(Section):
             "noise_aware": {name: {"model": entry.model} for name, entry in self.noise_aware.items()},
         }
 
+    def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
+        """(setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
+        cell, sweep = self.cells[name], self.sweeps[name]
+        for setting, values in sweep.vary.items():
+            for value in values:
+                if setting == "epsilon":
+                    yield setting, value, value, cell.settings
+                else:
+                    yield setting, value, sweep.epsilon, {**cell.settings, setting: value}
+
     def match(self, dataset: str) -> Match:
         """In what the candidates of a data set's trials agree."""
         return self.datasets[dataset].match or self.trials.match

@@ -55,22 +55,19 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
     attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(sweep.trials, *stream, "rewrite")
-    for setting, values in sweep.vary.items():
-        for value in values:
-            epsilon = value if setting == "epsilon" else sweep.epsilon
-            settings = cell.settings if setting == "epsilon" else {**cell.settings, setting: value}
-            built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-            made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
-            found = attacked(
-                texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
-            )
-            kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
-            row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
-            row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
-            for one in metrics:
-                ends = interval(kept[one].to_numpy(), params.audit.alpha)
-                row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
-            yield row
+    for setting, value, epsilon, settings in params.variations(name):
+        built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+        made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+        found = attacked(
+            texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
+        )
+        kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
+        row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
+        row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
+        for one in metrics:
+            ends = interval(kept[one].to_numpy(), params.audit.alpha)
+            row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
+        yield row
 
 
 if __name__ == "__main__":
