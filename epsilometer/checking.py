@@ -128,13 +128,13 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
         )
     if (labels := params.classification.labels.get(name)) is not None:
         settings = params.classification
-    """The model that classifiers start from, as the hub calls it; none where it lies in the project or is not needed."""
+        sizes = settings.texts.model_dump(), params.audit.seed, settings.training.batch
         to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # what is wrong with a label is said there
     return None
 
 
 def _classifier_model(params: Params) -> list[str]:
-    """The model that classifiers start from, by the hub's name; none where it lies in the project or none is trained."""
+    """The model that classifiers start from, as the hub calls it; none where it lies in the project, or unneeded."""
     model = params.classification.training.model
     if not params.classification.labels:
         return []
