@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -94,7 +95,7 @@ def made(history: pl.DataFrame, year: int) -> int:
     return sum(date.startswith(f"{year:04}-") for date in audits(history))
 
 
-def courses(history: pl.DataFrame) -> list[dict[str, object]]:
+def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
     """A row a cell (without a column `attack`, of one attack): how many audits it was in, its first and last plug-in
     loss, and its course as a line of bars.
     """

@@ -16,6 +16,9 @@ from typing import Any
 import jinja2
 import yaml
 
+from epsilometer import history
+from epsilometer.report.history import put_in, without
+
 BODY = Path("data/report.html")
 PAGE = Path("reports/audit.html")
 RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
@@ -43,6 +46,7 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
     partial = page.with_suffix(".partial")
     partial.write_text(f"{before}{place}\n{origin}{after}", encoding="utf-8", newline="\n")
     os.replace(partial, page)
+    put_in(page, history.read(folder / history.FILE))
 
 
 def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
@@ -50,7 +54,7 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
     if not (folder / BODY).is_file():
         return
     before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
-    page = (folder / PAGE).read_text(encoding="utf-8") if (folder / PAGE).is_file() else ""
+    page = without((folder / PAGE).read_text(encoding="utf-8")) if (folder / PAGE).is_file() else ""
     if not (page.startswith(before + place) and page.endswith(after)):
         write(folder, run)
 
