@@ -32,7 +32,7 @@ from epsilometer.errors import UserError
 ROOT = Path(__file__).resolve().parents[1]
 POOL = "epsilometer"  # as in prefect.yaml
 PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
-_PATIENCE = 180.0  # seconds until a part must be up; idle machines need a tenth
+_PATIENCE = 600.0  # seconds until a part must be up; 10 do on an idle machine
 _GRACE = 10.0  # seconds between asking processes to end and ending them
 
 

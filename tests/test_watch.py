@@ -231,7 +231,7 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
     assert (small / "one.txt").read_text() == "hello\n"
 
 
-# ----------------------------------------------------------------------------------------- the real server, in a browser
+# ---------------------------------------------------------------------------------------- the real server, in a browser
 
 LONG = """
 import sys, time
