@@ -36,6 +36,8 @@ def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
     from epsilometer import baseline, history, sources, tables
     from epsilometer.params import read
+    from epsilometer.report.history import put_in
+    from epsilometer.report.origin import PAGE
 
     params, commit = read(), history.commit(Path())
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
@@ -43,6 +45,8 @@ def accept() -> None:
     accepted = baseline.accept(params, sources.records(sources.found(params)), commit)
     if not history.ends_with(past, estimates, params.audit.round):
         history.append(estimates, commit, params.audit.round)
+    if PAGE.is_file():
+        put_in(PAGE, history.read())
     print(f"{baseline.FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
 
 

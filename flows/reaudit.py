@@ -29,6 +29,8 @@ from epsilometer.errors import UserError
 from epsilometer.estimation import Estimate
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
+from epsilometer.report.history import put_in
+from epsilometer.report.origin import PAGE
 from flows.alert import EVENT
 from flows.audit import _start_server, audit
 from tasks.repro import held
@@ -80,6 +82,8 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     whole: State[Any] = audit(
         str(folder), return_state=True
     )  # the rest: what is drawn, the report with this audit in it
+    if (folder / PAGE).is_file():
+        put_in(folder / PAGE, history.read(folder / history.FILE))
     if not whole.is_completed():
         said += f"\nthe rest of the audit failed: {whole.message}"
     return Failed(message=said) if worse or not whole.is_completed() else Completed(message=said)
