@@ -414,7 +414,7 @@ def test_attackers_stand_between_their_ends(elements: Elements) -> None:
     assert attribute["majority"] == {"macro": "0.33", "binary": None}
     row = next(row for row in attribute["rows"] if row["mechanism"] == "mvc")
     assert (row["static"]["macro"], row["adaptive"]["macro"], row["empty"]) == ("0.50 ± 0.02", "0.60 ± 0.02", 7)
-    assert "better than the static one in 1 of 2 cases" in attribute_sentence(downstream())
+    assert "beats the static one in 1 of 2 cases" in attribute_sentence(downstream())
     assert attribute_sentence(downstream().filter(role="task")) == ""
     text = "".join(elements.text)
     table = text[text.index("Private attributes inferred") : text.index("What each mechanism leaks at each budget")]

@@ -112,10 +112,10 @@ def attribute_sentence(downstream: pl.DataFrame) -> str:
     if not len(both):
         return ""
     worse = int((both["adaptive"] > both["static"]).sum())
-    return (
-        f"The adaptive attacker, who trains on rewritten texts, does better than the static one in {worse} of "
-        f"{len(both)} cases: what a classifier of clean texts can no longer tell is not gone for that."
+    sentence = (
+        f"The adaptive attacker, trained on rewritten texts, beats the static one in {worse} of {len(both)} cases."
     )
+    return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
 
 
 def _score(seeds: pl.DataFrame) -> dict[str, str | None]:
