@@ -15,6 +15,7 @@ from epsilometer.report.figures import (
     _CONFIG,
     GRID,
     INK,
+    MUTED,
     WIDTH,
     Specification,
     Style,
@@ -38,6 +39,7 @@ QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosi
 QUARTERS = (0.25, 0.5, 0.75)
 CELL = ("dataset", "mechanism", "epsilon")
 _BINS = 20
+HEIGHT = 74  # of a panel, in pixels
 _SIDE_BY_SIDE = 8  # mechanisms in one row of panels
 _LARGE = 10.0  # metrics beyond this have a logarithmic axis, and no decimals
 
@@ -93,6 +95,7 @@ def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -
     style = styles(mechanisms)
     names = here["mechanism"].unique().sort().to_list()
     metrics = here["metric"].unique(maintain_order=True).to_list()
+    most = max(here.group_by("mechanism").agg(pl.col("epsilon").n_unique())["epsilon"])
     datasets: dict[str, list[dict[str, Any]]] = {}
     groups = []
     for start in range(0, len(names), _SIDE_BY_SIDE):
@@ -105,27 +108,34 @@ def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -
                 key = f"{dataset} {metric} {name}"
                 shapes, marks = _shapes(values.filter(mechanism=name), ends)
                 datasets[f"shapes {key}"], datasets[f"marks {key}"] = shapes, marks
-                labels = [mark["label"] for mark in marks]
-                panel = _panel(key, metric, ends, labels, style[name], name == group[0])
-                title = {"title": name} if metric == metrics[0] else {}
-                panels.append({**panel, "width": width, "height": 74, **title})
+                panel = _panel(key, metric, ends, most, style[name], name == group[0], metric == metrics[-1])
+                title = {"title": {"text": name, "fontSize": 10, "offset": 5}} if metric == metrics[0] else {}
+                panels.append({**panel, "width": width, "height": HEIGHT, **title})
         groups.append({"concat": panels, "columns": len(group), "spacing": {"row": 8, "column": 12}})
     return {"$schema": SCHEMA_URL, "vconcat": groups, "datasets": datasets, "config": _CONFIG}
 
 
 def _panel(
-    key: str, metric: str, ends: tuple[float, float], labels: list[str], style: Style, first: bool
+    key: str,
+    metric: str,
+    ends: tuple[float, float],
+    most: int,
+    style: Style,
+    first: bool,
+    last: bool,
 ) -> Specification:
-    """A panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them."""
+    """A panel in plain Vega-Lite: altair takes 4 s to build and check 60 of them.
+
+    most: budgets of any mechanism; first, last: whether it is the first of its row, and stands in the last row.
+    """
     large = ends[1] > _LARGE
     quiet = {"ticks": False, "domain": False, "labelFontSize": 9}
     x = {
         "field": "left",
         "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [-0.6, len(labels) - 0.4], "nice": False},
-        "axis": quiet
-        | {"values": list(range(len(labels))), "labelExpr": f"{labels}[datum.value]", "grid": False, "labelPadding": 2},
+        "title": "nominal ε" if last and first else None,
+        "scale": {"domain": [-0.6, most - 0.4], "nice": False},
+        "axis": quiet | {"labels": False, "grid": False, "titlePadding": 16, "titleFontSize": 10},
     }
     y = {
         "field": "low",
@@ -140,6 +150,11 @@ def _panel(
     ]
     place = {"field": "place", "type": "quantitative"}
     middle = {"field": "median", "type": "quantitative"}
+    budgets = {  # as text: an axis leaves out labels that stand close
+        "data": {"name": f"marks {key}"},
+        "mark": {"type": "text", "baseline": "top", "dy": 5, "fontSize": 8.5, "color": MUTED},
+        "encoding": {"x": place, "y": {"value": HEIGHT}, "text": {"field": "label"}},
+    }
     return {
         "layer": [
             {
@@ -157,6 +172,7 @@ def _panel(
                 "mark": {"type": "point", "filled": True, "size": 20, "opacity": 1, "color": INK},
                 "encoding": {"x": place, "y": middle, "tooltip": tooltip},
             },
+            *([budgets] if last else []),
         ]
     }
 
