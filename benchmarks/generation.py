@@ -34,7 +34,8 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
 
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        network = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+        network = AutoModelForSeq2SeqLM.from_pretrained(folder, use_safetensors=True, trust_remote_code=False)
+        network.eval()
 
     class Clip(LogitsProcessor):
         def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:

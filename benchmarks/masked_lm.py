@@ -34,7 +34,8 @@ def released(folder: Path, batch: int) -> Law:
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        network = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        network = AutoModelForMaskedLM.from_pretrained(folder, use_safetensors=True, trust_remote_code=False)
+        network.eval()
     low, high = bounds(folder)
 
     def law(texts: list[list[str]], rows: np.ndarray) -> np.ndarray:
