@@ -1,8 +1,8 @@
 """How often orders written into a rewrite change the embedded judge's mind.
 
-Requests with half of their words left, two candidates each. To every rewrite something is added: nothing, neutral words
-of the same kind and number (a control), an order to name the source (a control for the mere presence of an order), or an
-order to name the wrong candidate. An addition flips the judge where it named the source before and names the other one
+Requests with half of their words left, two candidates each. To every rewrite something is added: neutral words (a
+control), an order to name the source (a control for the mere presence of an order), or an order to name the wrong
+candidate. An addition flips the judge where it named the source before and names the other one
 now; it is shown by the wrong candidate's place, since a judge that is confused names one place always.
 
 usage: python -m benchmarks.injection
