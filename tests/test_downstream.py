@@ -11,8 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from conftest import ROOT
 
 from epsilometer import tables
+from epsilometer.checking import check
 from epsilometer.errors import UserError
 from epsilometer.mechanism import FunctionMechanism, Rewrites
 from epsilometer.params import Params, read
@@ -250,7 +252,7 @@ def test_fewer_texts_than_a_batch_are_refused_before_the_model_is_looked_for() -
 
 
 def parameters(**changes: Any) -> dict[str, Any]:
-    raw: dict[str, Any] = yaml.safe_load((Path(__file__).parent.parent / "params.yaml").read_text())
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
     raw["classification"] = {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["gender"]}}}
     raw["downstream"] = {"reviews-tem": {**raw["mechanisms"]["tem"], "dataset": "reviews"}}
     return raw | changes
@@ -281,6 +283,34 @@ def test_parameters_that_cannot_be_meant_are_refused(tmp_path: Path, changes: di
     file.write_text(yaml.safe_dump(parameters(**changes)))
     with pytest.raises(UserError, match=complaint):
         read(file)
+
+
+def test_a_check_finds_labels_that_cannot_be_learnt_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = table(["a", "b"] * 10, ["a", "a"])
+    made.select("text", "split", "mood").write_csv("songs.csv")
+    raw = parameters(root=str(ROOT))
+    raw["datasets"] = {"songs": {"source": str(tmp_path / "songs.csv"), "labels": ["mood"]}}
+    raw["cells"] = {"songs-tem": {**raw["mechanisms"]["tem"], "dataset": "songs"}}
+    raw["downstream"], raw["classification"] = {}, {"labels": {"songs": {"tasks": ["mood"]}}}
+    with pytest.raises(UserError, match="chosen test texts have none of class 'b'"):
+        check(Params.model_validate(raw))
+    made.filter(pl.col("mood") != "b").select("text", "split", "mood").write_csv("songs.csv")
+    with pytest.raises(UserError, match="at least 2 classes"):
+        check(Params.model_validate(raw))
+    (tmp_path / "songs.csv").unlink()
+    with pytest.raises(UserError, match=r"songs\.csv"):
+        check(Params.model_validate(raw))
+
+
+def test_the_profile_of_real_data_says_what_is_missing(tmp_path: Path) -> None:
+    raw = yaml.safe_load((ROOT / "profiles/utility_real.yaml").read_text())
+    for dataset in raw["datasets"].values():
+        dataset["source"] = dataset["source"].replace("../shared/data", str(tmp_path))
+    with pytest.raises(UserError, match=r"snips\.parquet"):
+        check(Params.model_validate(raw | {"root": str(ROOT)}))
 
 
 # ----------------------------------------------------------------------------------------------------- privatizing
