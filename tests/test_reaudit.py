@@ -32,6 +32,7 @@ import tasks.rewrite
 from epsilometer import baseline, history, sources
 from epsilometer.errors import UserError
 from epsilometer.params import read as read_params
+from epsilometer.report.history import put_in, without
 from flows.alert import EVENT
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
@@ -465,3 +466,31 @@ def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
     assert history.commit(run) == history.commit(tmp_path) == head, "what an audit writes is no edit"
     (tmp_path / "mine.py").write_text("2")
     assert history.commit(run) == history.commit(tmp_path) == f"{head}+"
+
+
+def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> None:
+    body = "<p>report</p><!-- history link --><!-- / --><!-- history section --><!-- / --><p>end</p>"
+    page, file = tmp_path / "audit.html", tmp_path / "history.csv"
+    page.write_text(body)
+    rows = [line(), line(attack="lexical"), line(mechanism="a<script>alert(1)</script>")]
+    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
+    put_in(page, history.read(file))
+    assert page.read_text() == body, "one audit is no course"
+    rows += [line(date="2026-01-12T03:00:00Z", point="0.9", upper="inf", commit="<b>")]
+    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
+    put_in(page, history.read(file))
+    shown = page.read_text()
+    assert '<a href="#history">' in shown
+    assert "2 audits from 2026-01-05 to 2026-01-12" in shown
+    assert "alert(1)" in shown
+    assert "<script>alert" not in shown
+    assert "&lt;b&gt;" in shown
+    (row,) = [part for part in shown.split("<tr>") if "+0.20" in part]
+    assert "<td>mine</td>" in row
+    assert "▇█" in row
+    drawn = json.loads(shown.split('id="history-figure">')[1].split("</script>")[0])
+    (points,) = [rows for name, rows in drawn["datasets"].items() if name == "history songs mine"]
+    assert [(point["point"], point["upper"]) for point in points] == [(0.7, 0.9), (0.9, 4.0)]
+    put_in(page, history.read(file))
+    assert page.read_text() == shown, "put in once, however often"
+    assert without(shown) == body

@@ -18,7 +18,9 @@ from epsilometer import history, tables
 from epsilometer.diagnostics import STRONGEST
 
 _COLUMNS = 3
+_DRAWN = 52  # audits: the latest
 _MOVED = 12  # rows of the table: the cells that moved most
+_TOLD = ["date", "commit", "round", "trials", "loss", "point", "upper"]
 _SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # a budget each, smallest first
 
 
@@ -47,10 +49,11 @@ def section(past: pl.DataFrame) -> str:
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["budget"] = draw.budget
-    specification = figure(best)
+    specification = figure(best.filter(pl.col("date").is_in(dates[-_DRAWN:])))
     moved = [row | {"change": row["last"] - row["first"]} for row in history.courses(best.drop("attack"))]
     return environment.get_template("history.html.j2").render(
         audits=len(dates),
+        drawn=min(len(dates), _DRAWN),
         first=dates[0][:10],
         last=dates[-1][:10],
         commits=past.unique("date", maintain_order=True).select("date", "commit", "round").to_dicts()[-6:],
@@ -71,7 +74,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     from epsilometer.report.figures import WIDTH, _specification, budget, within_ceiling
 
     width = (WIDTH - 40) // _COLUMNS - 60
-    top = 1.05 * max(best["ceiling"])
+    top = 1.25 * max(best["ceiling"])  # the title stands inside
     datasets: dict[str, list[dict[str, Any]]] = {}
 
     def panel(dataset: str, mechanism: str) -> alt.LayerChart | alt.FacetChart:
@@ -79,7 +82,8 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
         budgets = here["epsilon"].unique().sort().to_list()
         name = f"history {dataset} {mechanism}"
         datasets[name] = [
-            row | {"budget": budget(row["epsilon"]), "interval": f"{row['loss']:.2f} to {row['upper']:.2f}"}
+            {name: row[name] for name in _TOLD}
+            | {"budget": budget(row["epsilon"]), "interval": f"{row['loss']:.2f} to {row['upper']:.2f}"}
             for row in here.to_dicts()
         ]
         base = alt.Chart(alt.NamedData(name))
@@ -88,7 +92,9 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
         colour = alt.Color(
             "budget:N",
             scale=alt.Scale(domain=[budget(e) for e in budgets], range=list(_SHADES)),
-            legend=alt.Legend(title="ε", orient="right", symbolType="stroke", labelLimit=60),
+            legend=alt.Legend(
+                title="ε", orient="right", symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2, labelLimit=60
+            ),
         )
         tooltip = [
             alt.Tooltip("date:N"),
