@@ -24,6 +24,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from epsilometer.errors import UserError
 from flows.artifacts import publish
 from tasks.repro import held
 from tasks.reproduce import reproduce, stopped_with_this
@@ -94,25 +95,29 @@ def main() -> None:
     given = parser.parse_args()
     try:
         dependencies(given.folder, given.target)  # a slip of the pen is told at once, not when the server is up
-    except DvcException as error:
+        _server = server()
+    except (DvcException, UserError) as error:
         parser.error(str(error))
-    if PREFECT_API_URL.value() is None:
-        _ending = _start_server()
-    elif not _answers():
-        parser.error(
-            f"Prefect's server at {PREFECT_API_URL.value()} does not answer. `make ui` starts this project's server; "
-            "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
-            "in the environment); `make audit` needs none"
-        )
     run = audit.with_options(task_runner=_side_by_side(given.jobs))
     state = run(given.folder, given.target, return_state=True)
     sys.exit(0 if state.is_completed() else 1)
 
 
-def _answers() -> bool:
-    """Whether Prefect's server does: a flow would try for minutes."""
+def server() -> subprocess.Popen[bytes] | None:
+    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with what is returned.
+
+    Raises UserError when there is none at that address: a flow would try for minutes.
+    """
+    if PREFECT_API_URL.value() is None:
+        return _start_server()
     with get_client(sync_client=True) as client:
-        return client.api_healthcheck() is None
+        if client.api_healthcheck() is None:
+            return None
+    raise UserError(
+        f"Prefect's server at {PREFECT_API_URL.value()} does not answer. `make ui` starts this project's server; "
+        "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
+        "in the environment); `make audit` needs none"
+    )
 
 
 def _start_server() -> subprocess.Popen[bytes]:

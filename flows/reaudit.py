@@ -20,7 +20,6 @@ import yaml
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
-from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
 
 from epsilometer import baseline, drift, history, sources, tables
@@ -32,7 +31,7 @@ from epsilometer.params import read as read_params
 from epsilometer.report.history import put_in
 from epsilometer.report.origin import PAGE
 from flows.alert import EVENT
-from flows.audit import _start_server, audit
+from flows.audit import audit, server
 from tasks.repro import held
 
 _SENT = 50  # cells in one event: the gravest
@@ -173,10 +172,9 @@ def main() -> None:
     try:
         _checked(Path(given.folder))
         history.read(Path(given.folder) / history.FILE)
+        _server = server()
     except UserError as error:
         parser.error(str(error))
-    if PREFECT_API_URL.value() is None:
-        _start_server()
     state = reaudit(given.folder, given.fresh, return_state=True)
     print(state.message)
     sys.exit(0 if state.is_completed() else 1)
