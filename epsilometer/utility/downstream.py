@@ -1,7 +1,7 @@
 """What rewritten texts are still good for: a classifier fine-tuned on them (TeDA, arXiv:2603.22968, section 4.1).
 
 One epoch of AdamW at a rate that rises over a tenth of the steps and then falls linearly, gradients clipped at length
-1, no class weights. Batches hold texts of about one length and are padded to multiples of 8 pieces, so that few shapes
+1, no class weights. Batches hold texts of about one length and are padded to multiples of 4 pieces, so that few shapes
 occur and little is computed for nothing. Where the device multiplies bfloat16 natively, `precision: auto` computes in
 it and keeps weights in float32.
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WARM_UP = 0.1  # of the steps
-MULTIPLE = 8  # pieces
+MULTIPLE = 4  # pieces
 JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batches differ between seeds
 
 
