@@ -4,6 +4,7 @@
 #                it fine-tunes some hundred classifiers, and make audit takes 7 minutes without them
 # make test      the same set-up, then the checks and the test suite
 # make flow      the audit as a Prefect flow
+# make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
 # make bench     the speed and memory tables
 
@@ -18,7 +19,7 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility test test-slow flow ui ui-stop bench setup install profile
+.PHONY: audit utility test test-slow flow reaudit ui ui-stop bench setup install profile
 
 audit: setup profile
 	@cd $(FOLDER) && epsilometer check && exec python -m tasks.repro dvc.yaml
@@ -38,6 +39,9 @@ test-slow: setup
 
 flow: setup profile
 	@python -m flows.audit --folder $(FOLDER)
+
+reaudit: setup profile
+	@python -m flows.reaudit --folder $(FOLDER) $(if $(FRESH),--fresh)
 
 ui: setup
 	@python -m flows.ui start --port $(PORT)

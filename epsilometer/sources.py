@@ -68,7 +68,9 @@ def found(params: Params, folder: Path = Path(".")) -> list[Source]:
     sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
     for name, dataset in params.datasets.items():
         prepares = [f"prepare@{name}"] if dataset.source.endswith(generated) else []
-        sources.append(Source(f"dataset-{name}", data(dataset.source, dataset.model_dump()), prepares))
+        sources.append(
+            Source(f"dataset-{name}", data(dataset.source, dataset.model_dump(exclude={"source"})), prepares)
+        )
     for name in dict.fromkeys(cell.mechanism for cell in cells.values()):
         own = {key: cell for key, cell in cells.items() if cell.mechanism == name}
         first = next(iter(own.values()))
@@ -93,7 +95,9 @@ def found(params: Params, folder: Path = Path(".")) -> list[Source]:
         for name, entry in entries.items():
             corpus: PublicCorpus = entry.corpus
             stages = [f"{stage}@{name}"] if corpus.source.endswith(generated) else []
-            sources.append(Source(f"corpus-{name}", data(corpus.source, entry.model_dump()), stages))
+            sources.append(
+                Source(f"corpus-{name}", data(corpus.source, entry.model_dump(exclude={"corpus": {"source"}})), stages)
+            )
     return sources
 
 
