@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -100,11 +101,14 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
     """Kill the stage that runs at that share of a run's time, or the `dvc repro` above it; where that hit."""
     process = project.toy.start(*REPRO)
     started: set[psutil.Process] = set()
+    stages: list[psutil.Process] = []
     begun = time.monotonic()
-    while time.monotonic() < begun + moment * project.seconds and process.poll() is None:
+    while process.poll() is None:  # a stage is killed when one runs, its runner whenever it is time
         started.update(below(process))
+        stages = [p for p in started if at_work(p) and re.search(r"-m tasks\.|embed\.py", command(p))]
+        if time.monotonic() > begun + moment * project.seconds and (stages or target == "repro"):
+            break
         time.sleep(0.2)
-    stages = [p for p in below(process) if "-m tasks." in command(p) or "embed.py" in command(p)]
     where = next((command(p).split("-m ")[-1] for p in stages), "between stages")
     if target == "stage" and stages:
         for stage in stages:  # the shell above it, too, if there is one
