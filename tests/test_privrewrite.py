@@ -481,7 +481,7 @@ def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
     texts, noise = ["good bad fine", "poor poor good"] * 20, Noise.named(40, "variants")
     pairs = np.array([[0, 1], [0, 2]])
     for variant, twin in (("em", Exponential(resource=vectors)), ("wp", MVC(resource=vectors))):
-        mechanism = PrivRewrite(variant=variant)
+        mechanism = PrivRewrite(variant=variant)  # type: ignore[arg-type]
         mechanism.__dict__.update(sanitiser=Exponential(resource=vectors), _moved=MVC(resource=vectors))
         assert mechanism.rewrite(texts, 4.0, noise).texts == twin.rewrite(texts, 4.0, noise).texts
         assert mechanism.guarantee(4.0) == twin.guarantee(4.0)
