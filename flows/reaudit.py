@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from epsilometer.params import read as read_params
 from epsilometer.report.history import put_in
 from epsilometer.report.origin import PAGE
 from flows.alert import EVENT
+from flows.artifacts import prefixed
 from flows.audit import audit, server
 from tasks.repro import held
 
@@ -121,7 +121,6 @@ def with_round(text: str, round: int) -> str:
 
 
 def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
-    prefix = re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-").lstrip("-")
     rows = [
         {**one.cell._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
         | {
@@ -131,8 +130,10 @@ def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
         }
         for one in found
     ]
-    create_table_artifact(key=f"{prefix}drift", table=rows, description="Against the accepted baseline; losses in nats")
-    create_markdown_artifact(key=f"{prefix}drift-message", markdown=said)
+    create_table_artifact(
+        key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
+    )
+    create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
 
 
 def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
