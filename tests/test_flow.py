@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import flows.audit  # sets Prefect's environment: before Prefect is imported
 # isort: split
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
+from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -28,10 +30,12 @@ from prefect.client.schemas.filters import (
     LogFilterTaskRunId,
 )
 from prefect.client.schemas.objects import TaskRun
-from prefect.states import State
+from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
 from epsilometer import tables
+from epsilometer.report import origin
+from tasks.output import environment, show
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {
@@ -116,6 +120,25 @@ def test_a_failed_stage_stops_those_that_depend_on_it() -> None:
     assert "no x, please" in str(runs["second"].state and runs["second"].state.message)
     assert not Path("third.txt").exists()
     assert not _artifacts(state)
+
+
+@pytest.mark.usefixtures("_server")
+def test_progress_is_an_artifact_of_the_run_and_the_run_is_named() -> None:
+    @flow
+    def shows() -> State[Any]:
+        said = ["begins", "rewrite: 10 of 40, about 30 s left", "rewrite: 30 of 40, about 9 s left", "ends"]
+        assert show(iter(said), "rewrite@toy") == said
+        named = json.loads(environment()[origin.RUN])
+        return Completed(message=f"{named['id']} {named['name']}")
+
+    state = shows(return_state=True)
+    run = state.state_details.flow_run_id
+    chosen = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run]))
+    with get_client(sync_client=True) as client:
+        (artifact,) = client.read_artifacts(artifact_filter=chosen)
+        assert state.message == f"{run} {client.read_flow_run(run).name}"
+    assert (artifact.type, artifact.data, artifact.key) == ("progress", 75.0, None)
+    assert artifact.description == "rewrite@toy: rewrite: 30 of 40, about 9 s left"
 
 
 def test_the_graph_is_the_folders_own(project: Path) -> None:

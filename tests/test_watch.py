@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import itertools
 import json
 import os
 import shutil
@@ -237,7 +238,7 @@ LONG = """
 import sys, time
 from epsilometer.progress import track
 import epsilometer.progress
-epsilometer.progress._SECONDS = 0.5
+epsilometer.progress._SECONDS = 2
 for _ in track(range(int(sys.argv[1])), int(sys.argv[1]), "rewrite"):
     time.sleep(0.5)
 print("all texts rewritten")
@@ -329,7 +330,13 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs chromium and chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for option in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1400,4000",
+    ):
         options.add_argument(option)
     made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield made
@@ -337,16 +344,18 @@ def browser() -> Iterator[Any]:
 
 
 def _reads(browser: Any, url: str, *texts: str) -> str:
-    """What the page says once it says all of these; it is drawn by scripts."""
-    browser.get(url)
-    until = time.monotonic() + PATIENCE / 3
-    while True:
+    """What the page says once it says all of these. It is drawn by scripts, and does not ask for late logs again."""
+    until = time.monotonic() + PATIENCE
+    for look in itertools.count():
+        if look % 40 == 0:
+            browser.get(url)
         with contextlib.suppress(Exception):  # an element that a script has just replaced
             found = str(browser.find_element("tag name", "body").text)
             if all(text in found for text in texts):
                 return found
         assert time.monotonic() < until, f"{url} does not show {texts} but {found}"
         time.sleep(0.5)
+    raise AssertionError
 
 
 @pytest.mark.slow
