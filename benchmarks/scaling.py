@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from epsilometer.language.words import words
 from epsilometer.mechanism import Mechanism
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_blocks
-from epsilometer.scaling import Engine, run
+from epsilometer.scaling import Engine, cluster, run
 from epsilometer.trials import sample
 
 RAY = [Engine(1, "auto"), Engine(2, "auto")] if importlib.util.find_spec("ray") else []
@@ -165,7 +166,8 @@ def main(part: str = "", *rest: str) -> None:
     """Print the tables."""
     for name, table in PARTS.items():
         if part in ("", name):
-            table(*rest)
+            with cluster(RAY[1]) if RAY and table is not memory else nullcontext():
+                table(*rest)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def _in_processes(
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a worker process died, most likely for want of memory; use fewer runtime.workers or a smaller "
+            "a worker process died (what it said stands above), most likely for want of memory; use fewer runtime.workers or a smaller "
             "runtime.block, then run again"
         ) from None
     finally:
@@ -347,10 +347,16 @@ def cluster(engine: Engine) -> Iterator[Any]:
             try:
                 ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds, by what is wrong
+                remedy = (
+                    "a busy machine may not manage it in the 30 seconds that Ray allows: run again when there is less "
+                    "to do, or set runtime.ray: null"
+                    if address is None
+                    else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
+                    "the same versions of Python and Ray, or set runtime.ray: null"
+                )
                 raise UserError(
                     f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
-                    f"{' '.join(str(error).split())[:300]}); join the cluster on this machine first (ray start "
-                    "--address=HOST:PORT), with the same versions of Python and Ray, or set runtime.ray: null"
+                    f"{' '.join(str(error).split())[:300]}); {remedy}"
                 ) from error
             if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
                 raise UserError(
