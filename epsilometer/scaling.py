@@ -124,8 +124,8 @@ def _in_processes(
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a worker process died (what it said stands above), most likely for want of memory; use fewer runtime.workers or a smaller "
-            "runtime.block, then run again"
+            "a worker process died (what it said stands above), most likely for want of memory; use fewer "
+            "runtime.workers or a smaller runtime.block, then run again"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
