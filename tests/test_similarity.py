@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from conftest import ROOT
 from numpy.typing import NDArray
 from scipy import stats
 from tiny_models import save_gpt2, save_tokenizer
@@ -26,6 +28,7 @@ from epsilometer.metrics.meteor import Meteor
 from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
+from epsilometer.params import read
 from epsilometer.utility.similarity import interval, measure, metric
 
 # Pairs at the ends: (empty rewrite), (empty original), (nothing at all), (one word), (emoji are no words).
@@ -253,6 +256,18 @@ def test_the_call_gives_a_row_a_pair() -> None:
 def test_bad_calls_are_refused(originals: Any, rewrites: Any, metrics: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         epsilometer.similarity(originals, rewrites, metrics)
+
+
+def test_settings_name_metrics_beside_the_cosine(tmp_path: Path) -> None:
+    written = yaml.safe_load((ROOT / "params.yaml").read_text())
+    path = tmp_path / "params.yaml"
+    written["utility"] = {"metrics": {"bleu": None, "bertscore": {"layer": 5}}}
+    path.write_text(yaml.safe_dump(written))
+    assert read(path).utility.metrics == {"bleu": {}, "bertscore": {"layer": 5}}
+    written["utility"] = {"metrics": {"cosine": {}}}
+    path.write_text(yaml.safe_dump(written))
+    with pytest.raises(UserError, match=r"utility.metrics: the cosine is always measured"):
+        read(path)
 
 
 def test_a_metric_that_returns_too_little_is_refused() -> None:
