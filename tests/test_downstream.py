@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,17 @@ def save_model(folder: Path) -> Path:
 
     shape: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     relative: dict[str, Any] = {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"]}
-    config = DebertaV2Config(
-        vocab_size=len(PIECES) + 1,  # the tokeniser adds [MASK]
-        intermediate_size=32,
-        max_position_embeddings=64,
-        share_att_key=True,
-        norm_rel_ebd="layer_norm",
-        position_biased_input=False,
-        type_vocab_size=0,
-        pooler_hidden_size=32,
-        **shape,
-        **relative,
-    )
+    rest: dict[str, Any] = {
+        "vocab_size": len(PIECES) + 1,  # the tokeniser adds [MASK]
+        "intermediate_size": 32,
+        "max_position_embeddings": 64,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+        "pooler_hidden_size": 32,
+    }
+    config = DebertaV2Config(**shape, **relative, **rest)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         DebertaV2ForMaskedLM(config).save_pretrained(folder)
@@ -61,10 +61,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     folder = save_model(tmp_path_factory.mktemp("deberta"))
     tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - i / 10) for i, piece in enumerate(PIECES)], unk_id=3))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.add_special_tokens(PIECES[:4])
     ends = [("[CLS]", 1), ("[SEP]", 2)]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)  # type: ignore[assignment]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     tokenizer.save(str(folder / "tokenizer.json"))
     names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
     settings = {"tokenizer_class": "TokenizersBackend", **names}
@@ -86,7 +86,7 @@ def corpus(count: int, seed: int = 0) -> Examples:
 
 
 def settings(model: str, **changes: Any) -> FineTuning:
-    return FineTuning(**{"model": model, "rate": 1e-2, "batch": 8, "longest": 32} | changes)
+    return replace(FineTuning(model, rate=1e-2, batch=8, longest=32), **changes)
 
 
 STREAM = Noise.named(1, "test")
@@ -452,11 +452,8 @@ def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, mon
         stage.main("songs-mine")
     monkeypatch.undo()
     monkeypatch.chdir(project)
-    calls: list[int] = []
-    run = Job.run
-    monkeypatch.setattr(Job, "run", lambda job, *rest: (calls.append(1), run(job, *rest))[1])
+    monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
     stage.main("songs-mine")
-    assert calls == []  # all slices were there
     assert len(tables.read("data/privatized/songs-mine/9.parquet", tables.PRIVATIZED)) == 520
 
 
