@@ -9,7 +9,9 @@ import http.server
 import json
 import socket
 import subprocess
+import sys
 import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,14 @@ import numpy as np
 import pytest
 from huggingface_hub import close_session
 from test_cli import call
+from toy import Toy
 
 import flows.reaudit  # sets Prefect's environment: before Prefect is imported
 
 # isort: split
+from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, State
+from prefect.testing.utilities import prefect_test_harness
 
 import tasks.attack
 import tasks.draw
@@ -33,7 +38,7 @@ from epsilometer import baseline, history, sources
 from epsilometer.errors import UserError
 from epsilometer.params import read as read_params
 from epsilometer.report.history import put_in, without
-from flows.alert import EVENT
+from flows.alert import EVENT, send_to
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
 PARAMS = """\
@@ -494,3 +499,60 @@ def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> 
     put_in(page, history.read(file))
     assert page.read_text() == shown, "put in once, however often"
     assert without(shown) == body
+
+
+@pytest.mark.slow
+def test_with_dvc_and_prefect(tmp_path: Path) -> None:
+    """The command itself, against a server: worse, sent by webhook; then back, with fresh noise."""
+    toy, sent = Toy(tmp_path), []
+    mine, other = tmp_path / "mine.py", tmp_path / "data/guesses/songs-rr.parquet"
+    mine.write_text(LEAKS.format(0.5))
+    rr = "epsilometer/mechanisms/randomized_response.py"
+    toy.params["cells"] = {
+        f"songs-{name}": {"dataset": "songs", "mechanism": name, "file": file, "epsilons": [1]}
+        | {"resource": "data/prepared/songs.parquet"}
+        for name, file in (("mine", "mine.py"), ("rr", rr))
+    }
+    toy.params["attacks"] = {"lexical": {}}
+    toy.write_params()
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None: ...
+
+    with (
+        prefect_test_harness(server_startup_timeout=240),
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver,
+    ):
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        send_to("http://127.0.0.1:9/nobody")
+        send_to(f"http://127.0.0.1:{receiver.server_port}/")  # instead of the other
+        toy.environment["PREFECT_API_URL"] = str(PREFECT_API_URL.value())
+        assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
+        toy.run(sys.executable, "-m", "flows.audit")
+        toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
+        good, made = mine.read_text(), other.stat().st_mtime_ns
+
+        mine.write_text(good.replace("0.5", "0.97"))
+        said = toy.run(sys.executable, "-m", "flows.reaudit", code=1)
+        assert "mine on songs at epsilon 1, attack lexical: worse" in said
+        assert "- mine.py has changed (mechanism-mine)" in said
+        assert other.stat().st_mtime_ns == made, "what did not change was not made again"
+        for _ in range(300):
+            if sent:
+                break
+            time.sleep(0.1)
+        receiver.shutdown()
+    (message,) = sent
+    assert message["text"].startswith("worse: 1, no evidence of change: 1 (of 2 tested")
+    assert "mine on songs at epsilon 1" in message["text"]
+
+    mine.write_text(good)  # and without a server: the flow starts its own
+    del toy.environment["PREFECT_API_URL"]
+    said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
+    assert "no evidence of change: 2 (of 2 tested" in said
+    assert "round: 1" in (tmp_path / "params.yaml").read_text()
