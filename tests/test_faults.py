@@ -199,6 +199,7 @@ def test_damaged_listings_and_weights(project: Project) -> None:
     said = project.run(fails=True)
     assert f"error: {weights} is missing or damaged" in said
     flip(weights)
+    os.utime(weights)
     project.run()
     assert project.results() == project.made
 
