@@ -36,9 +36,9 @@ class Grammaticality:
             from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
             try:
-                tokenizer = AutoTokenizer.from_pretrained(folder)
+                tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 network, report = AutoModelForSequenceClassification.from_pretrained(
-                    folder, use_safetensors=True, output_loading_info=True
+                    folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
                 )
             except (OSError, ValueError, KeyError) as error:
                 raise UserError(f"{folder} does not load as a text classifier: {str(error)[:300]}") from error

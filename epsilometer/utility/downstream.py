@@ -79,9 +79,13 @@ class Classifier:
         self._half = number_type(settings.precision, settings.device) is torch.bfloat16
         with quiet_loading():
             try:
-                self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+                self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 self._network: Any = AutoModelForSequenceClassification.from_pretrained(
-                    folder, num_labels=len(self.classes), dtype=torch.float32
+                    folder,
+                    num_labels=len(self.classes),
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    trust_remote_code=False,
                 ).to(settings.device)
             except (OSError, ValueError) as error:
                 raise UserError(

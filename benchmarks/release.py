@@ -1,0 +1,60 @@
+"""Words and latents a second, drawn for an audit (seeded, floating point) and for a release (exact, operating system).
+
+Requests, the embedded word vectors (34,573 words of 384 dimensions); latents of 1,024 numbers.
+
+usage: python -m benchmarks.release
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from epsilometer import api
+from epsilometer.corpora import synthetic
+from epsilometer.language.words import words
+from epsilometer.latent_noise import Gaussian, Laplace, add
+from epsilometer.randomness import Noise
+
+TEXTS, LATENTS, NUMBERS = 60, 32, 1024
+MECHANISMS: dict[str, tuple[str, dict[str, Any], float]] = {
+    "santext": ("santext", {}, 11.0),
+    "tem": ("tem", {}, 11.0),
+    "custext": ("custext", {}, 8.0),
+    "diffractor, geometric": ("diffractor", {}, 0.4),
+    "diffractor, tem": ("diffractor", {"noise": "tem"}, 3.5),
+    "mvc": ("mvc", {}, 70.0),
+}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print both rates and their ratio."""
+    texts = [str(text) for text in synthetic.generate("queries", TEXTS, 0)["text"]]
+    count = sum(len(words(text)) for text in texts)
+    print(f"{'':24} {'audit':>12} {'release':>12} {'ratio':>6}")
+    for name, (mechanism, settings, epsilon) in MECHANISMS.items():
+        made = api.mechanism(mechanism, settings)
+        made.rewrite(texts, epsilon, Noise.named(len(texts), "warm"))
+        audit = seconds(lambda m=made, e=epsilon: m.rewrite(texts, e, Noise.named(len(texts), "audit")))
+        release = seconds(lambda m=made, e=epsilon: m.rewrite(texts, e, Noise.operating_system(len(texts))))
+        print(f"{name:24} {count / audit:7.0f} w/s {count / release:8.0f} w/s {release / audit:6.1f}", flush=True)
+    before = np.random.default_rng(0).normal(size=(LATENTS, NUMBERS)).astype(np.float32)
+    for law in (Gaussian(1.0), Laplace(1.0)):
+        audit = seconds(lambda law=law: add(before, law, Noise.named(LATENTS, "audit")))
+        release = seconds(lambda law=law: add(before, law, Noise.operating_system(LATENTS)))
+        name = f"{type(law).__name__} on latents".lower()
+        print(f"{name:24} {LATENTS / audit:8.0f} /s {LATENTS / release:9.0f} /s {release / audit:6.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
