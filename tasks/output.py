@@ -17,6 +17,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.exceptions import PrefectException
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
+from prefect.utilities.urls import url_for
 
 from epsilometer.progress import parse
 from epsilometer.report.origin import RUN
@@ -49,7 +50,7 @@ def environment() -> dict[str, str]:
 
 def run() -> dict[str, str | None]:
     """The flow run that this is part of: name, id, and where it is shown."""
-    return {"name": flow_run.name, "id": flow_run.id, "url": flow_run.ui_url}
+    return {"name": flow_run.name, "id": flow_run.id, "url": flow_run.id and url_for("flow-run", flow_run.id)}
 
 
 def _shown(artifact: UUID | None, percent: float, words: str) -> UUID:
