@@ -390,7 +390,7 @@ def unsafe(call: ast.Call) -> str | None:
         return name
     if name.endswith((".load", ".loads")) and name.split(".")[0] in PICKLERS:
         return name
-    if name in ("yaml.load", "yaml.unsafe_load", "yaml.full_load") and "_Loader" not in ast.unparse(call):
+    if name in ("yaml.load", "yaml.unsafe_load", "yaml.full_load") and "_loader" not in ast.unparse(call).lower():
         return name
     if options.get("allow_pickle", "False") != "False" or options.get("shell", "False") != "False":
         return f"{name} with allow_pickle or shell"
@@ -419,6 +419,9 @@ def test_nothing_unpickles_evaluates_or_trusts(file: Path) -> None:
         assert not imported & (PICKLERS - {"torch"})
         found = [unsafe(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
         assert [what for what in found if what] == []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and "_loader" in ast.unparse(node).lower().partition("=")[0]:
+            assert "yaml.SafeLoader" in ast.unparse(node)
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,20 @@ class Truncated(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
-        """[n] noisy places, exactly; each distinct place and epsilon costs a law of all places."""
-        moved, all_places = np.empty(len(places), np.int64), np.arange(self.size)
+        """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly."""
+        moved = np.empty(len(places), np.int64)
         keys = np.stack([places, np.broadcast_to(epsilon, places.shape)])
         distinct, member = np.unique(keys, axis=1, return_inverse=True)
         for i, (place, budget) in enumerate(distinct.T):
             at = np.flatnonzero(member.ravel() == i)
-            moved[at] = exact.choose(self.log_law(np.array(int(place)), all_places, float(budget)), len(at))
+            below, above, beyond, *_ = self._weights(np.array(int(place)), float(budget) / 2)
+            steps = np.arange(-below, above + 1)
+            with np.errstate(divide="ignore"):  # where nothing lies beyond
+                far = np.log(float(beyond)) - budget / 2 * self.gamma
+            chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
+            outside = exact.below(np.full(len(at), max(int(beyond), 1), np.uint64)).astype(np.int64)
+            outside += np.where(outside < place - below, 0, below + above + 1).astype(np.int64)
+            moved[at] = np.where(chosen < len(steps), place - below + chosen, outside)
         return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
