@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,13 @@ def main() -> None:
     for name, (mechanism, settings, epsilon) in MECHANISMS.items():
         made = api.mechanism(mechanism, settings)
         made.rewrite(texts, epsilon, Noise.named(len(texts), "warm"))
-        audit = seconds(lambda m=made, e=epsilon: m.rewrite(texts, e, Noise.named(len(texts), "audit")))
-        release = seconds(lambda m=made, e=epsilon: m.rewrite(texts, e, Noise.operating_system(len(texts))))
+        audit = seconds(partial(made.rewrite, texts, epsilon, Noise.named(len(texts), "audit")))
+        release = seconds(partial(made.rewrite, texts, epsilon, Noise.operating_system(len(texts))))
         print(f"{name:24} {count / audit:7.0f} w/s {count / release:8.0f} w/s {release / audit:6.1f}", flush=True)
     before = np.random.default_rng(0).normal(size=(LATENTS, NUMBERS)).astype(np.float32)
     for law in (Gaussian(1.0), Laplace(1.0)):
-        audit = seconds(lambda law=law: add(before, law, Noise.named(LATENTS, "audit")))
-        release = seconds(lambda law=law: add(before, law, Noise.operating_system(LATENTS)))
+        audit = seconds(partial(add, before, law, Noise.named(LATENTS, "audit")))
+        release = seconds(partial(add, before, law, Noise.operating_system(LATENTS)))
         name = f"{type(law).__name__} on latents".lower()
         print(f"{name:24} {LATENTS / audit:8.0f} /s {LATENTS / release:9.0f} /s {release / audit:6.1f}", flush=True)
 

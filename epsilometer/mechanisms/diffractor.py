@@ -122,13 +122,14 @@ class Truncated(NamedTuple):
         distinct, member = np.unique(keys, axis=1, return_inverse=True)
         for i, (place, budget) in enumerate(distinct.T):
             at = np.flatnonzero(member.ravel() == i)
-            below, above, beyond, *_ = self._weights(np.array(int(place)), float(budget) / 2)
+            counted = self._weights(np.array(int(place)), float(budget) / 2)
+            below, above, beyond = (int(count) for count in counted[:3])
             steps = np.arange(-below, above + 1)
             with np.errstate(divide="ignore"):  # where nothing lies beyond
                 far = np.log(float(beyond)) - budget / 2 * self.gamma
             chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
             outside = exact.below(np.full(len(at), max(int(beyond), 1), np.uint64)).astype(np.int64)
-            outside += np.where(outside < place - below, 0, below + above + 1).astype(np.int64)
+            outside += np.where(outside < place - below, 0, below + above + 1)
             moved[at] = np.where(chosen < len(steps), place - below + chosen, outside)
         return moved
 
