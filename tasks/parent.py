@@ -25,6 +25,8 @@ def end_with_parent() -> None:
         parent = _process(int(os.environ[RUNNER]))
     elif "DVC_STAGE" in os.environ:
         parent = next((p for p in psutil.Process().parents() if p.name() not in _SHELLS), None)
+        if parent is not None and parent.pid == 1 and not any("dvc" in word for word in parent.cmdline()):
+            parent = None  # DVC had ended before this process could look
     else:
         return
 
