@@ -98,7 +98,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 
 def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
-    """Kill the stage that runs at that share of a run's time, or the `dvc repro` above it; where that hit, if it did."""
+    """Kill the stage that runs at that share of a run's time, or the `dvc repro` above it; where, if it hit."""
     process = project.toy.start(*REPRO)
     started: set[psutil.Process] = set()
     stages: list[psutil.Process] = []
