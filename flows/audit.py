@@ -8,11 +8,14 @@ Shows in the Prefect server at PREFECT_API_URL; without one, a server starts for
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
+import threading
 from graphlib import TopologicalSorter
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dvc.exceptions import DvcException
@@ -29,6 +32,8 @@ from flows.artifacts import publish
 from tasks.repro import held
 from tasks.reproduce import reproduce, stopped_with_this
 
+_GRACE = 7.0  # seconds to report an end that SIGTERM asked for
+
 
 def _side_by_side(stages: int) -> Any:
     """A runner of so many stages at a time; Any, as the type that Prefect asks for leaves out its own runner."""
@@ -43,6 +48,7 @@ def audit(folder: str = ".", target: str | None = None, force: list[str] | None 
     fails, those that depend on it are not run, all others are, and the flow fails at the end. force: stages to run
     although DVC sees no change, by address.
     """
+    _end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():
         return _bring_up_to_date(folder, target, force or [])
 
@@ -118,6 +124,27 @@ def server() -> subprocess.Popen[bytes] | None:
         "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
         "in the environment); `make audit` needs none"
     )
+
+
+def _end_soon_after_sigterm() -> None:
+    """Put an end to what Prefect, which has set up its own handler, makes of the signal.
+
+    Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    prefects = signal.getsignal(signal.SIGTERM)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        last = threading.Timer(_GRACE, os._exit, [128 + number])
+        last.daemon = True
+        last.start()
+        if callable(prefects):
+            prefects(number, frame)
+        else:
+            sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, handle)
 
 
 def _start_server() -> subprocess.Popen[bytes]:
