@@ -257,13 +257,12 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
     killed.wait()
     if target == "flow":
         assert wait(lambda: not flow_processes(folder), 30), list(map(command, flow_processes(folder)))
-    if process is not None and target != "flow":  # without its server, the flow cannot end well, and may not hang
-        try:
-            process.communicate(timeout=60)
+    if process is not None and target == "server":
+        try:  # stages go on without it, but Prefect tries for minutes to report the end
+            process.communicate(timeout=2 * project.seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
-            where += ", flow stopped after a minute"
+            process.communicate(timeout=10)
     return where
 
 
