@@ -10,11 +10,11 @@ phi(b) is phi(a), so that delta = phi(a) (R(-a) - R(b)) with Mills' ratio R(x) =
 overflows at any epsilon, and no long arithmetic is needed.
 
 Numbers of an audit: a draw is the inverse CDF of a 53-bit uniform, so noise ends at 8.3 sigma (Gaussian) or 37 scales
-(Laplace). Adding it in floating point would leave the low bits of the sum dependent on the input, so that a sum can rule
-an input out (Mironov 2012, "On significance of the least significant bits for differential privacy"). Sums are therefore
-rounded to a public grid, of a power of two between 1/512 and 1/256 of the noise's scale, the same for every input. What
-is left is the uniforms' own coarseness, which moves the probability of a grid cell by at most 2^-52: for 10,000
-coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims are those of the exact laws.
+(Laplace). Adding it in floating point would leave the low bits of the sum dependent on the input, so that a sum can
+rule an input out (Mironov 2012, "On significance of the least significant bits for differential privacy"). Sums are
+therefore rounded to a public grid, of a power of two between 1/512 and 1/256 of the noise's scale, the same for every
+input. What is left is the uniforms' own coarseness, which moves the probability of a grid cell by at most 2^-52: for
+10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims are those of the exact laws.
 
 Numbers of a release: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and no
 cube around 0, hence changes no sensitivity; discrete noise of the scale 2^24 is added in integers, exactly

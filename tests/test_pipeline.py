@@ -98,6 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
         "classification": {"labels": {}},
         "downstream": {},
+        "sweeps": {},
         "ablations": {"cells": {"songs-rr": 5}, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],
@@ -108,7 +109,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.run("dvc", "init", "-q")
     assert made.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
-        "diagnose", "ablations", "classifiers",
+        "diagnose", "ablations", "classifiers", "sweeps",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
     }  # fmt: skip

@@ -423,7 +423,7 @@ def test_attackers_stand_between_their_ends(elements: Elements) -> None:
     text = "".join(elements.text)
     table = text[text.index("Private attributes inferred") : text.index("What each mechanism leaks at each budget")]
     assert (
-        table.index("clean texts") < table.index(HOSTILE) < table.index("0.60 ± 0.02") < table.index("commonest class")
+        table.index("clean texts") < table.index(HOSTILE) < table.index("0.60 ± 0.02") < table.rindex("commonest class")
     )
 
 

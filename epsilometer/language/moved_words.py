@@ -79,7 +79,8 @@ def released(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArr
     node = exact.choose(log_weights, len(points))
     noise = exact.gaussian(np.repeat(deviations[node], dimensions)).reshape(points.shape)
     step = unit / epsilon
-    return (np.trunc(points / step) + noise) * step
+    moved: NDArray[np.float64] = (np.trunc(points / step) + noise) * step
+    return moved
 
 
 @cache

@@ -167,7 +167,7 @@ def instrument(table: pl.DataFrame) -> Specification:
         panel("_share", "measured loss, share of the truth", [low, high], ".0%"),
         spacing=60,
     )
-    return _specification(chart, {"truth": truth, "measured": rows, "labels": labels})
+    return specify(chart, {"truth": truth, "measured": rows, "labels": labels})
 
 
 def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specification:
@@ -260,7 +260,7 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
         .resolve_scale(color="shared", shape="shared", strokeDash="shared")
         .add_params(alt.param(name="highlight", value=[]))
     )
-    return _specification(chart, datasets)
+    return specify(chart, datasets)
 
 
 def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
@@ -318,7 +318,7 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
             base.mark_point(filled=True, size=46, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
         ).properties(width=width, height=280, title=name)
 
-    return _specification(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
+    return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
 
 
 def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
@@ -350,7 +350,7 @@ def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
     factors = table["factor"].unique().sort().to_list()
     panels = [panel(factor, attack) for factor in factors for attack in attacks]
-    return _specification(alt.concat(*panels, columns=len(attacks), spacing=30), datasets)
+    return specify(alt.concat(*panels, columns=len(attacks), spacing=30), datasets)
 
 
 def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
@@ -386,7 +386,7 @@ def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification
         panel("support", "distinct outputs in 100 draws", [0, 1.04 * most], ",.3~r"),
         spacing=60,
     )
-    return _specification(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
+    return specify(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
 
 
 def _by_name(style: dict[str, Style], names: list[str]) -> tuple[alt.Color, alt.Shape]:
@@ -426,7 +426,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [s * 10.0**p for p in powers for s in steps if low / 1.25 <= s * 10.0**p <= high * 1.25] or [low]
 
 
-def _specification(chart: alt.HConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
+def specify(chart: alt.HConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
     # The rows go in last: altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": _CONFIG}
 

@@ -71,7 +71,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     """
     import altair as alt
 
-    from epsilometer.report.figures import WIDTH, _specification, budget, within_ceiling
+    from epsilometer.report.figures import WIDTH, budget, specify, within_ceiling
 
     width = (WIDTH - 40) // _COLUMNS - 60
     top = 1.25 * max(best["ceiling"])  # the title stands inside
@@ -113,7 +113,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
 
     cells = best.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
     chart = alt.concat(*(panel(dataset, mechanism) for mechanism, dataset in cells), columns=_COLUMNS, spacing=24)
-    return _specification(chart.resolve_scale(color="independent"), datasets)
+    return specify(chart.resolve_scale(color="independent"), datasets)
 
 
 def _empty(name: str) -> str:

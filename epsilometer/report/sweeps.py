@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.report.figures import COLOURS, WIDTH, Specification, _specification, budget, styles, within_ceiling
+from epsilometer.report.figures import COLOURS, WIDTH, Specification, budget, specify, styles, within_ceiling
 from epsilometer.tables import SWEEPS, check
 
 MEASURES = {"cosine": "cosine", "bertscore": "BERTScore", "point": "loss, embedding attack (nats)"}
@@ -54,7 +54,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
     settings = shown["setting"].unique().sort().to_list()
     panels = [panel(setting, measure) for setting in settings for measure in MEASURES]
-    return _specification(alt.concat(*panels, columns=len(MEASURES), spacing=30), datasets)
+    return specify(alt.concat(*panels, columns=len(MEASURES), spacing=30), datasets)
 
 
 def sentences(table: pl.DataFrame) -> list[str]:
