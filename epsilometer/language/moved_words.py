@@ -79,8 +79,7 @@ def released(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArr
     node = exact.choose(log_weights, len(points))
     noise = exact.gaussian(np.repeat(deviations[node], dimensions)).reshape(points.shape)
     step = unit / epsilon
-    moved: NDArray[np.float64] = (np.trunc(points / step) + noise) * step
-    return moved
+    return np.asarray((np.trunc(points / step) + noise) * step, np.float64)
 
 
 @cache
