@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +67,7 @@ def mend(folder: Path, say: Say) -> None:
     """What DVC does not do for itself, between runs.
 
     - dvc.lock and DVC's list of busy files are written in place; a half written one is put aside. Stages then come
-      from DVC's cache of runs.
+      from DVC's cache of runs. A list of processes that have all ended is deleted.
     - What a killed stage had begun to write is deleted.
     - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
       any, so that it reads all of them again.
@@ -106,8 +108,20 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
         say(f"{error}; put aside as {os.path.relpath(aside)}, and written anew")
     busy = Path(str(repo.tmp_dir), "rwlock")
     with suppress(FileNotFoundError):
-        if not busy.read_bytes().rstrip().endswith(b"}"):
+        text = busy.read_text()
+        entries = [json.loads(entry) for entry in re.findall(r'\{"pid": \d+, "cmd": "[^{}]*"\}', text)]
+        if not text.rstrip().endswith("}") or not any(_runs(entry["pid"], entry["cmd"]) for entry in entries):
             busy.unlink()
+
+
+def _runs(number: int, words: str) -> bool:
+    """Whether that process still runs; DVC would wait for one that ended unfetched, or whose number another has now."""
+    try:
+        process = psutil.Process(number)
+        said = " ".join(process.cmdline())
+        return process.status() != psutil.STATUS_ZOMBIE and words.partition(" ")[2] in said
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _wrong(hashes: dict[str, str]) -> list[str]:

@@ -72,11 +72,14 @@ class Undisturbed:
         self.expected = self.toy.results()
         assert len(self.expected) > 2 * len(STAGES)
 
-    def clear(self) -> None:
-        """As if nothing had ever run: no outputs, no record, no cache."""
+    def clear_outputs(self) -> None:
         for path in (self.toy.folder / "data").iterdir():
             if path.name != "embedded":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def clear(self) -> None:
+        """As if nothing had ever run: no outputs, no record, no cache."""
+        self.clear_outputs()
         (self.toy.folder / "dvc.lock").unlink(missing_ok=True)
         for name in (".dvc/cache", ".dvc/tmp", ".dvc-site"):
             shutil.rmtree(self.toy.folder / name, ignore_errors=True)
@@ -144,6 +147,20 @@ def test_half_a_record_is_put_aside(undisturbed: Undisturbed) -> None:
     assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
     assert "is cached - skipping run, checking out outputs" in said
     assert "> python" not in said, "nothing is computed again"
+
+
+def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> None:
+    """Neither one that its parent has not fetched yet, nor one whose number is another's by now."""
+    folder = undisturbed.toy.folder
+    unfetched = subprocess.Popen(["true"])
+    assert wait(lambda: not at_work(psutil.Process(unfetched.pid)), 10)
+    for number in (unfetched.pid, os.getpid()):
+        entry = {"pid": number, "cmd": "tasks/repro.py --single-item attack@songs-mine"}
+        busy = {"read": {str(folder / "data/prepared/songs.json"): [entry]}, "write": {str(folder / "data"): entry}}
+        (folder / ".dvc/tmp/rwlock").write_text(json.dumps(busy))
+        undisturbed.clear_outputs()
+        undisturbed.finish()
+    unfetched.wait()
 
 
 class Prefect:
