@@ -237,9 +237,7 @@ def test_an_address_that_is_silent(unconnected: None, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    raises=subprocess.TimeoutExpired, strict=True, reason="Ray waits for minutes where something listens and never answers"
-)
+@pytest.mark.xfail(raises=subprocess.TimeoutExpired, strict=True, reason="Ray waits for minutes where nobody answers")
 def test_an_address_of_something_else(tmp_path: Path) -> None:
     """In a process of its own, which Ray might end."""
     pytest.importorskip("ray")
