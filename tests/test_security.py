@@ -68,7 +68,7 @@ TEM = ("cells", "queries-tem")
         (("words", "sources", "minilm"), "../words.txt", r"words.sources.minilm must lie in the project"),
         ((*TEM, "file"), "../evil.py", r"cells.queries-tem.file must lie in the project, got '../evil.py'"),
         (("mechanisms", "tem", "file"), "a/../../evil.py", r"mechanisms.tem.file must lie in the project"),
-        ((*TEM, "resource"), "../../../root/.ssh/id_rsa", r"cells.queries-tem.resource must lie in the project"),
+        ((*TEM, "resource"), "../../../etc/passwd", r"cells.queries-tem.resource must lie in the project"),
         ((*TEM, "settings"), {"sensitive": "../private.txt"}, r"cells.queries-tem.settings.sensitive must lie"),
         (("attacks", "../evil.py"), {}, r"attacks must lie in the project, got '../evil.py'"),
         (("attacks", "embedding", "model"), "../model", r"attacks.embedding.model must lie in the project"),
