@@ -42,7 +42,10 @@ _SHARE = 4  # slices for each worker at least, so that the last ones do not leav
 _LEAST = 256  # trials in a slice that is cut smaller for that
 _TRIES = 4  # workers that a slice may lose before it is taken to be what kills them
 _PATIENCE = 180.0  # seconds without any worker before that is an error
+_THREADS = "OMP_NUM_THREADS"
 _CONNECT = 10.0  # seconds for a cluster's address to answer
+_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,11 @@ def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: 
 def _in_processes(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
 ) -> Generator[R, None, None]:
-    threads = str(max(1, (os.cpu_count() or 1) // engine.workers))
-    pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build, threads))
+    pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build,))
     waiting = deque[Future[R]]()
+    own = os.environ.get(_THREADS)
+    # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
+    os.environ[_THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
     try:
         for number in range(len(parts)):
             if len(waiting) == engine.ahead:
@@ -128,17 +133,19 @@ def _in_processes(
             "runtime.workers or a smaller runtime.block, then run again"
         ) from None
     finally:
+        os.environ.pop(_THREADS)
+        if own is not None:
+            os.environ[_THREADS] = own
         pool.shutdown(cancel_futures=True)
 
 
 _work_of_process: Callable[[Any], Any]
 
 
-def _begin(build: Callable[[], Callable[[Any], Any]], threads: str) -> None:
-    """Set up a worker process: its share of the processor, and its function."""
+def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
+    """Set up a worker process: its function."""
     global _work_of_process
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ["OMP_NUM_THREADS"] = threads
     _work_of_process = build()
 
 
@@ -368,10 +375,13 @@ def cluster(engine: Engine) -> Iterator[Any]:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address at which nothing listens, which Ray itself would try for minutes."""
+    """Refuse an address where nothing listens, or something else than Ray, which Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), _CONNECT).close()
+        with socket.create_connection((host, int(port)), _CONNECT) as connection:
+            connection.sendall(_GREETING)
+            if connection.recv(len(_SETTINGS))[3:4] != _SETTINGS[3:4] and not os.environ.get("RAY_USE_TLS"):
+                raise OSError("what listens there does not speak gRPC")
     except (OSError, ValueError) as error:
         raise UserError(
             f"no Ray cluster answers at {address} ({error}); start it (ray start --head --port={port}), check "
