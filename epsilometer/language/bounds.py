@@ -16,10 +16,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
 from epsilometer.errors import UserError
 from epsilometer.language.models import REVISIONS, hub_id, locate, read_pin
@@ -37,6 +38,16 @@ PUBLISHED_BOUNDS = {
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
+
+
+def _ordered(clip: tuple[float, float]) -> tuple[float, float]:
+    if not clip[0] < clip[1]:
+        raise ValueError("clip must be [low, high] with low < high")
+    return clip
+
+
+Clip = Annotated[tuple[float, float], AfterValidator(_ordered)]
+"""A range of logits that the user gives."""
 
 
 def bounds(model: str | Path) -> tuple[float, float]:

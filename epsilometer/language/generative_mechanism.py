@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
-from epsilometer.language.bounds import bounds
+from epsilometer.language.bounds import Clip, bounds
 from epsilometer.mechanism import Rewrites
 from epsilometer.randomness import Noise
 
@@ -47,17 +47,10 @@ class GenerativeMechanism(ABC):
 
     resource: str | Path
     max_new_tokens: Annotated[int, Field(ge=1, le=4096)] = 32
-    clip: tuple[float, float] | None = None
+    clip: Clip | None = None
     published: bool = False
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
-
-    @field_validator("clip")
-    @classmethod
-    def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None and not value[0] < value[1]:
-            raise ValueError("clip must be [low, high] with low < high")
-        return value
 
     @property
     @abstractmethod

@@ -14,10 +14,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import field_validator
 
 from epsilometer.component import component
-from epsilometer.language.bounds import bounds
+from epsilometer.language.bounds import Clip, bounds
 from epsilometer.language.masked_lm import MaskedLM
 from epsilometer.language.words import words
 from epsilometer.ragged import Ragged
@@ -30,16 +29,9 @@ class MaskMechanism:
     embedded: ClassVar[str] = "minilm-mlm"
 
     resource: str | Path
-    clip: tuple[float, float] | None = None
+    clip: Clip | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
-
-    @field_validator("clip")
-    @classmethod
-    def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None and not value[0] < value[1]:
-            raise ValueError("clip must be [low, high] with low < high")
-        return value
 
     @cached_property
     def _model(self) -> MaskedLM:
