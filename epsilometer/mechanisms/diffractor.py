@@ -116,21 +116,23 @@ class Truncated(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
-        """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly."""
-        moved = np.empty(len(places), np.int64)
-        keys = np.stack([places, np.broadcast_to(epsilon, places.shape)])
+        """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly.
+
+        Steps have one law at all places that lie gamma or more from both ends, so that there are few laws.
+        """
+        below, above, beyond = self._counts(places)
+        outside = exact.below(np.maximum(beyond, 1).astype(np.uint64)).astype(np.int64)
+        moved = outside + np.where(outside < places - below, 0, below + above + 1)
+        keys = np.stack([below, above, beyond, np.broadcast_to(epsilon, places.shape)])
         distinct, member = np.unique(keys, axis=1, return_inverse=True)
-        for i, (place, budget) in enumerate(distinct.T):
-            at = np.flatnonzero(member.ravel() == i)
-            counted = self._weights(np.array(int(place)), float(budget) / 2)
-            below, above, beyond = (int(count) for count in counted[:3])
-            steps = np.arange(-below, above + 1)
+        for law, (left, right, rest, budget) in enumerate(distinct.T):
+            at = np.flatnonzero(member.ravel() == law)
+            steps = np.arange(-left, right + 1)
             with np.errstate(divide="ignore"):  # where nothing lies beyond
-                far = np.log(float(beyond)) - budget / 2 * self.gamma
+                far = np.log(rest) - budget / 2 * self.gamma
             chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
-            outside = exact.below(np.full(len(at), max(int(beyond), 1), np.uint64)).astype(np.int64)
-            outside += np.where(outside < place - below, 0, below + above + 1)
-            moved[at] = np.where(chosen < len(steps), place - below + chosen, outside)
+            near = at[chosen < len(steps)]
+            moved[near] = places[near] + steps[chosen[chosen < len(steps)]].astype(np.int64)
         return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
@@ -153,14 +155,18 @@ class Truncated(NamedTuple):
         )
         return max([far, *near])
 
+    def _counts(self, places: NDArray[np.integer]) -> tuple[NDArray[np.integer], ...]:
+        """How many places lie below and above within gamma, and beyond it."""
+        reach = max(0, math.ceil(self.gamma) - 1)
+        below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
+        return below, above, self.size - 1 - below - above
+
     def _weights(self, places: NDArray[np.integer], half: Budget) -> tuple[NDArray, ...]:
-        """How many places lie below and above within gamma, and beyond it; the weight of each of the three.
+        """`_counts`, and the weight of each of the three.
 
         The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
         """
-        reach = max(0, math.ceil(self.gamma) - 1)
-        below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
-        beyond = self.size - 1 - below - above
+        below, above, beyond = self._counts(places)
         down, up = (np.expm1(-half * n) / np.expm1(-half) * np.exp(-half) for n in (below, above))
         return below, above, beyond, down, up, beyond * np.exp(-half * self.gamma)
 
