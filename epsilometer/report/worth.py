@@ -67,15 +67,15 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
     """Which mechanism is worth most at a loss of at most the target, by data set and measure."""
-    parts = []
+    parts, limit = [], f"{target:g} nat{'s' * (target != 1)}"
     for (dataset, measure), table in points.group_by(_GROUP, maintain_order=True):
         within = table.filter(pl.col("point") <= target).sort("utility", "mechanism", descending=[True, False])
         if not len(within):
-            parts.append(f"on {dataset} no measured budget stays within {target:g} nats ({measure})")
+            parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
             continue
         best = within.row(0, named=True)
         parts.append(
-            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within {target:g} nats: "
+            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within {limit}: "
             f"{measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at a measured loss "
             f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
         )
