@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from dvc.repo import Repo
 from imports import ROOT, closure, direct
+from networkx import descendants
 
 # Each floor may import from itself and from the floors before it.
 FLOORS = [
@@ -116,3 +118,16 @@ def test_importing_costs_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("stage", ["claims", "ablations", "sweeps"])
+def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) -> None:
+    """These stages read whichever resources the cells name; DVC runs independent stages in any order."""
+    with Repo(str(ROOT)) as repo:
+        graph = repo.index.graph
+        before = descendants(graph, next(one for one in graph if getattr(one, "name", None) == stage))
+        made = {str(Path(out.fs_path).relative_to(ROOT)) for one in before for out in one.outs}
+    cells = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"].values()
+    needed = {cell["resource"] for cell in cells}
+    assert any(resource.startswith("data/models/") for resource in needed)
+    assert needed <= made
