@@ -32,8 +32,8 @@ from epsilometer.ragged import Ragged
 
 ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
 FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
-_BATCHES = 16  # batches that go on side by side: rows that ended leave them
-_BUCKET = 16  # given sequences are filled up to a multiple of this length
+_BATCHES = 16  # batches that go on side by side: rows that ended leave them, those of like length go together
+_BUCKET = 4  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
 
@@ -101,12 +101,9 @@ def generate(
     size = _BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
-        slots = np.full(len(prompts), -1)  # of each prompt, counted through the caches
-        for i, (numbers, _) in enumerate(readings):
-            slots[numbers] = i * EQUAL_ROWS[model.device] + np.arange(len(numbers))
+        slots, logits, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
         rows = np.flatnonzero(slots[source] >= 0)
         rows = rows[np.argsort(slots[source[rows]], kind="stable")]
-        logits, caches = torch.cat([first for _, (first, _) in readings]), [cache for _, (_, cache) in readings]
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             _go_on(made, part, logits, caches, slots[source[part]])
@@ -124,21 +121,24 @@ def forced(
     lengths = np.array([len(sequence) for sequence in sequences])
     widths = -(-lengths // _BUCKET) * _BUCKET
     size = FORCED_ROWS[model.device]
-    for numbers, (first, cache) in _read(model, prompts, source):
-        rows = np.flatnonzero(np.isin(source, numbers))
-        rows = rows[np.lexsort((source[rows], widths[rows]))]
-        room = model.longest(len(prompts[numbers[0]]))
+    counts = np.bincount(source, minlength=len(prompts))
+    for readings in _together(_read(model, prompts, source), prompts, counts, _BATCHES * size):
+        slots, first, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
+        whole = gather(caches, torch.arange(len(first), device=first.device))
+        rows = np.flatnonzero(slots[source] >= 0)
+        rows = rows[np.lexsort((slots[source[rows]], widths[rows]))]
+        room = model.longest(len(prompts[source[rows[0]]]))
         for width, run in groupby(rows, key=lambda row: widths[row]):
             members = np.array(list(run))
             for start in range(0, len(members), size):
                 part = members[start : start + size]
-                place = model.tensor(filled(np.searchsorted(numbers, source[part]), size))
+                place = model.tensor(filled(slots[source[part]], size))
                 tokens = np.full((size, min(int(width), room)), model.end)
                 for slot, row in enumerate(part):
                     tokens[slot, : lengths[row]] = sequences[row]
                 logits = first[place][:, None]
                 if tokens.shape[1] > 1:
-                    after = model.step(model.tensor(tokens[:, :-1]), gather([cache], place))
+                    after = model.step(model.tensor(tokens[:, :-1]), gather([whole], place))
                     logits = torch.cat([logits, after], dim=1)
                 yield part, logits[: len(part)]
 
@@ -194,6 +194,14 @@ def _together(
                 some = []
         if some:
             yield some
+
+
+def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tuple[NDArray[np.int64], Tensor, list[Any]]:
+    """Readings of `size` rows each as one: each prompt's row (-1: not among them), the next logits, the caches."""
+    slots = np.full(prompts, -1)
+    for i, (numbers, _) in enumerate(readings):
+        slots[numbers] = i * size + np.arange(len(numbers))
+    return slots, torch.cat([first for _, (first, _) in readings]), [cache for _, (_, cache) in readings]
 
 
 class _Drawn:
