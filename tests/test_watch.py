@@ -277,7 +277,11 @@ class Watched:
         return done.stdout
 
     def ask(self, path: str, **body: Any) -> Any:
-        answer = httpx.post(f"{self.url}/api/{path}", json=body, timeout=60)
+        until = time.monotonic() + PATIENCE
+        # 503: its database is busy. Prefect's own client asks again, too.
+        while (answer := httpx.post(f"{self.url}/api/{path}", json=body, timeout=60)).status_code == 503:
+            assert time.monotonic() < until, answer.text
+            time.sleep(1)
         answer.raise_for_status()
         return answer.json()
 
