@@ -34,6 +34,14 @@ def deadly(folder: Path, deaths: int, pause: float = 0.0) -> Callable[[int], tup
     return work
 
 
+_AT_LOADING = os.environ.get("OMP_NUM_THREADS")
+
+
+def threads() -> Callable[[int], str | None]:
+    """How many threads this file's libraries were told to use as they were loaded."""
+    return lambda number: _AT_LOADING
+
+
 class Odd(Exception):
     """Does not survive pickling."""
 

@@ -24,7 +24,7 @@ import yaml
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-from slice_work import deadly, failing, no_builder, odd_builder
+from slice_work import deadly, failing, no_builder, odd_builder, threads
 
 from epsilometer import scaling, tables
 from epsilometer.errors import UserError
@@ -142,6 +142,14 @@ def test_a_slice_that_kills_every_worker_is_an_error(ray: Any, tmp_path: Path) -
 def test_a_process_that_was_killed_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a worker process died"):
         list(run(partial(deadly, tmp_path, 1), range(30), TWO))
+
+
+def test_processes_share_the_processor() -> None:
+    """Each loads its libraries with its part of the cores, whose threads would else be in each other's way."""
+    share = str(max(1, (os.cpu_count() or 1) // 2))
+    own = os.environ.get("OMP_NUM_THREADS")
+    assert set(run(threads, range(4), TWO)) == {share}
+    assert os.environ.get("OMP_NUM_THREADS") == own
 
 
 def test_what_no_node_can_give_is_refused(ray: Any) -> None:
