@@ -7,7 +7,7 @@ demand in chunks and never kept: at a vocabulary of 30,000 they would be gigabyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
+Entries = Callable[[NDArray[np.integer], Sequence[NDArray[np.integer]], Sequence[float]], Iterable[NDArray[np.float64]]]
 _CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
 
 
@@ -27,13 +28,14 @@ class Laws:
     outputs:   how many outputs there are; the same set for every row.
     log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms [n, outputs] that sum to
                one in probability; what does not depend on epsilon is computed once a call.
-    entries:   (rows, outputs, epsilon) -> the same numbers for single outputs, [n], where a closed form saves the rows.
+    entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
+               these outputs alone, where that costs less than the rows.
     """
 
     rows: Ragged
     outputs: int
     log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
-    entries: Callable[[NDArray[np.integer], NDArray[np.integer], float], NDArray[np.float64]] | None = None
+    entries: Entries | None = None
 
     def chunk(self) -> int:
         """How many rows to ask for at a time."""
@@ -76,7 +78,7 @@ def log_likelihood(
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
     rows, drawn = rows.take(fits), [u.take(fits).values for u in units]
     if laws.entries is not None:
-        values = [laws.entries(rows.values, output, e) for output, e in zip(drawn, epsilons, strict=True)]
+        values = list(laws.entries(rows.values, drawn, epsilons))
     else:
         values = _looked_up(laws, rows.values, drawn, epsilons)
     totals = []

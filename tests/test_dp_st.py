@@ -168,7 +168,8 @@ def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
     row, output = np.meshgrid(rows, np.arange(laws.outputs), indexing="ij")
     assert laws.entries is not None
-    np.testing.assert_allclose(laws.entries(row.ravel(), output.ravel(), 20.0), log_p[rows].ravel(), rtol=1e-9)
+    (found,) = laws.entries(row.ravel(), [output.ravel()], [20.0])
+    np.testing.assert_allclose(found, log_p[rows].ravel(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("settings", [{"triples": 2}, {"published": True}])

@@ -237,6 +237,18 @@ def test_draws_follow_the_law(folder: Path, key: str) -> None:
         assert fit(drawn, law(mechanism, off * epsilon)[x]) < ALPHA
 
 
+@pytest.mark.parametrize("key", ["tem", "santext", "exponential", "geometric_3", "tem_3", "diffractor_released"])
+def test_single_entries_are_the_law(folder: Path, key: str) -> None:
+    mechanism = made(folder, key, "clustered")
+    laws = mechanism.laws(mechanism.vocabulary.words)
+    word, low = np.meshgrid(np.arange(200), np.arange(200), indexing="ij")
+    high = low[:, ::-1]
+    found = laws.entries(word.ravel(), [low.ravel(), high.ravel()], [2.0, 9.0])
+    for outputs, epsilon, entries in zip([low, high], [2.0, 9.0], found, strict=True):
+        log_p = law(mechanism, epsilon)[word, outputs]
+        np.testing.assert_allclose(entries, log_p.ravel(), rtol=1e-9, atol=1e-9)
+
+
 def test_noise_of_mvc_has_the_right_length_and_every_direction() -> None:
     """Kolmogorov-Smirnov on 20,000 draws; lengths and directions a little off are told apart."""
     size, epsilon = 6, 3.0

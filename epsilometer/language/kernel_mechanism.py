@@ -84,7 +84,15 @@ class KernelMechanism(WordVectorMechanism, ABC):
             for epsilon in epsilons:
                 yield log_softmax(self.log_weights(distances, epsilon), axis=1)
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+        def entries(
+            words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+        ) -> Iterator[NDArray[np.float64]]:
+            self._fill(words, epsilons)  # a word's normaliser is the same in every trial
+            for drawn, epsilon in zip(outputs, epsilons, strict=True):
+                weights = self.log_weights(self.vectors.between(words, drawn), epsilon)
+                yield weights - self._tables[epsilon].log_total[words]
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
 
     def excess_bound(self, epsilon: float) -> float | None:
         """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.

@@ -224,7 +224,12 @@ class Diffractor(WordMechanism):
             for epsilon in epsilons:
                 yield self._log_law(private[:, None], everything, epsilon)
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, self._log_law)
+        def entries(
+            private: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+        ) -> Iterator[NDArray[np.float64]]:
+            return (self._log_law(private, out, epsilon) for out, epsilon in zip(outputs, epsilons, strict=True))
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
 
     def _log_law(
         self, private: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float

@@ -128,21 +128,25 @@ class DPST:
                 law = cluster[:, self._clusters.number] + within
                 yield slots.with_unchanged(law, rows) if self.published else law
 
-        def entries(rows: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-            value = np.full(len(rows), -np.inf)
-            inside = np.flatnonzero((outputs < count) & (slots.unchanged[rows] < 0))
-            row, output = rows[inside], outputs[inside]
-            number = self._clusters.number[output]
-            found, back = np.unique(row, return_inverse=True)
-            cluster = self._log_cluster(self._clusters.utility(slots.vectors[found]), slots.share[found], epsilon)
-            within = np.empty(len(row))
-            for places, members, near in self._clusters.pairs(slots.vectors, row, number):
-                scaled = self._member_scale(slots.share[row[places]], epsilon)[:, None] * near
-                at = np.searchsorted(members, output[places])
-                within[places] = log_softmax(scaled, axis=1)[np.arange(len(places)), at]
-            value[inside] = cluster[back, number] + within
-            value[(slots.unchanged[rows] >= 0) & (outputs - count == slots.unchanged[rows])] = 0
-            return value
+        def entries(
+            rows: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+        ) -> Iterator[NDArray[np.float64]]:
+            found, back = np.unique(rows, return_inverse=True)
+            far = self._clusters.utility(slots.vectors[found])
+            for drawn, epsilon in zip(outputs, epsilons, strict=True):
+                value = np.full(len(rows), -np.inf)
+                inside = np.flatnonzero((drawn < count) & (slots.unchanged[rows] < 0))
+                row, output = rows[inside], drawn[inside]
+                number = self._clusters.number[output]
+                cluster = self._log_cluster(far, slots.share[found], epsilon)
+                within = np.empty(len(row))
+                for places, members, near in self._clusters.pairs(slots.vectors, row, number):
+                    scaled = self._member_scale(slots.share[row[places]], epsilon)[:, None] * near
+                    at = np.searchsorted(members, output[places])
+                    within[places] = log_softmax(scaled, axis=1)[np.arange(len(places)), at]
+                value[inside] = cluster[back[inside], number] + within
+                value[(slots.unchanged[rows] >= 0) & (drawn - count == slots.unchanged[rows])] = 0
+                yield value
 
         return Laws(slots.rows, count + (_UNCHANGED if self.published else 0), log_probabilities, entries)
 
