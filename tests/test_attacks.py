@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from epsilometer.attack import Context, Embedded, choose
 from epsilometer.attacks.embedding import EmbeddingAttack
@@ -48,6 +50,17 @@ def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("epsilometer.attacks.embedding.Encoder", None)  # any use would fail
     found = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
     np.testing.assert_array_equal(found, SOURCE)
+
+
+def test_texts_are_counted_once_for_all_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack, other = LexicalAttack(), replace(context(), texts=[*reversed(TEXTS)])
+    first = attack.guess(Rewrites(sources()), CANDIDATES, context())
+    with monkeypatch.context() as patched:
+        patched.setattr(TfidfVectorizer, "fit_transform", None)  # any use would fail
+        np.testing.assert_array_equal(attack.guess(Rewrites(sources()), CANDIDATES, context()), first)
+        with pytest.raises(TypeError):  # other texts are counted anew
+            attack.guess(Rewrites(sources()), CANDIDATES, other)
+    np.testing.assert_array_equal(attack.guess(Rewrites(sources()), 3 - CANDIDATES, other), first)
 
 
 def test_ties_are_broken_by_the_stream_and_evenly() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,10 @@ from pydantic import PositiveInt
 from epsilometer.attack import Context, choose
 from epsilometer.component import component
 from epsilometer.mechanism import Rewrites
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 _ROWS = 1 << 15
 
@@ -29,13 +35,8 @@ class LexicalAttack:
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.int8]]:
-        """All epsilons at once: the candidates' texts are counted once."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        vectorizer = TfidfVectorizer(
-            analyzer="char_wb", ngram_range=(self.shortest, self.longest), sublinear_tf=True, dtype=np.float32
-        )
-        known = vectorizer.fit_transform(contexts[0].texts)
+        """All epsilons at once: the candidates' texts are counted once, for later calls too."""
+        vectorizer, known = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         guesses = []
         for made, context in zip(rewrites, contexts, strict=True):
             scores = np.empty(candidates.shape)
@@ -46,3 +47,13 @@ class LexicalAttack:
                     scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
             guesses.append(choose(scores, context.noise))
         return guesses
+
+
+@lru_cache(maxsize=1)  # calls about other trials have the same texts
+def _fitted(texts: tuple[str, ...], shortest: int, longest: int) -> tuple[TfidfVectorizer, csr_matrix]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(shortest, longest), sublinear_tf=True, dtype=np.float32
+    )
+    return vectorizer, vectorizer.fit_transform(texts)
