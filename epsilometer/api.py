@@ -83,14 +83,14 @@ def calibrate(
     """
     texts = distinct(texts)
     chosen, made_by = dict(map(_attack, attacks)), as_mechanism(mechanism)
-    applied = {n: a for n, a in chosen.items() if not isinstance(a, Selective) or a.applies(made_by)}
+    applied = [(n, a) for n, a in chosen.items() if not isinstance(a, Selective) or a.applies(made_by)]
     if not applied:
         raise UserError(f"no attack of {', '.join(chosen)} applies to this mechanism")
     if embedded is None:
         _, embedded = draw(texts, 1, candidates, temperature, seed)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
 
-    def measure(epsilon: float, first: int, count: int) -> list[int]:
+    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
         name = (seed, "calibrate", epsilon, first)
         drawn = sample(vectors, count, candidates, temperature, "/".join(map(str, name)), groups)
         job = Job(texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
@@ -102,7 +102,7 @@ def calibrate(
                 drawn.candidates,
                 [Context(texts, made_by, epsilon, Noise.named(count, *name, "attack", label), embedded)],
             )[0]
-            for label, attack in applied.items()
+            for label, attack in (applied[i] for i in asked)
         ]
         return [int((guess == drawn.target).sum()) for guess in guessed]
 

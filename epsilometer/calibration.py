@@ -38,19 +38,45 @@ _SPAN = 8  # steps of the grid in an interval as wide as asked for
 
 BELOW, ABOVE, OUTSIDE, FOUND, UNDECIDED = "below", "above", "outside", "found", "undecided"
 
-Measure = Callable[[float, int, int], Sequence[int]]
-"""(epsilon, first, count) -> the successes of each attack in fresh trials number first, ..., first + count - 1."""
+Measure = Callable[[float, int, int, Sequence[int]], Sequence[int]]
+"""(epsilon, first, count, attacks) -> the successes in fresh trials number first, ..., first + count - 1.
+
+attacks: the numbers of those that are asked for; a success count for each of them.
+"""
+
+
+@dataclass
+class Tally:
+    """What one attack did at one epsilon, and the side of p* that its success probability lies on, once known."""
+
+    successes: int = 0
+    trials: int = 0
+    side: str | None = None
 
 
 @dataclass
 class Point:
-    """What is known at one epsilon: trials so far, successes of each attack, and the side of p* that p lies on."""
+    """What is known at one epsilon: an attack that is known to lie below p* is not asked again. share: of alpha."""
 
     epsilon: float
-    successes: list[int]
-    trials: int = 0
-    side: str | None = None
-    share: float = 0.0  # of alpha
+    attacks: Sequence[Tally]
+    share: float
+
+    @property
+    def trials(self) -> int:
+        """Trials so far."""
+        return max(tally.trials for tally in self.attacks)
+
+    @property
+    def rate(self) -> float:
+        """Of successes, of the attack with the highest."""
+        return max(tally.successes / tally.trials for tally in self.attacks)
+
+    @property
+    def side(self) -> str | None:
+        """Above p* as soon as one attack is, below when all are."""
+        sides = {tally.side for tally in self.attacks}
+        return ABOVE if ABOVE in sides else BELOW if sides == {BELOW} else None
 
 
 @dataclass(frozen=True)
@@ -110,14 +136,18 @@ def calibrate(
         place = _next(points, below, above, wanted, steps)
         if place not in points:
             visited = len(points) + 1
-            points[place] = Point(float(grid[place]), [0] * attacks, share=alpha / (visited * (visited + 1)))
+            share = alpha / (visited * (visited + 1))
+            points[place] = Point(float(grid[place]), [Tally() for _ in range(attacks)], share)
         point = points[place]
         count = min(max(batch, point.trials // 8), budget - spent)
-        found = measure(point.epsilon, point.trials, count)
-        point.successes = [old + new for old, new in zip(point.successes, found, strict=True)]
-        point.trials += count
+        open_attacks = [i for i, tally in enumerate(point.attacks) if tally.side is None]
+        found = measure(point.epsilon, point.trials, count, open_attacks)
         spent += count
-        point.side = side(point.successes, point.trials, wanted, point.share)
+        for i, successes in zip(open_attacks, found, strict=True):
+            tally = point.attacks[i]
+            tally.successes += successes
+            tally.trials += count
+            tally.side = side(tally.successes, tally.trials, wanted, point.share, attacks)
     below, above = _bracket(points, steps)
     ends = (float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= steps else math.inf)
     outside = above == 0 or below == steps
@@ -127,16 +157,17 @@ def calibrate(
     return Calibrated(target, status, *ends, best, spent, sorted(points.values(), key=lambda p: p.epsilon))
 
 
-def side(successes: Sequence[int], trials: int, wanted: float, alpha: float) -> str | None:
-    """On which side of p* the strongest attack's success probability lies; None while it is not known.
+def side(successes: int, trials: int, wanted: float, alpha: float, attacks: int = 1) -> str | None:
+    """On which side of p* the success probability of one of so many attacks lies; None while it is not known.
 
-    Valid whenever it is asked: wrong with probability at most alpha over all times together.
+    Valid whenever it is asked, over all times together. One attack is enough to be above, so they share alpha there:
+    an attack below p* is called above with probability at most alpha / attacks. All of them must be below, the
+    strongest among them: an attack above p* is called below with probability at most alpha.
     """
-    # Upwards the attacks share alpha, downwards each of them must be below.
     limit = math.log(1 / alpha)
-    if max(log_wealth(s, trials, wanted, above=True) for s in successes) > limit + math.log(len(successes)):
+    if log_wealth(successes, trials, wanted, above=True) > limit + math.log(attacks):
         return ABOVE
-    if min(log_wealth(s, trials, wanted, above=False) for s in successes) > limit:
+    if log_wealth(successes, trials, wanted, above=False) > limit:
         return BELOW
     return None
 
@@ -172,7 +203,7 @@ def _crossing(points: dict[int, Point], wanted: float, steps: int) -> float:
         return steps / 2
     places = np.array(sorted(points))
     trials = np.array([points[i].trials for i in places])
-    rates = np.array([max(points[i].successes) for i in places]) / trials
+    rates = np.array([points[i].rate for i in places])
     fit = isotonic_regression(rates, weights=trials)
     # A run of places that the fit cannot tell apart stands where most of its trials were drawn.
     blocks = fit.blocks[:-1]
