@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
-from epsilometer.calibration import Calibrated
+from epsilometer.calibration import Calibrated, Watch, unwatched
 from epsilometer.calibration import calibrate as search
 from epsilometer.component import build, find
 from epsilometer.diagnostics import STRONGEST
@@ -74,12 +74,15 @@ def calibrate(
     budget: int = 50_000,
     embedded: Embedded | None = None,
     groups: NDArray[np.integer] | None = None,
+    journal: MutableMapping[tuple[str, float, int, int], int] | None = None,
+    watch: Watch = unwatched,
 ) -> Calibrated:
     """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
 
     Every batch has fresh candidate sets, targets and noise. texts, mechanism, attacks, candidates, temperature: as in
-    `audit`. width, alpha, budget: as in `calibration.calibrate`, and so is the result. embedded, groups: the texts'
-    embeddings and what the candidates of a trial agree in, where they are known already.
+    `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the
+    texts' embeddings and what the candidates of a trial agree in, where they are known already. journal: successes by
+    attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
     """
     texts = distinct(texts)
     chosen, made_by = dict(map(_attack, attacks)), as_mechanism(mechanism)
@@ -90,7 +93,17 @@ def calibrate(
         _, embedded = draw(texts, 1, candidates, temperature, seed)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
 
+    known = {} if journal is None else journal
+
     def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+        keys = [(applied[i][0], epsilon, first, count) for i in asked]
+        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
+        if new:
+            successes = fresh(epsilon, first, count, new)
+            known.update({(applied[i][0], epsilon, first, count): s for i, s in zip(new, successes, strict=True)})
+        return [known[key] for key in keys]
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
         name = (seed, "calibrate", epsilon, first)
         drawn = sample(vectors, count, candidates, temperature, "/".join(map(str, name)), groups)
         job = Job(texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
@@ -106,7 +119,7 @@ def calibrate(
         ]
         return [int((guess == drawn.target).sum()) for guess in guessed]
 
-    return search(measure, target, low, high, len(applied), candidates, width, alpha, budget=budget)
+    return search(measure, target, low, high, len(applied), candidates, width, alpha, budget=budget, watch=watch)
 
 
 def similarity(

@@ -44,6 +44,13 @@ Measure = Callable[[float, int, int, Sequence[int]], Sequence[int]]
 attacks: the numbers of those that are asked for; a success count for each of them.
 """
 
+Watch = Callable[[int, float, float], None]
+"""(trials spent, low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
+
+
+def unwatched(spent: int, low: float, high: float) -> None:
+    """Shows nothing."""
+
 
 @dataclass
 class Tally:
@@ -108,12 +115,13 @@ def calibrate(
     alpha: float = 0.01,
     batch: int = 200,
     budget: int = 50_000,
+    watch: Watch = unwatched,
 ) -> Calibrated:
     """Search between the epsilons `low` and `high` for the one whose loss is `target`.
 
     The loss is that of the strongest of the attacks: p is above p* as soon as one of them is (each tested at its part
     of alpha), below when all of them are. width: high / low to stop at. batch: trials at a time, at least. budget: all
-    trials together.
+    trials together. watch: called after every batch.
     Raises UserError for a target or range outside the rules, before anything is measured.
     """
     if not (target > 0 and math.isfinite(target)):
@@ -148,6 +156,8 @@ def calibrate(
             tally.successes += successes
             tally.trials += count
             tally.side = side(tally.successes, tally.trials, wanted, point.share, attacks)
+        below, above = _bracket(points, steps)
+        watch(spent, float(grid[max(below, 0)]), float(grid[min(above, steps)]))
     below, above = _bracket(points, steps)
     ends = (float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= steps else math.inf)
     outside = above == 0 or below == steps

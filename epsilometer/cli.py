@@ -11,11 +11,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from epsilometer.errors import UserError, printable
+
+if TYPE_CHECKING:
+    from epsilometer.calibration import Watch
 
 app = typer.Typer(
     add_completion=False,
@@ -111,7 +114,8 @@ def calibrate(
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target, between the epsilons of params.yaml.
 
-    Needs the data sets as `make audit` prepared them. Rewrites and attacks fresh trials.
+    Needs the data sets as `make audit` prepared them. Rewrites and attacks fresh trials. What was measured is kept in
+    data/calibrating: a search that was stopped goes on, and one for another target uses what it can.
     """
     import numpy as np
     import polars as pl
@@ -120,16 +124,18 @@ def calibrate(
     from epsilometer.attack import Embedded
     from epsilometer.component import build, find
     from epsilometer.errors import unknown
+    from epsilometer.fingerprint import fingerprint
+    from epsilometer.journal import Journal
     from epsilometer.mechanism import build_mechanism
     from epsilometer.params import read
 
     params = read()
-    for kind, given, known in (
+    for kind, asked, known in (
         ("mechanism", mechanism, params.mechanisms),
         ("data set", dataset, params.datasets),
         ("attack", [] if attack == "strongest" else [attack], params.attacks),
     ):
-        for name in given:
+        for name in asked:
             if name not in known:
                 raise unknown(kind, name, known)
     named = params.attacks if attack == "strongest" else {attack: params.attacks[attack]}
@@ -143,7 +149,15 @@ def calibrate(
             continue
         table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
         table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
-        vectors = np.load(f"data/embeddings/{cell.dataset}.npy")
+        embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
+        vectors, match = np.load(embeddings), params.match(cell.dataset)
+        given = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
+        kept = fingerprint(
+            [*given, match, params.audit.seed],
+            table["text"],
+            Path(params.path(cell.file)),
+            [Path(cell.resource), embeddings],
+        )
         where = f"mechanisms.{cell.mechanism}.settings"
         found = api.calibrate(
             table["text"].to_list(),
@@ -159,7 +173,9 @@ def calibrate(
             params.audit.seed,
             budget,
             Embedded(params.embedding.model, params.embedding.precision, vectors),
-            table["words"].to_numpy() if params.match(cell.dataset) == "words" else None,
+            table["words"].to_numpy() if match == "words" else None,
+            Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{kept}.jsonl")),
+            _searching(f"{cell.mechanism} on {cell.dataset}", budget),
         )
         rows.append(
             {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "status": found.status}
@@ -506,6 +522,18 @@ def _first(doc: str | None) -> str:
 
 def _note(text: str) -> None:
     print(f"note: {printable(text)}", file=sys.stderr)
+
+
+def _searching(label: str, budget: int) -> Watch:
+    """A line now and then about how far a search is."""
+    from epsilometer.progress import now_and_then
+
+    say = now_and_then()
+
+    def watch(spent: int, low: float, high: float) -> None:
+        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {budget} rewrites")
+
+    return watch
 
 
 def _print(result: Any, as_json: bool) -> None:

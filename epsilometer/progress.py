@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -34,6 +34,19 @@ def parse(line: str) -> Progress | None:
     """What a line of a program's output says about its progress, if anything."""
     found = _LINE.fullmatch(line.strip())
     return found and Progress(found["label"], int(found["done"]), int(found["total"]), int(found["left"]))
+
+
+def now_and_then() -> Callable[[str], None]:
+    """Prints a line on standard error, unless the last one, or the beginning, was a moment ago."""
+    last = time.monotonic()
+
+    def say(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS:
+            print(text, file=sys.stderr, flush=True)
+            last = time.monotonic()
+
+    return say
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:

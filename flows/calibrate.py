@@ -1,6 +1,7 @@
 """`epsilometer calibrate` as a Prefect flow: the nominal epsilon of a target loss, as a table.
 
-Reads the data sets as the last audit prepared them, and writes nothing but its artifact.
+Reads the data sets as the last audit prepared them, and writes nothing but its artifact, and the counts
+that a stopped search goes on with (data/calibrating).
 """
 
 from __future__ import annotations

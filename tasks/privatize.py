@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-import epsilometer
 from epsilometer import tables
+from epsilometer.fingerprint import fingerprint
 from epsilometer.mechanism import Mechanism, build_mechanism
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job
 from epsilometer.utility.labelled import to_rewrite
-from epsilometer.utility.privatizing import collect, fingerprint, privatize
+from epsilometer.utility.privatizing import collect, privatize
 from tasks.entry import run
 from tasks.files import prepared, privatized_path
 
@@ -44,7 +44,8 @@ def main(name: str) -> None:
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.epsilons]
     whole = Path("data/privatizing") / name
-    folder = whole / fingerprint([stream, cell.model_dump(), numbers.tolist()], texts, *_files(params, name))
+    given = [stream, cell.model_dump(), numbers.tolist()]
+    folder = whole / fingerprint(given, texts, Path(params.path(cell.file)), [Path(cell.resource)])
     job = Job(texts, np.arange(len(texts)), cell.epsilons, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.epsilons:
@@ -57,14 +58,6 @@ def _mechanism(params: Params, name: str) -> Mechanism:
     cell = params.downstream[name]
     where = f"mechanisms.{cell.mechanism}.settings"
     return build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
-
-
-def _files(params: Params, name: str) -> tuple[list[Path], list[Path]]:
-    """The code that rewrites, and the files that the mechanism reads."""
-    cell = params.downstream[name]
-    resource = Path(cell.resource)
-    code = [*Path(epsilometer.__file__).parent.rglob("*.py"), Path(params.path(cell.file))]
-    return code, [path for path in (resource, *resource.rglob("*")) if path.is_file()]
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from conftest import ROOT
 from epsilometer import tables
 from epsilometer.checking import check
 from epsilometer.errors import UserError
+from epsilometer.fingerprint import fingerprint
 from epsilometer.mechanism import FunctionMechanism, Rewrites
 from epsilometer.params import Params, read
 from epsilometer.randomness import Noise
@@ -24,7 +25,7 @@ from epsilometer.rewriting import Job
 from epsilometer.utility import downstream
 from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, majority, scores
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples, labelled, to_rewrite
-from epsilometer.utility.privatizing import collect, fingerprint, privatize
+from epsilometer.utility.privatizing import collect, privatize
 
 WORDS = ["good", "bad", "film", "plot", "the", "a", "was", "very", "song", "slow"]
 PIECES = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", *(f"▁{word}" for word in WORDS), "▁", *"abcdefghijklmnopqrstuvwxyz"]
@@ -356,15 +357,16 @@ def test_slices_of_other_texts_settings_code_or_data_have_another_name(tmp_path:
     code, data = tmp_path / "mine.py", tmp_path / "vectors.npz"
     code.write_text("x = 1")
     data.write_bytes(b"12")
-    base = fingerprint({"epsilon": 1}, ["a b"], [code], [data])
-    assert fingerprint({"epsilon": 1}, ["a b"], [code], [data]) == base
-    assert fingerprint({"epsilon": 2}, ["a b"], [code], [data]) != base
-    assert fingerprint({"epsilon": 1}, ["a", "b"], [code], [data]) != base
+    base = fingerprint({"epsilon": 1}, ["a b"], code, [data])
+    assert fingerprint({"epsilon": 1}, ["a b"], code, [tmp_path / "vectors.npz"]) == base
+    assert fingerprint({"epsilon": 1}, ["a b"], code, [tmp_path]) != base
+    assert fingerprint({"epsilon": 2}, ["a b"], code, [data]) != base
+    assert fingerprint({"epsilon": 1}, ["a", "b"], code, [data]) != base
     code.write_text("x = 2")
-    changed = fingerprint({"epsilon": 1}, ["a b"], [code], [data])
+    changed = fingerprint({"epsilon": 1}, ["a b"], code, [data])
     assert changed != base
     data.write_bytes(b"123")
-    assert fingerprint({"epsilon": 1}, ["a b"], [code], [data]) != changed
+    assert fingerprint({"epsilon": 1}, ["a b"], code, [data]) != changed
 
 
 # ---------------------------------------------------------------------------------------------------------- stages

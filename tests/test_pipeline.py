@@ -154,24 +154,22 @@ def test_what_comes_out(project: Project) -> None:
 
 def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> None:
     command = [sys.executable, "-m", "epsilometer.cli"]
-    out = project.run(
-        *command,
-        "calibrate",
-        "--target",
-        "1",
-        "--mechanism",
-        "rr",
-        "--attack",
-        "likelihood",
-        "--width",
-        "1.5",
-        "--json",
-    )
+    search = [*command, "calibrate", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"]
+    out = project.run(*search, "--target", "1")
     (found,) = json.loads(out)
     # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability
     # q + (1 - q) 9 / 19, and at a loss of 1 that is e / (e + 1): eps = 2.90.
     assert found["status"] == "found"
     assert found["low"] < 2.90 < found["high"] <= 1.5 * found["low"] * (1 + 1e-9)
+    # What was counted is kept: cut short in the middle of a line, it is gone on with, and another target needs less.
+    (kept,) = (project.folder / "data/calibrating").glob("rr-songs-*.jsonl")
+    whole = kept.read_text()
+    kept.write_text(whole[: len(whole) // 2])
+    assert project.run(*search, "--target", "1") == out
+    assert {*kept.read_text().split("\n")} >= {*whole.split("\n")}
+    lines = whole.count("\n")
+    project.run(*search, "--target", "1")
+    assert kept.read_text().count("\n") <= lines + 1
     rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
     assert {row["attack"] for row in rows} == {"lexical", "likelihood"}
     assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)

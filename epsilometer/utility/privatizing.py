@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +37,6 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
 def collect(folder: Path, epsilon: float) -> list[str]:
     """The rewrites of all trials at this epsilon, in the trials' order."""
     return pl.scan_parquet(folder / "*.parquet").filter(epsilon=epsilon).sort("row").collect()["text"].to_list()
-
-
-def fingerprint(settings: Any, texts: Iterable[str], files: Iterable[Path], data: Iterable[Path]) -> str:
-    """A name for what rewrites depend on: slices of another name are not gone on with.
-
-    settings: anything that JSON can hold; files: code, by content; data: by path, size and time of change.
-    """
-    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
-    for text in texts:
-        digest.update(f"{len(text)} {text}".encode())
-    for file in sorted(files):
-        digest.update(file.read_bytes())
-    for file in sorted(data):
-        found = file.stat()
-        digest.update(f"{file} {found.st_size} {found.st_mtime_ns}".encode())
-    return digest.hexdigest()
 
 
 def _table(rows: np.ndarray[Any, np.dtype[np.int64]], epsilons: Sequence[float], block: Block) -> pl.DataFrame:

@@ -1,0 +1,26 @@
+"""A name for all that rewrites depend on, so that a run goes on with what another has kept only if it is its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def fingerprint(settings: Any, texts: Iterable[str], code: Path, data: Iterable[Path]) -> str:
+    """A hash of the settings, the texts, the code of the mechanism and of this package, and the data that is read.
+
+    settings: anything that JSON can hold; code: the mechanism's file, by content as the package's; data: files and
+    folders, by path, size and time of change.
+    """
+    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
+    for text in texts:
+        digest.update(f"{len(text)} {text}".encode())
+    for file in (*sorted(Path(__file__).parent.rglob("*.py")), code):
+        digest.update(file.read_bytes())
+    for file in sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file()):
+        found = file.stat()
+        digest.update(f"{file} {found.st_size} {found.st_mtime_ns}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,71 @@
+"""What a search measured is kept, whatever cuts it off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import epsilometer
+from epsilometer.journal import Journal
+
+TEXTS = ["the meeting is on", "the meeting is off"]
+
+
+class Respond:
+    """Keeps a text of two with probability 3/4 below epsilon 1 and 0.99 above it; counts, and stops when told."""
+
+    def __init__(self, enough: int = 10**9) -> None:
+        self.rewritten, self.enough = 0, enough
+
+    def __call__(self, text: str, epsilon: float, rng: np.random.Generator) -> str:
+        if self.rewritten >= self.enough:
+            raise KeyboardInterrupt
+        self.rewritten += 1
+        return text if rng.random() < (0.75 if epsilon < 1 else 0.99) else TEXTS[1 - TEXTS.index(text)]
+
+
+def search(respond: Respond, target: float, journal: Journal | None, attacks: Sequence[str] = ("lexical",)) -> object:
+    return epsilometer.api.calibrate(
+        TEXTS, respond, target, 0.2, 6.0, attacks, temperature=0, width=1.5, journal=journal
+    )
+
+
+def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:
+    path, whole, stopped, rest = tmp_path / "kept" / "a.jsonl", Respond(), Respond(enough=300), Respond()
+    expected = search(whole, 2.0, None)
+    with pytest.raises(KeyboardInterrupt):
+        search(stopped, 2.0, Journal(path))
+    assert search(rest, 2.0, Journal(path)) == expected
+    assert rest.rewritten == whole.rewritten - 200  # a batch is 200
+    again = Respond()
+    assert search(again, 2.0, Journal(path)) == expected
+    assert again.rewritten == 0
+
+
+def test_another_target_uses_what_was_measured(tmp_path: Path) -> None:
+    path, alone, after = tmp_path / "a.jsonl", Respond(), Respond()
+    search(Respond(), 2.0, Journal(path))
+    assert search(after, 2.5, Journal(path)) == search(alone, 2.5, None)
+    assert after.rewritten < alone.rewritten
+
+
+def test_another_attack_is_measured_on_the_same_rewrites(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    search(Respond(), 2.0, Journal(path))
+    assert search(Respond(), 2.0, Journal(path), ["lexical", "length"]) == search(
+        Respond(), 2.0, None, ["lexical", "length"]
+    )
+
+
+def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    journal = Journal(path)
+    journal["lexical", 1.5, 0, 200], journal["lexical", 1.5, 200, 200] = 101, 150
+    path.write_text(path.read_text()[:-3])
+    known = Journal(path)
+    assert dict(known) == {("lexical", 1.5, 0, 200): 101}
+    known["lexical", 1.5, 200, 200] = 150
+    assert dict(Journal(path)) == dict(journal)
