@@ -38,5 +38,5 @@ class CosineMechanism(KernelMechanism):
 
     def excess_bound(self, epsilon: float) -> float | None:
         """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
-        log_total = self.log_normalisers(epsilon)
+        (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])
         return float(np.ptp(log_total)) - epsilon / 2

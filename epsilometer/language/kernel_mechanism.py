@@ -19,7 +19,7 @@ from epsilometer.randomness import Noise
 
 _BLOCK = 32  # outputs whose probability is kept as one number
 _ROWS = 512  # words whose laws within a block are in memory at a time
-_CELLS = 1 << 21  # distances in memory at a time while a table is filled
+_PART = 64  # words whose laws are computed at a time: few enough for the cache, enough for a product
 
 
 @component
@@ -44,23 +44,53 @@ class KernelMechanism(WordVectorMechanism, ABC):
     def _tables(self) -> dict[float, _Table]:
         return {}
 
+    @cached_property
+    def _log_totals(self) -> dict[float, NDArray[np.float64]]:
+        """[V] an epsilon: ln of the normaliser, NaN where it is not known yet."""
+        return {}
+
+    def _weights(
+        self, words: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
+        """(words [n], epsilon, weights [n, outputs] up to a factor a word), in parts; enters the normalisers.
+
+        The distances of a word are computed once for all epsilons.
+        """
+        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all as they stand, not a copy
+        for start in range(0, len(words), _PART):
+            part = words[start : start + _PART]
+            distances = self.vectors.distances(part, among)
+            for epsilon in epsilons:
+                log_weights = self.log_weights(distances, epsilon)
+                largest = log_weights.max(axis=1, keepdims=True)
+                weights = np.exp(log_weights - largest)
+                self._log_totals[epsilon][part] = largest[:, 0] + np.log(weights.sum(axis=1))
+                yield part, epsilon, weights
+
     def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
-        """Make the tables of these epsilons hold these words; the distances of a word are computed once for all."""
+        """Make the tables of these epsilons hold these words."""
         for epsilon in epsilons:
             self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
+            self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
         new = met[~np.all([self._tables[epsilon].known[met] for epsilon in epsilons], axis=0)]
-        step = max(_ROWS, _CELLS // len(self.outputs))
-        for start in range(0, len(new), step):
-            part = new[start : start + step]
-            distances = self.vectors.distances(part, self.outputs)
-            for epsilon in epsilons:
-                self._tables[epsilon].put(part, self.log_weights(distances, epsilon))
+        for part, epsilon, weights in self._weights(new, epsilons):
+            self._tables[epsilon].put(part, weights)
+
+    def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+        """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; kept, once computed."""
+        for epsilon in epsilons:
+            self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
+        met = np.unique(words)
+        new = met[np.any([np.isnan(self._log_totals[epsilon][met]) for epsilon in epsilons], axis=0)]
+        for _ in self._weights(new, epsilons):
+            pass
+        return (self._log_totals[epsilon][words] for epsilon in epsilons)
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """[n] words drawn for words [n] by inverse CDF, from one uniform each."""
         self._fill(words, [epsilon])
-        table = self._tables[epsilon]
+        table, log_total = self._tables[epsilon], self._log_totals[epsilon]
         block, left = table.find(words, uniforms)
         out = np.empty(len(words), np.int32)
         order = np.argsort(block, kind="stable")
@@ -71,7 +101,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
             for start in range(0, len(members), _ROWS):
                 part = members[start : start + _ROWS]
                 log_w = self.log_weights(self.vectors.distances(words[part], inside), epsilon)
-                cdf = np.cumsum(np.exp(log_w - table.log_total[words[part], None]), axis=1)
+                cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
                 found = (left[part, None] >= cdf).sum(axis=1)
                 out[part] = inside[np.minimum(found, len(inside) - 1)]
         return out
@@ -87,10 +117,9 @@ class KernelMechanism(WordVectorMechanism, ABC):
         def entries(
             words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
         ) -> Iterator[NDArray[np.float64]]:
-            self._fill(words, epsilons)  # a word's normaliser is the same in every trial
-            for drawn, epsilon in zip(outputs, epsilons, strict=True):
-                weights = self.log_weights(self.vectors.between(words, drawn), epsilon)
-                yield weights - self._tables[epsilon].log_total[words]
+            log_totals = self.log_normalisers(words, epsilons)
+            for drawn, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
+                yield self.log_weights(self.vectors.between(words, drawn), epsilon) - log_total
 
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
 
@@ -99,8 +128,8 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
         ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
         """
-        log_total = self.log_normalisers(epsilon)
         best, everything = -np.inf, np.arange(len(self.vectors))
+        (log_total,) = self.log_normalisers(everything, [epsilon])
         for start in range(0, len(everything), 8 * _ROWS):
             part = everything[start : start + 8 * _ROWS]
             room = epsilon / 2 * self.vectors.distances(part)
@@ -108,12 +137,6 @@ class KernelMechanism(WordVectorMechanism, ABC):
             excess[np.arange(len(part)), part] = -np.inf
             best = max(best, float(excess.max()))
         return best
-
-    def log_normalisers(self, epsilon: float) -> NDArray[np.float64]:
-        """[V]: ln of the sum over y of exp(w(d(x, y))), for every word x of the vocabulary."""
-        everything = np.arange(len(self.vectors))
-        self._fill(everything, [epsilon])
-        return self._tables[epsilon].log_total
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
@@ -137,25 +160,21 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
 
 class _Table:
-    """Of each private word: the logarithm of its normaliser, and the probability of every block of outputs, summed up.
+    """Of each private word the probability of every block of outputs, summed up.
 
-    known: bool [V]; log_total: [V]; cumulative: [V, blocks], rows of unknown words not written (nor given memory).
+    known: bool [V]; cumulative: [V, blocks], rows of unknown words not written (nor given memory).
     """
 
     def __init__(self, words: int, outputs: int) -> None:
         self.starts = np.arange(0, outputs, _BLOCK)
         self.blocks = len(self.starts)
         self.known = np.zeros(words, bool)
-        self.log_total = np.full(words, np.nan)
         self.cumulative = np.empty((words, self.blocks))
 
-    def put(self, words: NDArray[np.integer], log_weights: NDArray[np.float64]) -> None:
-        """Enter the weights [n, outputs] of words [n]."""
-        largest = log_weights.max(axis=1, keepdims=True)
-        blocks = np.add.reduceat(np.exp(log_weights - largest), self.starts, axis=1)
-        total = blocks.sum(axis=1)
-        self.log_total[words] = largest[:, 0] + np.log(total)
-        self.cumulative[words] = np.cumsum(blocks, axis=1) / total[:, None]
+    def put(self, words: NDArray[np.integer], weights: NDArray[np.float64]) -> None:
+        """Enter the weights [n, outputs] of words [n], up to a factor a word."""
+        blocks = np.add.reduceat(weights, self.starts, axis=1)
+        self.cumulative[words] = np.cumsum(blocks, axis=1) / blocks.sum(axis=1, keepdims=True)
         self.known[words] = True
 
     def find(
