@@ -150,4 +150,6 @@ def test_the_page_has_a_section_on_what_was_swept(tmp_path: Path) -> None:
     page = (tmp_path / "audit.html").read_text()
     assert '<section id="sweeps">' in page
     assert "mvc on queries: &lt;beta&gt; from 1 to 2; the cosine is largest, 0.200, at 2" in page
+    assert "smallest, 0.100, at 1." in page
+    assert sweeps.sentences(table.with_columns(cosine_low=0.05))[0].endswith("at 1; their intervals overlap.")
     assert (tmp_path / "figures" / "sweeps.svg").is_file()
