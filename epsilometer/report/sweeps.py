@@ -73,9 +73,9 @@ def sentences(table: pl.DataFrame) -> list[str]:
             found.append(f"{where}: {setting} from {span} changes nothing, on the same trials and noise.")
             continue
         best, worst = (int(pick(range(len(cosine)), key=cosine.__getitem__)) for pick in (max, min))
-        overlap = rows["cosine_high"][worst] >= rows["cosine_low"][best]
+        overlap = "; their intervals overlap" * (rows["cosine_high"][worst] >= rows["cosine_low"][best])
         found.append(
             f"{where}: {setting} from {span}; the cosine is largest, {cosine[best]:.3f}, at {budget(values[best])} and "
-            f"smallest, {cosine[worst]:.3f}, at {budget(values[worst])}{'; their intervals overlap' if overlap else ''}."
+            f"smallest, {cosine[worst]:.3f}, at {budget(values[worst])}{overlap}."
         )
     return found
