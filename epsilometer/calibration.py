@@ -35,6 +35,7 @@ from epsilometer.estimation import success_bound
 
 _PRIOR = 100  # trials that the prior around p* is worth
 _SPAN = 8  # steps of the grid in an interval as wide as asked for
+_LATE = 0.75  # of the budget: from then on an end that is still open is sought far from the crossing
 
 BELOW, ABOVE, OUTSIDE, FOUND, UNDECIDED = "below", "above", "outside", "found", "undecided"
 
@@ -141,7 +142,10 @@ def calibrate(
         below, above = _bracket(points, steps)
         if _is_found(below, above, steps) or above == 0 or below == steps:
             break
-        place = _next(points, below, above, wanted, steps)
+        if spent >= _LATE * budget and (below < 0 or above > steps):
+            place = _far(points, above, steps)
+        else:
+            place = _next(points, below, above, wanted, steps)
         if place not in points:
             visited = len(points) + 1
             share = alpha / (visited * (visited + 1))
@@ -201,6 +205,11 @@ def _bracket(points: dict[int, Point], steps: int) -> tuple[int, int]:
     below = max((i for i, p in points.items() if p.side == BELOW), default=-1)
     above = min((i for i, p in points.items() if p.side == ABOVE), default=steps + 1)
     return below, above
+
+
+def _far(points: dict[int, Point], above: int, steps: int) -> int:
+    """Half the way from what was tried in vain to the end of the range: a wide interval is better than an open one."""
+    return (max(points) + steps + 1) // 2 if above > steps else min(points) // 2
 
 
 def _is_found(below: int, above: int, steps: int) -> bool:

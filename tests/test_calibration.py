@@ -150,6 +150,14 @@ def test_targets_out_of_reach_and_out_of_budget() -> None:
     assert short.low < TRUE < short.high
 
 
+def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
+    """Next to the target 2,000 trials decide nothing, far from it 200 do. Fixed seeds; alpha is 0.01 a search."""
+    for seed in range(20):
+        found = calibrate(Simulated(seed), 1.0, 1.0, 40.0, width=1.02, budget=2000)
+        assert found.status == UNDECIDED
+        assert 1 <= found.low < TRUE < found.high <= 40
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
