@@ -408,6 +408,9 @@ def test_what_classifiers_learn_stands_beside_the_loss(elements: Elements) -> No
         ("majority", 0.01),
         ("clean texts", 0.8),
     ]
+    apart = downstream().with_columns(macro_f1=pl.col("seed") * 0.45)  # 0, 0.45 and 0.9: the interval is longer than 1
+    wide = tradeoff_points(strongest(estimates()), audit().similarity, apart, 0.01).filter(measure="macro F1 of intent")
+    assert wide.select("low", "high").unique().rows() == [(0.0, 1.0)]
     none = tradeoff_points(strongest(estimates()), audit().similarity, downstream().clear(), 0.01)
     assert none["measure"].unique().to_list() == ["cosine"]
 
@@ -544,6 +547,8 @@ def test_answer_for_a_single_mechanism() -> None:
         "(embedding attack on queries).",
     ]
     assert answer(frame(*one))[2] == f"Even at the smallest budgets mvc ({estimate(700, TRIALS).loss:.2f}) still leaks."
+    hardly = ("queries", "mvc", 1.0, "embedding", 542, 900.0, NOT_REFUTED)  # 0.003 nats are proven
+    assert answer(frame(hardly, one[1]))[2] == "Even at the smallest budgets mvc (below 0.01) still leaks."
 
 
 def test_answer_joins_ties_and_counts_long_lists() -> None:

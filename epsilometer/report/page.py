@@ -368,7 +368,9 @@ def _smallest_budgets(estimates: pl.DataFrame) -> list[str]:
     smallest = _at_end(swept, largest=False)
     none = sorted(row["mechanism"] for row in smallest if row["loss"] == 0)
     leaking = [row for row in smallest if row["loss"] > 0]
-    listed = _list([f"{row['mechanism']} ({nats(row['loss'])})" for row in leaking])
+    listed = _list(
+        [f"{row['mechanism']} ({nats(row['loss']) if row['loss'] >= 0.005 else 'below 0.01'})" for row in leaking]
+    )
     if not leaking:
         return ["At their smallest budgets no attack found evidence against any mechanism."]
     sentence = f"{listed} still {'leak' if len(leaking) > 1 else 'leaks'}"

@@ -32,7 +32,10 @@ def tradeoff_points(
         | dict(zip(kept[1:], interval(seeds["macro_f1"].to_numpy(), alpha), strict=True))
         for values, seeds in trained.group_by(*CELL, "measure", maintain_order=True)
     ]
-    worth = pl.concat([cosine, pl.DataFrame(f1, schema=cosine.schema)]).with_columns(pl.col("low", "high").clip(-1, 1))
+    least = pl.when(pl.col("measure") == COSINE).then(-1).otherwise(0)  # what the measure can be
+    worth = pl.concat([cosine, pl.DataFrame(f1, schema=cosine.schema)]).with_columns(
+        pl.col("low", "high").clip(least, 1)
+    )
     found = strongest.join(worth, on=CELL).sort("dataset", pl.col("measure") == COSINE, "measure", *CELL[1:])
     rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", *kept)
     points = rows.to_dicts()
