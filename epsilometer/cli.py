@@ -156,7 +156,7 @@ def calibrate(
             [*given, match, params.audit.seed],
             table["text"],
             Path(params.path(cell.file)),
-            [Path(cell.resource), embeddings],
+            [Path(cell.resource), embeddings, *_files([named, cell.settings, *named.values()])],
         )
         where = f"mechanisms.{cell.mechanism}.settings"
         found = api.calibrate(
@@ -522,6 +522,12 @@ def _first(doc: str | None) -> str:
 
 def _note(text: str) -> None:
     print(f"note: {printable(text)}", file=sys.stderr)
+
+
+def _files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """The files and folders that are named in settings, by key (an attack of the user's own) or by value."""
+    names = [name for one in settings for name in (*one, *one.values()) if isinstance(name, str) and name]
+    return [Path(name) for name in names if Path(name).exists()]
 
 
 def _searching(label: str, budget: int) -> Watch:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import epsilometer
+from epsilometer.cli import _files
 from epsilometer.journal import Journal
 
 TEXTS = ["the meeting is on", "the meeting is off"]
@@ -43,6 +44,18 @@ def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:
     again = Respond()
     assert search(again, 2.0, Journal(path)) == expected
     assert again.rewritten == 0
+
+
+def test_files_that_settings_name_are_part_of_a_journals_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.py", "words.txt", "judge.bin"):
+        Path(name).touch()
+    settings = [
+        {"mine.py": {}, "length": {}},
+        {"sensitive": "words.txt", "keep": 0.5, "note": ""},
+        {"model": "judge.bin"},
+    ]
+    assert _files(settings) == [Path("mine.py"), Path("words.txt"), Path("judge.bin")]
 
 
 def test_another_target_uses_what_was_measured(tmp_path: Path) -> None:
