@@ -32,6 +32,7 @@ from tasks.parent import RUNNER, end_with_parent
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
+_CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def mend(folder: Path, say: Say) -> None:
     with Repo(_wait_for_lock=True) as repo, repo.lock:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
         for begun in (folder / "data").rglob(".*.partial"):
-            if not psutil.pid_exists(int(begun.suffixes[-2][1:])):
+            if not _writes(int(begun.suffixes[-2][1:]), begun.stat().st_mtime):
                 begun.unlink()
         wrong = _wrong(recorded("outs", folder))
         for path in wrong[:_NAMED]:
@@ -116,12 +117,19 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
 
 def _runs(number: int, words: str) -> bool:
     """Whether that process still runs; DVC would wait for one that ended unfetched, or whose number another has now."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(number)
         said = " ".join(process.cmdline())
         return process.status() != psutil.STATUS_ZOMBIE and words.partition(" ")[2] in said
-    except psutil.NoSuchProcess:
-        return False
+    return False
+
+
+def _writes(number: int, last: float) -> bool:
+    """Whether the process that last wrote at that time still runs, and not one that ended unfetched or began later."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(number)
+        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() < last + _CLOCKS
+    return False
 
 
 def _wrong(hashes: dict[str, str]) -> list[str]:

@@ -150,8 +150,12 @@ def test_half_a_record_is_put_aside(undisturbed: Undisturbed) -> None:
 
 
 def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> None:
-    """Neither one that its parent has not fetched yet, nor one whose number is another's by now."""
+    """Neither one that its parent has not fetched yet, nor one whose number is another's by now.
+
+    Neither DVC's list of busy files nor what it had begun to write.
+    """
     folder = undisturbed.toy.folder
+    begun = psutil.Process().create_time() - 60
     unfetched = subprocess.Popen(["true"])
     assert wait(lambda: not at_work(psutil.Process(unfetched.pid)), 10)
     for number in (unfetched.pid, os.getpid()):
@@ -159,8 +163,22 @@ def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> No
         busy = {"read": {str(folder / "data/prepared/songs.json"): [entry]}, "write": {str(folder / "data"): entry}}
         (folder / ".dvc/tmp/rwlock").write_text(json.dumps(busy))
         undisturbed.clear_outputs()
-        undisturbed.finish()
+        partial = folder / f"data/.estimates.parquet.{number}.partial"
+        partial.write_bytes(b"PAR1")
+        if number == os.getpid():
+            os.utime(partial, (begun, begun))
+        undisturbed.finish()  # asserts that no such file is left
     unfetched.wait()
+
+
+def test_what_a_running_process_writes_is_left_to_it(undisturbed: Undisturbed) -> None:
+    partial = undisturbed.toy.folder / f"data/.estimates.parquet.{os.getpid()}.partial"
+    partial.write_bytes(b"PAR1")
+    try:
+        undisturbed.toy.run(*REPRO)
+        assert partial.exists()
+    finally:
+        partial.unlink()
 
 
 class Prefect:
