@@ -51,7 +51,7 @@ def audit(
     check_epsilons(epsilons)
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be in (0, 1), got {alpha}")
-    chosen = dict(map(_attack, attacks))
+    chosen = chosen_attacks(attacks)
     made_by = as_mechanism(mechanism)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
@@ -85,7 +85,7 @@ def calibrate(
     attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
     """
     texts = distinct(texts)
-    chosen, made_by = dict(map(_attack, attacks)), as_mechanism(mechanism)
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism)
     applied = [(n, a) for n, a in chosen.items() if not isinstance(a, Selective) or a.applies(made_by)]
     if not applied:
         raise UserError(f"no attack of {', '.join(chosen)} applies to this mechanism")
@@ -131,13 +131,7 @@ def similarity(
     files, or objects, such as `epsilometer.metrics.grammaticality.Grammaticality(model=...)`. Those beyond the default
     load models. Raises UserError for texts that are not as many strings on both sides, and for unknown metrics.
     """
-    chosen: dict[str, Metric] = {}
-    for one in metrics:
-        name = one if isinstance(one, str) else type(one).__name__
-        if name in chosen:
-            raise UserError(f"metric {name!r} is named twice; leave one out")
-        chosen[name] = metric(one, {}) if isinstance(one, str) else one
-    return measure(originals, rewrites, chosen)
+    return measure(originals, rewrites, _by_name("metric", metrics, lambda name: metric(name, {})))
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -191,6 +185,11 @@ def draw(
     return sample(embedded.vectors, trials, candidates, temperature, seed), embedded
 
 
+def chosen_attacks(attacks: Sequence[str | Attack]) -> dict[str, Attack]:
+    """The attacks by name: modules of `epsilometer.attacks` and paths of files as given, objects by their class."""
+    return _by_name("attack", attacks, lambda name: build(find("attacks", name, "guess"), {}, f"attacks.{name}"))
+
+
 def attacked(
     texts: Sequence[str],
     drawn: Trials,
@@ -240,8 +239,11 @@ def _row(epsilon: float, attack: str, found: Estimate) -> dict[str, Any]:
     }
 
 
-def _attack(which: str | Attack) -> tuple[str, Attack]:
-    if isinstance(which, str):
-        made: Callable[..., Any] = find("attacks", which, "guess")
-        return which, build(made, {}, f"attacks.{which}")
-    return type(which).__name__, which
+def _by_name(kind: str, given: Sequence[str | Any], make: Callable[[str], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in given:
+        name = one if isinstance(one, str) else type(one).__name__
+        if name in found:
+            raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
+        found[name] = make(one) if isinstance(one, str) else one
+    return found

@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.api import ENCODER, attacked
-from epsilometer.attack import Attack, Embedded
-from epsilometer.component import build, find
+from epsilometer.api import ENCODER, attacked, chosen_attacks
+from epsilometer.attack import Embedded
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
 from epsilometer.errors import UserError, unknown
@@ -121,7 +120,7 @@ def audit_recorded(
     estimate(0, 1, candidates, alpha)  # refuses k and alpha
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
-    chosen: dict[str, Attack] = {name: build(find("attacks", name, "guess"), {}, f"attacks.{name}") for name in attacks}
+    chosen = chosen_attacks(attacks)
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")

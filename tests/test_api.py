@@ -11,6 +11,7 @@ from broken.rare_words_pass import RareWordsPass
 
 import epsilometer
 from epsilometer.attack import Context
+from epsilometer.attacks.lexical import LexicalAttack
 from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.errors import UserError
 from epsilometer.estimation import success_bound
@@ -72,6 +73,8 @@ def test_embeddings_choose_candidates_and_attack() -> None:
         ({"candidates": 31}, r"number of distinct texts \(30\), got 31"),
         ({"alpha": 1}, "alpha must be in"),
         ({"attacks": ["embeding"]}, "unknown attack 'embeding'; did you mean 'embedding'"),
+        ({"attacks": ["lexical", "lexical"]}, "two attacks are named 'lexical'; leave one out"),
+        ({"attacks": [LexicalAttack(), LexicalAttack()]}, "two attacks are named 'LexicalAttack'"),
         ({"texts": []}, "there are no texts"),
         ({"texts": "one string"}, "list of strings"),
         ({"texts": ["a", None]}, "every text must be a string, got NoneType"),

@@ -249,7 +249,7 @@ def test_the_call_gives_a_row_a_pair() -> None:
         ("a", ["b"], ["jaccard"], "originals must be a list of strings"),
         (["a"], [None], ["jaccard"], "rewrites must be a list of strings; an empty rewrite is the empty string"),
         (["a"], ["b"], ["jacard"], r"unknown metric 'jacard'; did you mean 'jaccard'\?"),
-        (["a"], ["b"], ["bleu", "bleu"], "'bleu' is named twice"),
+        (["a"], ["b"], ["bleu", "bleu"], "two metrics are named 'bleu'"),
         (["a"], ["b"], ["grammaticality"], "needs the setting 'model'"),
     ],
 )
