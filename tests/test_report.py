@@ -393,6 +393,23 @@ def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) ->
     assert tradeoff_sentence(points.clear(), 1.0) == ""
 
 
+def test_who_was_spared_the_optimal_adversary_is_said() -> None:
+    spared = estimates().filter(dataset="queries")
+    assert strongest(spared)["optimal"].all()  # nobody met it
+    assert not any("optimal" in sentence for sentence in answer(spared))
+    own = frame(("queries", HOSTILE, 0.5, "likelihood", 990, None, NOT_REFUTED)).filter(attack="likelihood")
+    unequal = pl.concat([spared.filter(pl.col("epsilon") == 0.5), own])
+    assert strongest(unequal).select("mechanism", "optimal").rows() == [
+        (HOSTILE, True),
+        ("dp_bart", False),
+        ("mvc", False),
+    ]
+    assert answer(unequal)[-1] == "No optimal adversary attacks dp_bart and mvc: they may leak more than is seen here."
+    points = tradeoff_points(strongest(unequal), audit().similarity, downstream(), 0.01).filter(measure="cosine")
+    said = tradeoff_sentence(points, 1.5)
+    assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.5 nats")
+
+
 def test_what_classifiers_learn_stands_beside_the_loss(elements: Elements) -> None:
     text = "".join(elements.text)
     # Three seeds at 0.58, 0.60 and 0.62: Student's t at 99 % with two degrees of freedom is 9.92 standard errors.

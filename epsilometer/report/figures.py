@@ -267,8 +267,8 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
     """Utility against the loss of the strongest attack: a row of panels a data set, a panel a measure of utility.
 
     A line is a mechanism, with its budgets along it. points: as `worth.tradeoff_points` gives them: dataset, measure,
-    mechanism, epsilon, attack, loss, point, upper, ceiling, utility, low, high, best (no other point is both worth more
-    and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across for comparison.
+    mechanism, epsilon, attack, loss, point, upper, ceiling, optimal, utility, low, high, best (no other point is both
+    worth more and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across for comparison.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()

@@ -82,6 +82,7 @@ DISPUTES: Schema = {
 TALLIES: Schema = {"attack": pl.String, "what": pl.String, "count": pl.Float64}
 
 _WIDE = 0.99  # a claim under which an adversary may be right this often can hardly be refuted by counting
+OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
 _NAMED = 6  # mechanisms named in one sentence before the rest is counted
 
 
@@ -298,8 +299,8 @@ class _Figure:
 
 
 def answer(estimates: pl.DataFrame) -> list[str]:
-    """What the audit found, in plain sentences: claims, largest budgets, smallest budgets."""
-    return [_claims_sentence(estimates), *_budget_sentences(estimates)]
+    """What the audit found, in plain sentences: claims, largest budgets, smallest budgets, unequal adversaries."""
+    return [_claims_sentence(estimates), *_budget_sentences(estimates), *_without_optimal(estimates)]
 
 
 def _claims_sentence(estimates: pl.DataFrame) -> str:
@@ -331,10 +332,18 @@ def worst_sentence(claims: pl.DataFrame) -> str:
 
 
 def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: the numbers of the row `strongest`, and the attack that they are of."""
+    """A row a data set, mechanism and epsilon: the numbers of the row `strongest`, and the attack that they are of.
+
+    optimal: False where the optimal adversary is not among its attacks, but among those of other mechanisms.
+    """
     cell = ["dataset", "mechanism", "epsilon"]
-    best = estimates.filter(pl.col("attack") != STRONGEST).sort("successes", "attack", descending=[True, False])
-    names = best.unique(cell, keep="first", maintain_order=True).select(*cell, "attack")
+    is_optimal = pl.col("attack") == OPTIMAL
+    best = (
+        estimates.filter(pl.col("attack") != STRONGEST)
+        .with_columns(optimal=is_optimal.any().over(cell) | ~is_optimal.any())
+        .sort("successes", "attack", descending=[True, False])
+    )
+    names = best.unique(cell, keep="first", maintain_order=True).select(*cell, "attack", "optimal")
     return estimates.filter(attack=STRONGEST).drop("attack").join(names, on=cell).sort(cell)
 
 
@@ -359,6 +368,13 @@ def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
     elif len(most) < len(largest):
         sentence += f"; {_list(least)} {'leaks' if len(least) == 1 else 'leak'} least, {bottom}"
     return [f"{sentence}.", *_smallest_budgets(estimates)]
+
+
+def _without_optimal(estimates: pl.DataFrame) -> list[str]:
+    """Whose law cannot be computed, where the optimal adversary attacks others: their losses compare unequally."""
+    names = strongest(estimates).filter(~pl.col("optimal"))["mechanism"].unique().sort().to_list()
+    they = "they" if len(names) > 1 else "it"
+    return [f"No optimal adversary attacks {_list(names)}: {they} may leak more than is seen here."] if names else []
 
 
 def _smallest_budgets(estimates: pl.DataFrame) -> list[str]:

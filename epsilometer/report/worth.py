@@ -37,7 +37,7 @@ def tradeoff_points(
         pl.col("low", "high").clip(least, 1)
     )
     found = strongest.join(worth, on=CELL).sort("dataset", pl.col("measure") == COSINE, "measure", *CELL[1:])
-    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", *kept)
+    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", *kept)
     points = rows.to_dicts()
 
     def beaten(one: dict[str, Any]) -> bool:
@@ -78,7 +78,8 @@ def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
             continue
         best = within.row(0, named=True)
         parts.append(
-            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])} keeps most within {limit}: "
+            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])}"
+            f"{'' if best['optimal'] else ', which no optimal adversary attacks,'} keeps most within {limit}: "
             f"{measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at a measured loss "
             f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
         )
