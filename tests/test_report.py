@@ -405,6 +405,7 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
         ("mvc", False),
     ]
     assert answer(unequal)[-1] == "No optimal adversary attacks dp_bart and mvc: they may leak more than is seen here."
+    assert "identity" not in answer(pl.concat([spared, own]))[-1]  # leaks all that can be seen
     points = tradeoff_points(strongest(unequal), audit().similarity, downstream(), 0.01).filter(measure="cosine")
     said = tradeoff_sentence(points, 1.5)
     assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.5 nats")

@@ -372,7 +372,10 @@ def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
 
 def _without_optimal(estimates: pl.DataFrame) -> list[str]:
     """Whose law cannot be computed, where the optimal adversary attacks others: their losses compare unequally."""
-    names = strongest(estimates).filter(~pl.col("optimal"))["mechanism"].unique().sort().to_list()
+    spared = strongest(estimates).filter(
+        ~pl.col("optimal"), pl.col("point").is_finite()
+    )  # always found out: no more to see
+    names = spared["mechanism"].unique().sort().to_list()
     they = "they" if len(names) > 1 else "it"
     return [f"No optimal adversary attacks {_list(names)}: {they} may leak more than is seen here."] if names else []
 
