@@ -433,6 +433,18 @@ def test_what_classifiers_learn_stands_beside_the_loss(elements: Elements) -> No
     assert none["measure"].unique().to_list() == ["cosine"]
 
 
+def test_levels_that_are_alike_share_a_name() -> None:
+    points = tradeoff_points(strongest(estimates()), audit().similarity, downstream(), 0.01)
+    for clean, named in ((0.8, ["clean texts", "majority"]), (0.03, ["clean texts, majority", ""])):
+        near = levels(downstream()).with_columns(
+            value=pl.when(what="clean texts").then(clean).otherwise(pl.col("value"))
+        )
+        drawn = figures.tradeoff(points, near, estimates()["mechanism"], 1.5)
+        rows = drawn["datasets"]["levels tradeoff queries macro F1 of intent"]
+        assert [row["what"] for row in rows] == named
+        assert len({row["value"] for row in rows}) == 2  # both lines are drawn
+
+
 def test_attackers_stand_between_their_ends(elements: Elements) -> None:
     (attribute,) = labels(downstream())["attribute"]
     assert attribute["clean"] == {"macro": "0.70 ± 0.02", "binary": "0.80 ± 0.00"}

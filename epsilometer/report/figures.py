@@ -44,6 +44,7 @@ DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 
 INK, MUTED, GRID, FAINT = "#1d2733", "#5b6773", "#e3e7eb", "#eef3f8"
+_NAME = 0.06  # of a panel's unit of utility, that a line of small print takes
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH = 1096  # of the page's figures, in pixels
 
@@ -300,7 +301,7 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
         key = f"tradeoff {name} {measure}"
         here = points.filter(dataset=name, measure=measure)
         datasets[key] = [row for row in rows if (row["dataset"], row["measure"]) == (name, measure)]
-        datasets[f"levels {key}"] = levels.filter(dataset=name, measure=measure).to_dicts()
+        datasets[f"levels {key}"] = _apart(levels.filter(dataset=name, measure=measure)).to_dicts()
         base, level = alt.Chart(alt.NamedData(key)), alt.Chart(alt.NamedData(f"levels {key}"))
         low, title = min(0.0, _range(here["low"])[0]), "cosine of text and rewrite" if measure == "cosine" else measure
         scale = alt.Scale(domain=[low, 1.12], nice=False)
@@ -319,6 +320,18 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
         ).properties(width=width, height=280, title=name)
 
     return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
+
+
+def _apart(levels: pl.DataFrame) -> pl.DataFrame:
+    """The levels from the highest down; one whose name would stand on another's gives it to that, and has none."""
+    rows = levels.sort("value", descending=True).to_dicts()
+    shown = rows[:1]
+    for row in rows[1:]:
+        if shown[-1]["value"] - row["value"] < _NAME:
+            shown[-1]["what"], row["what"] = f"{shown[-1]['what']}, {row['what']}", ""
+        else:
+            shown.append(row)
+    return pl.DataFrame(rows, schema=levels.schema)
 
 
 def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
