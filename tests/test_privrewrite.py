@@ -34,6 +34,7 @@ from epsilometer.mechanisms.mvc import MVC
 from epsilometer.mechanisms.privrewrite import SANITISED, PrivRewrite
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
+from epsilometer.worst_case import check_claim
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
@@ -486,6 +487,10 @@ def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
         assert mechanism.rewrite(texts, 4.0, noise).texts == twin.rewrite(texts, 4.0, noise).texts
         assert mechanism.guarantee(4.0) == twin.guarantee(4.0)
         np.testing.assert_array_equal(mechanism.distance(texts, pairs), twin.distance(texts, pairs))
+        found = check_claim(mechanism, 4.0)
+        assert found == check_claim(twin, 4.0)
+        assert found.method == {"em": "exact", "wp": "Monte Carlo"}[variant]
+    assert check_claim(small(), 4.0).method == "not checked"
     assert isinstance(small(), HasLikelihood)
     assert LikelihoodAttack().applies(small())
     assert not LikelihoodAttack().applies(PrivRewrite(variant="wp"))

@@ -121,6 +121,11 @@ class PrivRewrite:
     def _moved(self) -> MovedWords:
         return MovedWords(resource=locate(self.encoder))
 
+    @property
+    def same_as(self) -> CosineMechanism | MovedWords | None:
+        """What `em` and `wp` are, law and claim: a mechanism on words, whose worst case can be checked."""
+        return self.sanitiser if self.variant == "em" else self._moved if self.variant == "wp" else None
+
     @cached_property
     def _sentences(self) -> Encoder:
         return Encoder(self.encoder)
