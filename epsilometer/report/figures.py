@@ -126,7 +126,10 @@ def instrument(table: pl.DataFrame) -> Specification:
     ]
     end = 1.06 * max(row["epsilon"] for row in rows)
     truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
-    labels = [{"epsilon": 0.5 * end, "truth": 0.5 * end, "truth_share": 1, "text": "the truth"}]
+    edges = sorted([0.0, *(row["epsilon"] for row in rows)])
+    gap = max(zip(edges, edges[1:], strict=False), key=lambda ends: ends[1] - ends[0])
+    label = sum(gap) / 2  # clear of what was measured
+    labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
     x = alt.X(
         "epsilon:Q",
         title="true loss: ε of randomised response (nats)",
