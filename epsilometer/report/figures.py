@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def instrument(table: pl.DataFrame) -> Specification:
     end = 1.06 * max(row["epsilon"] for row in rows)
     truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
     edges = sorted([0.0, *(row["epsilon"] for row in rows)])
-    gap = max(zip(edges, edges[1:], strict=False), key=lambda ends: ends[1] - ends[0])
+    gap = max(pairwise(edges), key=lambda ends: ends[1] - ends[0])
     label = sum(gap) / 2  # clear of what was measured
     labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
     x = alt.X(
