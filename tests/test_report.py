@@ -135,7 +135,7 @@ def audit(**changes: object) -> AuditData:
             [
                 ("mvc", 5.0, "5 per word", NOT_REFUTED, "Monte Carlo", 9.5, 1.25, "cat", "dog", "bird", None, 24, 4000),
                 (HOSTILE, 5.0, "5 per word", VIOLATED, "exact", 5.0, math.inf, HOSTILE, "dog", "cat", None, 1000, None),
-                ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "exact", 5.0, 4.0, None, None, None, -1.0, 1000, None),
+                ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "largest found", 5.0, 4.0, *[None] * 3, -1.0, 200, None),
             ],
             schema=dict(CLAIMS),
             orient="row",
@@ -467,7 +467,9 @@ def test_worst_cases_name_their_witness(elements: Elements) -> None:
     assert f"cat for {HOSTILE} rather than dog" in worst
     assert "∞" in worst
     assert "Monte Carlo, lower bound from 4,000 draws for each of 24 words" in worst
-    assert worst.index("✕ violated") < worst.index("Monte Carlo")
+    assert "largest found, 200 inputs; over all words at least 1.00 within the claim" in worst
+    assert "exact, 1,000 inputs" in worst
+    assert worst.index("✕ violated") < worst.index("Monte Carlo, lower bound")  # in the table, after the words above it
     sound = audit().claims.filter(verdict=NOT_REFUTED)
     assert worst_sentence(sound).startswith("In none of the 1 laws")
     assert "could be computed" in worst_sentence(sound.clear())

@@ -45,7 +45,7 @@ DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 
 INK, MUTED, GRID, FAINT = "#1d2733", "#5b6773", "#e3e7eb", "#eef3f8"
-_NAME = 0.06  # of a panel's unit of utility, that a line of small print takes
+_LABEL_HEIGHT = 0.06  # on the axis of utility
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH = 1096  # of the page's figures, in pixels
 
@@ -331,7 +331,7 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
     rows = levels.sort("value", descending=True).to_dicts()
     shown = rows[:1]
     for row in rows[1:]:
-        if shown[-1]["value"] - row["value"] < _NAME:
+        if shown[-1]["value"] - row["value"] < _LABEL_HEIGHT:
             shown[-1]["what"], row["what"] = f"{shown[-1]['what']}, {row['what']}", ""
         else:
             shown.append(row)
