@@ -46,7 +46,7 @@ def pair_claims(
     if not isinstance(mechanism, HasDistance):
         whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf)
-    distance = mechanism.distance(texts, pairs)
+    distance = mechanism.distance(texts, pairs, epsilon)
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
 

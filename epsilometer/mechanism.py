@@ -67,8 +67,11 @@ class Mechanism(Protocol):
 class HasDistance(Protocol):
     """A mechanism whose claim for two texts is epsilon times a distance between them."""
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """pairs: [n, 2] text numbers -> [n] distances, infinite where the claim does not cover the pair."""
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """pairs: [n, 2] text numbers -> [n] distances, infinite where the claim does not cover the pair.
+
+        epsilon: the budget of the claim, since a distance may be cut off where the budget says.
+        """
         ...
 
 

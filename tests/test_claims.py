@@ -22,7 +22,7 @@ class PerWord:
     def guarantee(self, epsilon: float) -> Guarantee:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
-    def distance(self, texts: list[str], pairs: np.ndarray) -> np.ndarray:
+    def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
         lengths = np.array([len(t.split()) for t in texts])[pairs]
         return np.where(lengths[:, 0] == lengths[:, 1], lengths[:, 0], np.inf)
 
@@ -69,7 +69,7 @@ def test_a_claim_for_whole_texts_counts_once() -> None:
 
 def test_the_largest_distance_of_a_set_counts() -> None:
     class Line(PerWord):
-        def distance(self, texts: list[str], pairs: np.ndarray) -> np.ndarray:
+        def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
             return np.abs(pairs[:, 0] - pairs[:, 1]).astype(float)
 
     assert trial_claims(Line(), 2.0, ["a"] * 9, np.array([[0, 8, 3], [4, 5, 6]])).tolist() == [16.0, 4.0]

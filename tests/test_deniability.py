@@ -29,7 +29,7 @@ LAWFUL: dict[str, tuple[str, dict[str, Any]]] = {
     "santext_plus": ("santext_plus", {}),
     "custext": ("custext", {"size": 7}),
     "geometric": ("diffractor", {}),
-    "tem on lists": ("diffractor", {"noise": "tem"}),
+    "tem on lists": ("diffractor", {"noise": "tem", "gamma": 5}),
 }
 
 

@@ -103,7 +103,7 @@ def test_as_many_units_as_words_and_the_claim_counts_them(mechanism: DPMLM) -> N
     assert made.units is not None
     assert made.units.lengths.tolist() == [7, 8, 1, 8, 0, 0]
     pairs = np.array([[0, 1], [1, 3], [0, 0]])
-    assert mechanism.distance(TEXTS, pairs).tolist() == [np.inf, 8, 7]
+    assert mechanism.distance(TEXTS, pairs, 1.0).tolist() == [np.inf, 8, 7]
     claim = mechanism.guarantee(2.0)
     assert claim is not None
     assert (claim.epsilon, claim.delta) == (2.0, 0.0)
@@ -216,15 +216,15 @@ def test_the_claim_with_insertions_counts_every_draw() -> None:
     draws = np.array([len(units) for units in EVERY])
     assert (loss <= draws * epsilon + 1e-9).all()
     pairs = np.array([[0, 1]])
-    assert loss.max() <= epsilon * mechanism.distance(texts, pairs)[0] + 1e-9
-    assert mechanism.distance(texts, pairs)[0] == 4
+    assert loss.max() <= epsilon * mechanism.distance(texts, pairs, 1.0)[0] + 1e-9
+    assert mechanism.distance(texts, pairs, 1.0)[0] == 4
     assert loss.max() > epsilon * 2  # power: the claim of n epsilon fails
-    assert mechanism.distance(["x", "y y"], pairs)[0] == np.inf
+    assert mechanism.distance(["x", "y y"], pairs, 1.0)[0] == np.inf
     only_deleting = small(insert=0)
     log_p = every_likelihood(only_deleting, texts, epsilon)
     with np.errstate(invalid="ignore"):
         assert np.nanmax(np.abs(log_p[:, 0] - log_p[:, 1])) <= epsilon * 2 + 1e-9
-    assert only_deleting.distance(texts, pairs)[0] == 2
+    assert only_deleting.distance(texts, pairs, 1.0)[0] == 2
 
 
 def test_draws_with_deletions_and_insertions_follow_the_likelihood() -> None:

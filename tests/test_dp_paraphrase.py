@@ -44,7 +44,7 @@ def test_claim_and_prompt(folder: Path) -> None:
     claim = mechanism.guarantee(2.0)
     assert claim is not None
     assert claim.describe() == "2 per token; any two texts"
-    assert mechanism.distance(TEXTS, np.array([[0, 1], [3, 3]])).tolist() == [8.0, 0.0]
+    assert mechanism.distance(TEXTS, np.array([[0, 1], [3, 3]]), 1.0).tolist() == [8.0, 0.0]
     marker = len(tiny_models.SPECIAL) + tiny_models.WORDS.index(">>>>>")
     assert [ids[-1] for ids in mechanism.prompts(TEXTS)] == [marker] * 6
     assert {len(ids) for ids in mechanism.prompts(TEXTS)} == {3}

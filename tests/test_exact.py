@@ -209,7 +209,7 @@ def test_a_release_leaves_room_for_its_errors() -> None:
     assert 4 * weight_error(1_000_000, 2000.0) < SLACK * 1e-4  # weights, from epsilon 1e-4 on
 
 
-@pytest.mark.parametrize("moves", [Geometric(9), Truncated(9, 3.0)])
+@pytest.mark.parametrize("moves", [Geometric(9), Truncated(9), Truncated(9, 3.0)])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_released_moves_follow_their_law(moves: Any, epsilon: float) -> None:
     """Chi-square at 10^-9 of 9 places from each of 9 places, mixed in one call, 10,000 draws each."""
@@ -246,7 +246,8 @@ RELEASED = {
     "custext": ("custext", "vectors.npz", {"size": 8}, 3.0),
     "exponential": ("exponential", "vectors.npz", {}, 8.0),
     "diffractor": ("diffractor", "lists.npz", {}, 0.2),
-    "diffractor_tem": ("diffractor", "lists.npz", {"noise": "tem"}, 1.5),
+    "diffractor_tem": ("diffractor", "lists.npz", {"noise": "tem", "gamma": 5}, 1.5),
+    "diffractor_tem_auto": ("diffractor", "lists.npz", {"noise": "tem"}, 1.5),
 }
 MOVED = {
     "mvc": ("mvc", "vectors.npz", {}, 3.0),

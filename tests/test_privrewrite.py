@@ -132,12 +132,12 @@ def test_the_claim_holds_for_every_pair_of_texts_and_every_outcome(
     pairs = np.array(list(itertools.permutations(range(len(texts)), 2)))
     claim = mechanism.guarantee(epsilon)
     assert claim == Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
-    allowed = epsilon * mechanism.distance(texts, pairs)
+    allowed = epsilon * mechanism.distance(texts, pairs, 1.0)
     for seen in (joint, marginal(possible, joint)):
         worst = (seen[pairs[:, 0]] - seen[pairs[:, 1]]).max(axis=1)
         assert (worst <= allowed + 1e-9).all()
     near = np.array(neighbours(texts))
-    np.testing.assert_allclose(epsilon * mechanism.distance(texts, near), epsilon)  # epsilon_1 + epsilon_2
+    np.testing.assert_allclose(epsilon * mechanism.distance(texts, near, 1.0), epsilon)  # epsilon_1 + epsilon_2
 
 
 def worst_of_neighbours(mechanism: PrivRewrite, length: int, epsilon: float) -> float:
@@ -486,7 +486,7 @@ def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
         mechanism.__dict__.update(sanitiser=Exponential(resource=vectors), _moved=MVC(resource=vectors))
         assert mechanism.rewrite(texts, 4.0, noise).texts == twin.rewrite(texts, 4.0, noise).texts
         assert mechanism.guarantee(4.0) == twin.guarantee(4.0)
-        np.testing.assert_array_equal(mechanism.distance(texts, pairs), twin.distance(texts, pairs))
+        np.testing.assert_array_equal(mechanism.distance(texts, pairs, 1.0), twin.distance(texts, pairs, 1.0))
         found = check_claim(mechanism, 4.0)
         assert found == check_claim(twin, 4.0)
         assert found.method == {"em": "exact", "wp": "Monte Carlo"}[variant]
@@ -499,10 +499,10 @@ def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
 def test_unlike_lengths_are_not_covered_and_all_words_cost_no_more_than_the_range() -> None:
     mechanism = small(beta=1.0, split=0.5)
     texts = ["good good good good", "bad bad bad bad", "good good good", "good good good bad"]
-    found = mechanism.distance(texts, np.array([[0, 1], [0, 2], [0, 3], [0, 0]]))
+    found = mechanism.distance(texts, np.array([[0, 1], [0, 2], [0, 3], [0, 0]]), 1.0)
     np.testing.assert_allclose(found, [0.5 * 4 + 0.5 * 4, np.inf, 1.0, 0.0])
     naive = small(variant="naive")
-    np.testing.assert_allclose(naive.distance(texts, np.array([[0, 1], [0, 3]])), [0.5 * 4 + 0.5, 1.0])
+    np.testing.assert_allclose(naive.distance(texts, np.array([[0, 1], [0, 3]]), 1.0), [0.5 * 4 + 0.5, 1.0])
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

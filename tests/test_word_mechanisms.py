@@ -109,7 +109,7 @@ def excess(mechanism: Any, epsilon: float, cap: float = np.inf) -> float:
     """max of log P(y|x) - log P(y|x') - epsilon d(x, x') over words x, x', y: at most 0 if the claim is true."""
     names = mechanism.vocabulary.words
     pairs = np.array(list(itertools.product(range(len(names)), repeat=2)))
-    distance = mechanism.distance(names, pairs).reshape(len(names), -1)
+    distance = mechanism.distance(names, pairs, epsilon).reshape(len(names), -1)
     log_p = law(mechanism, epsilon)
     with np.errstate(invalid="ignore"):  # what neither word can give: inf - inf
         return max(
@@ -130,7 +130,32 @@ def test_the_claim_holds_for_all_words_and_outputs(folder: Path, key: str, data:
 def test_the_loss_of_list_tem_is_at_most_epsilon_gamma(folder: Path, key: str) -> None:
     mechanism = made(folder, key, "clustered")
     for epsilon in (0.05, 1, 5):
-        assert excess(mechanism, epsilon, cap=mechanism.gamma) <= 1e-9
+        cap = 2 / epsilon * np.log(999 * 199) if mechanism.gamma == "auto" else mechanism.gamma
+        assert excess(mechanism, epsilon, cap=cap) <= 1e-9
+
+
+def test_the_gamma_of_list_tem_depends_on_epsilon(folder: Path) -> None:
+    """Words beyond it come out with a probability of at most 0.001, where a gamma of 5 leaves nearly all there.
+
+    The claim for two words ends at 2 ln(999 (V - 1)) at every epsilon; each word's budget has its own gamma.
+    """
+    mechanism = made(folder, "tem_1", "clustered")
+    place = mechanism.lists.place[0].astype(int)
+    apart = np.abs(place[:, None] - place)
+    for epsilon in (0.2, 1, 5):
+        gamma = 2 / epsilon * np.log(999 * 199)
+        share = (np.exp(law(mechanism, epsilon)) * (apart >= gamma)).sum(axis=1).max()
+        assert share <= 0.001
+        assert (share > 0) == (gamma < apart.max())
+        expected = min(apart[3, 150], gamma) + min(apart[100, 20], gamma)
+        assert mechanism.distance(["w3 w100", "w150 w20"], np.array([(0, 1)]), epsilon)[0] == pytest.approx(expected)
+    fixed = make("diffractor", folder / "clustered_1.npz", noise="tem", gamma=5)
+    assert (np.exp(law(fixed, 0.2)) * (apart >= 5)).sum(axis=1).min() > 0.9
+    texts, noise = ["w3 w100"] * 50, Noise.named(50, 1)
+    each = mechanism.rewrite_each(texts, [[0.2, 5.0]] * 50, noise).units.values.reshape(50, 2)
+    for column, epsilon in enumerate((0.2, 5.0)):
+        alone = mechanism.rewrite(texts, epsilon, noise).units.values.reshape(50, 2)
+        np.testing.assert_array_equal(each[:, column], alone[:, column])
 
 
 def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
@@ -185,7 +210,7 @@ def test_geometric_noise_has_the_published_probabilities() -> None:
 
 
 @pytest.mark.parametrize(
-    "moves", [Geometric(12), Truncated(12, 5), Truncated(12, 2.5), Truncated(12, 0), Truncated(12, 99)]
+    "moves", [Geometric(12), Truncated(12), Truncated(12, 5), Truncated(12, 2.5), Truncated(12, 0), Truncated(12, 99)]
 )
 @pytest.mark.parametrize("epsilon", [1e-6, 0.3, 3, 800])
 def test_closed_forms_invert_their_laws(moves: Any, epsilon: float) -> None:
@@ -200,7 +225,7 @@ def test_closed_forms_invert_their_laws(moves: Any, epsilon: float) -> None:
 def test_closed_forms_survive_the_ends_of_the_uniform() -> None:
     ends = np.array([2.0**-54, 1 - 2.0**-53])
     for moves, epsilon in itertools.product(
-        (Geometric(9), Truncated(9, 5), Truncated(9, 99)), (1e-300, 1e-9, 1.0, 1e4)
+        (Geometric(9), Truncated(9), Truncated(9, 5), Truncated(9, 99)), (1e-300, 1e-9, 1.0, 1e4)
     ):
         drawn = moves.draw(np.array([4, 4]), epsilon, ends)
         assert ((drawn >= 0) & (drawn < 9)).all()
@@ -336,7 +361,7 @@ def test_claims_and_distances(folder: Path, key: str) -> None:
     assert isinstance(mechanism, HasLaws) == (key not in ("mvc", "vickrey", "mahalanobis"))
     texts = ["w3 w100", "w3 w20", "w150 w20", "w3", "", "?", "zebra w100"]
     pairs = np.array([(0, 1), (1, 2), (0, 2), (0, 3), (4, 5), (4, 3), (0, 0), (0, 6)])
-    d = mechanism.distance(texts, pairs)
+    d = mechanism.distance(texts, pairs, 0.5)
     if "vectors" in dir(type(mechanism)):
         v = mechanism.vectors.exact
         if key == "mahalanobis":  # ||M^(-1/2) (x - y)||
@@ -347,18 +372,20 @@ def test_claims_and_distances(folder: Path, key: str) -> None:
         assert claim.metric == ("Mahalanobis distance" if key == "mahalanobis" else "L2 distance")
     else:
         place = mechanism.lists.place.tolist()
-        largest = mechanism.gamma if mechanism.noise == "tem" else np.inf
-        one, two, far = (min(largest, max(abs(p[i] - p[j]) for p in place)) for i, j in ((100, 20), (3, 150), (3, 0)))
+        gamma = {"tem_1": 2 / 0.5 * np.log(999 * 199), "tem_3": 2.5}
+        one, two, far = (
+            min(gamma.get(key, np.inf), max(abs(p[i] - p[j]) for p in place)) for i, j in ((100, 20), (3, 150), (3, 0))
+        )
         assert claim.metric == "largest list distance"
     np.testing.assert_allclose(d, [one, two, one + two, np.inf, 0, np.inf, 0, far], rtol=1e-12)
-    assert mechanism.distance(texts, np.empty((0, 2), int)).shape == (0,)
+    assert mechanism.distance(texts, np.empty((0, 2), int), 0.5).shape == (0,)
 
 
 def test_plain_claims_count_words(folder: Path) -> None:
     texts = ["w3 w100", "w3 w20", "w150 w20", "w3"]
     pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 1)])
     exponential, custext = made(folder, "exponential", "clustered"), made(folder, "custext", "clustered")
-    assert exponential.distance(texts, pairs).tolist() == [1, 2, np.inf, 0]
+    assert exponential.distance(texts, pairs, 1.0).tolist() == [1, 2, np.inf, 0]
     assert (exponential.guarantee(1).metric, custext.guarantee(1).metric) == (None, "0 or 1 within a group")
     group, sets = custext._sets
     assert sorted(sets[sets >= 0].tolist()) == list(range(200))  # a partition
@@ -368,7 +395,7 @@ def test_plain_claims_count_words(folder: Path) -> None:
     names = custext.vocabulary.words
     for others, distance in ((far, np.inf), (near, 1.0)):
         pair = [names[0], names[min(others)]]
-        assert custext.distance(pair, np.array([(0, 1)])).tolist() == [distance]
+        assert custext.distance(pair, np.array([(0, 1)]), 1.0).tolist() == [distance]
 
 
 def test_groups_of_custext_are_greedy_and_nearest(folder: Path) -> None:

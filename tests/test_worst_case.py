@@ -62,7 +62,7 @@ def test_the_exact_check_is_brute_force(folder: Path, name: str, resource: str, 
     (law,) = mechanism.laws(names).log_probabilities(np.arange(len(names)), [epsilon])
     best = -np.inf
     for i, j in itertools.permutations(range(len(names)), 2):
-        claim = epsilon * mechanism.distance([names[i], names[j]], np.array([(0, 1)]))[0]
+        claim = epsilon * mechanism.distance([names[i], names[j]], np.array([(0, 1)]), epsilon)[0]
         for y in range(len(names)):
             if law[i, y] > -np.inf and claim < np.inf:
                 best = max(best, law[i, y] - law[j, y] - claim)

@@ -32,7 +32,7 @@ class CosineMechanism(KernelMechanism):
         """Epsilon for each word, whichever it is; the number of words is not protected."""
         return self.claim(epsilon)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 

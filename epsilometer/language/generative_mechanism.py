@@ -77,7 +77,7 @@ class GenerativeMechanism(ABC):
         """Epsilon for each generated token, whatever the text; max_new_tokens times that for a text (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """max_new_tokens for two unlike texts; in the release's form the number of tokens of the longer prompt."""
         longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.published else self.max_new_tokens
         same = np.array([texts[i] == texts[j] for i, j in pairs], bool)

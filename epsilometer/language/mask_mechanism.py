@@ -45,7 +45,7 @@ class MaskMechanism:
         """As `HasTokens`: words."""
         return words(text)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """The number of words of both texts, infinite where it differs."""
         length = np.array([len(words(text)) for text in texts])
         left, right = length[pairs[:, 0]], length[pairs[:, 1]]

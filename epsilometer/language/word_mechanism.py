@@ -89,6 +89,6 @@ class WordVectorMechanism(WordMechanism, ABC):
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "L2 distance")
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)

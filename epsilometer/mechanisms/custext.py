@@ -101,7 +101,7 @@ class CusText(WordVectorMechanism):
             return None
         return self.claim(epsilon, None if self.published else "0 or 1 within a group")
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words, or with words of unlike groups."""
         group, _ = self._sets
 

@@ -62,9 +62,9 @@ class DPMLMPlus(MaskMechanism):
         """Epsilon for each word that is drawn; 2n epsilon for texts of n words (`distance`)."""
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """The most draws that two texts of equally many words can take; infinite where the number differs."""
-        return super().distance(texts, pairs) * (2 if self.insert else 1)
+        return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""

@@ -60,7 +60,7 @@ class Mahalanobis(MovedWords):
         """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "Mahalanobis distance")
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""
         values, axes = self._axes
         white = self.vectors.exact @ (axes / np.sqrt(values))

@@ -161,11 +161,11 @@ class PrivRewrite:
             return self._moved.guarantee(epsilon)
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
-    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """For d unlike words (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon; infinite for unlike lengths."""
         if self.variant == "wp":
-            return self._moved.distance(texts, pairs)
-        unlike = self.sanitiser.distance(texts, pairs)
+            return self._moved.distance(texts, pairs, epsilon)
+        unlike = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
         return np.where(np.isinf(unlike), np.inf, first * unlike + second * np.minimum(unlike, limit))
