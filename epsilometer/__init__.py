@@ -1,7 +1,7 @@
 """Epsilometer measures how much privacy a text privatization mechanism really gives.
 
     import epsilometer
-    epsilometer.audit(texts, my_mechanism, epsilons=[1, 10], attacks=["embedding"])
+    epsilometer.audit(texts, "tem", epsilons=[5, 8])
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
 
 Submodules (`epsilometer.estimation`, `epsilometer.trials`, ...) load when they are first used.
@@ -28,3 +28,7 @@ def __getattr__(name: str) -> Any:
         if error.name != f"epsilometer.{name}":
             raise
         raise AttributeError(f"module 'epsilometer' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,12 +14,13 @@ from numpy.typing import NDArray
 from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
 from epsilometer.calibration import Calibrated, Watch, unwatched
 from epsilometer.calibration import calibrate as search
-from epsilometer.component import build, find
+from epsilometer.component import build, find, names
 from epsilometer.diagnostics import STRONGEST
 from epsilometer.errors import UserError
 from epsilometer.estimation import Estimate, estimate, strongest
 from epsilometer.guarantees import check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
+from epsilometer.progress import note
 from epsilometer.randomness import Noise
 from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
@@ -26,22 +29,29 @@ from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
 ENCODER = "all-MiniLM-L6-v2"
 
+Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself
+Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
+
 
 def audit(
     texts: Sequence[str],
-    mechanism: Mechanism | RewriteFunction,
+    mechanism: Named,
     epsilons: Sequence[float],
-    attacks: Sequence[str | Attack] = ("embedding",),
+    attacks: Attacks | None = None,
     trials: int = 2000,
     candidates: int = 2,
     temperature: float = -10_000,
     alpha: float = 0.01,
     seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
 
-    texts: the audited texts; equal ones count once. mechanism: a Mechanism, or any function
-    `rewrite(text, epsilon, rng) -> str`. attacks: modules of `epsilometer.attacks`, paths of files, or objects.
+    texts: the audited texts; equal ones count once. mechanism: the name of a shipped one or the path of a file, with
+    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. attacks: names
+    in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
+    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
+    on standard error.
     Returns one row per epsilon and attack, and one for the `strongest` of several (Bonferroni): epsilon, attack,
     trials, candidates, successes, success_rate, loss (lower bound at confidence 1 - alpha/2), point, upper, ceiling;
     losses in nats. The adversaries share the same trials.
@@ -51,8 +61,8 @@ def audit(
     check_epsilons(epsilons)
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be in (0, 1), got {alpha}")
-    chosen = chosen_attacks(attacks)
-    made_by = as_mechanism(mechanism)
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams))
@@ -61,11 +71,11 @@ def audit(
 
 def calibrate(
     texts: Sequence[str],
-    mechanism: Mechanism | RewriteFunction,
+    mechanism: Named,
     target: float,
     low: float,
     high: float,
-    attacks: Sequence[str | Attack] = ("embedding",),
+    attacks: Attacks | None = None,
     candidates: int = 2,
     temperature: float = -10_000,
     width: float = 1.25,
@@ -76,19 +86,19 @@ def calibrate(
     groups: NDArray[np.integer] | None = None,
     journal: MutableMapping[tuple[str, float, int, int], int] | None = None,
     watch: Watch = unwatched,
+    settings: Mapping[str, Any] | None = None,
 ) -> Calibrated:
     """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
 
-    Every batch has fresh candidate sets, targets and noise. texts, mechanism, attacks, candidates, temperature: as in
-    `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the
-    texts' embeddings and what the candidates of a trial agree in, where they are known already. journal: successes by
-    attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
+    Every batch has fresh candidate sets, targets and noise. texts, mechanism, settings, attacks, candidates,
+    temperature: as in `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result.
+    embedded, groups: the texts' embeddings and what the candidates of a trial agree in, where they are known already.
+    journal: successes by attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and
+    seed; gets the new.
     """
     texts = distinct(texts)
-    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism)
-    applied = [(n, a) for n, a in chosen.items() if not isinstance(a, Selective) or a.applies(made_by)]
-    if not applied:
-        raise UserError(f"no attack of {', '.join(chosen)} applies to this mechanism")
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    applied = list(applicable(chosen, made_by).items())
     if embedded is None:
         _, embedded = draw(texts, 1, candidates, temperature, seed)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
@@ -123,15 +133,17 @@ def calibrate(
 
 
 def similarity(
-    originals: Sequence[str], rewrites: Sequence[str], metrics: Sequence[str | Metric] = ("cosine", *CHEAP)
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
 ) -> pl.DataFrame:
     """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
 
-    metrics: modules of `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
-    files, or objects, such as `epsilometer.metrics.grammaticality.Grammaticality(model=...)`. Those beyond the default
-    load models. Raises UserError for texts that are not as many strings on both sides, and for unknown metrics.
+    metrics: names in `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
+    files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises
+    UserError for texts that are not as many strings on both sides, and for unknown metrics.
     """
-    return measure(originals, rewrites, _by_name("metric", metrics, lambda name: metric(name, {})))
+    return measure(originals, rewrites, _by_name("metric", metrics, metric))
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -147,27 +159,40 @@ def distinct(texts: Sequence[str]) -> list[str]:
     return found
 
 
-def as_mechanism(mechanism: Mechanism | RewriteFunction) -> Mechanism:
-    """The mechanism itself, or a plain function as one."""
-    if hasattr(mechanism, "rewrite"):
-        return cast(Mechanism, mechanism)
-    if callable(mechanism):
-        return FunctionMechanism(mechanism)
+def as_mechanism(
+    given: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
+) -> Mechanism:
+    """The mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
+
+    texts: what is audited, the public list of a mechanism `among_texts` that names no other.
+    """
+    if isinstance(given, (str, Path)):
+        return mechanism(str(given), settings, texts)
+    if settings:
+        raise UserError("settings are for a mechanism given by name or path; build the object with them")
+    if callable(getattr(given, "rewrite", None)) and not inspect.isclass(given):
+        return cast(Mechanism, given)
+    if callable(given) and not inspect.isclass(given):
+        return FunctionMechanism(given)
     raise UserError(
-        f"mechanism must have rewrite(texts, epsilon, noise) or be a function rewrite(text, epsilon, rng), "
-        f"got {type(mechanism).__name__}"
+        "mechanism must be a name, the path of a file, a function rewrite(text, epsilon, rng), or an object with "
+        f"rewrite(texts, epsilon, noise), got {_described(given)}; shipped: {', '.join(names('mechanisms'))}"
     )
 
 
-def mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
+def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
     """A shipped mechanism by module name, or one from the path of a user's file, with these settings.
 
-    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use.
+    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or is
+    given `texts` where it chooses among a public list.
     """
     given = dict(settings or {})
     found = find("mechanisms", name, "rewrite")
-    if hasattr(found, "embedded") and "resource" not in given:
-        given["resource"] = cached(found.embedded)
+    if "resource" not in given:
+        if hasattr(found, "embedded"):
+            given["resource"] = cached(found.embedded)
+        elif texts is not None and getattr(found, "among_texts", False):
+            given["resource"] = tuple(texts)
     return build_mechanism(name, given, None, f"the settings of {name}")
 
 
@@ -185,9 +210,38 @@ def draw(
     return sample(embedded.vectors, trials, candidates, temperature, seed), embedded
 
 
-def chosen_attacks(attacks: Sequence[str | Attack]) -> dict[str, Attack]:
-    """The attacks by name: modules of `epsilometer.attacks` and paths of files as given, objects by their class."""
-    return _by_name("attack", attacks, lambda name: build(find("attacks", name, "guess"), {}, f"attacks.{name}"))
+def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
+    """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
+    if attacks is None:
+        attacks = [name for name in names("attacks") if not _large(name)]
+    return _by_name(
+        "attack", attacks, lambda name, settings: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+    )
+
+
+def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
+    """Those attacks that this mechanism can be attacked with; refused where there are none."""
+    found = {n: a for n, a in attacks.items() if not isinstance(a, Selective) or a.applies(mechanism)}
+    if not found:
+        raise UserError(
+            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
+        )
+    return found
+
+
+def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, asked: bool) -> None:
+    """Note on standard error which attacks do not run, and why; `asked`: they are a choice of the user's."""
+    idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
+    if idle:
+        verb = "do" if len(idle) > 1 else "does"
+        note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
+    if not asked:
+        large = ", ".join(name for name in names("attacks") if _large(name))
+        note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
+
+
+def _large(name: str) -> bool:
+    return getattr(find("attacks", name, "guess"), "large", False)
 
 
 def attacked(
@@ -239,11 +293,27 @@ def _row(epsilon: float, attack: str, found: Estimate) -> dict[str, Any]:
     }
 
 
-def _by_name(kind: str, given: Sequence[str | Any], make: Callable[[str], Any]) -> dict[str, Any]:
+def _by_name(
+    kind: str,
+    given: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
+    make: Callable[[str, Mapping[str, Any]], Any],
+) -> dict[str, Any]:
+    if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
+        raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {_described(given)}")
+    if not given:
+        raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
     found: dict[str, Any] = {}
     for one in given:
-        name = one if isinstance(one, str) else type(one).__name__
+        name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
         if name in found:
             raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
-        found[name] = make(one) if isinstance(one, str) else one
+        settings = (given[name] or {}) if isinstance(given, Mapping) else {}
+        found[name] = make(name, settings) if isinstance(one, (str, Path)) else one
     return found
+
+
+def _described(given: Any) -> str:
+    """What was given, for a message: a number as it stands, a class by name, anything else by its type."""
+    if isinstance(given, (bool, int, float)) or given is None:
+        return repr(given)
+    return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__

@@ -42,7 +42,10 @@ class Context:
 
 
 class Attack(Protocol):
-    """An adversary that names the source of each rewrite among its candidates."""
+    """An adversary that names the source of each rewrite among its candidates.
+
+    One that reads with a large model says so by a class variable `large = True`; it then runs only where it is named.
+    """
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
         """candidates: [n, k] text numbers -> [n] guessed slots. Ties are broken by the context's stream."""

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from epsilometer.errors import UserError, printable
+from epsilometer.progress import note
 
 if TYPE_CHECKING:
     from epsilometer.calibration import Watch
@@ -29,6 +30,14 @@ app = typer.Typer(
 
 _LINES = 10_000  # rewritten at a time
 _MEASURED = 300  # texts on which bounds are measured
+
+
+def _shipped(kind: str) -> str:
+    """The components of a kind by name; without `component`, whose imports would keep --help waiting."""
+    return ", ".join(sorted(p.stem for p in (Path(__file__).parent / kind).glob("[!_]*.py")))
+
+
+A_MECHANISM = f"A shipped mechanism ({_shipped('mechanisms')}), or the path of a .py file."
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
@@ -56,11 +65,17 @@ def accept() -> None:
 @app.command()
 def audit(
     file: Annotated[Path | None, typer.Argument(help="The texts: .parquet, .csv, .tsv, .jsonl or .txt.")] = None,
-    mechanism: Annotated[str | None, typer.Option(help="A shipped mechanism, or the path of a .py file.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
     command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
     rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
     epsilons: Annotated[str | None, typer.Option(help="Privacy budgets: 1,10,100.")] = None,
-    attacks: Annotated[str, typer.Option(help="Attacks, shipped or .py files: embedding,lexical.")] = "embedding",
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Attacks, separated by commas: shipped ones ({_shipped('attacks')}) and paths of .py files. "
+            "All that need no large model by default.",
+        ),
+    ] = None,
     trials: Annotated[int | None, typer.Option(help="2000, or all that recorded rewrites allow.")] = None,
     candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
     temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike candidates.")] = -10_000,
@@ -68,6 +83,9 @@ def audit(
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
     text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
     settings: Settings = [],  # noqa: B006 - typer copies it
+    attack_settings: Annotated[
+        list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
+    ] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """Measure a mechanism's empirical privacy loss."""
@@ -79,24 +97,21 @@ def audit(
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
-    names = attacks.split(",")
+    chosen = _attacks(attacks, attack_settings)
     common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
     if rewrites is not None:
         from epsilometer.elsewhere import audit_recorded, recorded
 
-        found = audit_recorded(recorded(rewrites), names, trials, **common)
+        found = audit_recorded(recorded(rewrites), chosen, trials, **common)
     else:
         from epsilometer import api
         from epsilometer.elsewhere import CommandMechanism
 
         rule = "--epsilons must be numbers separated by commas"
         budgets = [_number(part, rule) for part in (epsilons or "").split(",")]
-        made = CommandMechanism(command) if command is not None else api.mechanism(str(mechanism), _settings(settings))
-        texts = _texts(str(file), text)
-        found = api.audit(texts, made, budgets, names, 2000 if trials is None else trials, **common)
-    for name in names:
-        if found.is_empty() or name not in found["attack"]:
-            _note(f"the attack {name} does not apply to these rewrites")
+        made = CommandMechanism(command) if command is not None else str(mechanism)
+        common |= {"trials": 2000 if trials is None else trials, "settings": _settings(settings)}
+        found = api.audit(_texts(str(file), text), made, budgets, chosen, **common)
     _print(found.to_dicts(), as_json)
 
 
@@ -145,7 +160,7 @@ def calibrate(
         if (mechanism and cell.mechanism not in mechanism) or (dataset and cell.dataset not in dataset):
             continue
         if len(cell.epsilons) < 2:
-            _note(f"{cell.mechanism} is left out: params.yaml gives it one epsilon, so there is no range to search")
+            note(f"{cell.mechanism} is left out: params.yaml gives it one epsilon, so there is no range to search")
             continue
         table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
         table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
@@ -183,7 +198,7 @@ def calibrate(
         )
         if found.status == "outside":
             end, where = (min, "below") if found.low == 0 else (max, "above")
-            _note(
+            note(
                 f"{cell.mechanism} on {cell.dataset}: the target lies {where} what it reaches between epsilon "
                 f"{min(cell.epsilons):g} and {max(cell.epsilons):g}; give params.yaml a {end.__name__}imum further out"
             )
@@ -245,7 +260,7 @@ def check(
 
 @app.command()
 def claims(
-    mechanism: Annotated[str, typer.Argument(help="A shipped mechanism, or the path of a .py file.")],
+    mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
@@ -380,7 +395,7 @@ def mechanisms(as_json: Json = False) -> None:
 
 @app.command()
 def rewrite(
-    mechanism: Annotated[str, typer.Option(help="A shipped mechanism, or the path of a .py file.")],
+    mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
     epsilon: Annotated[float, typer.Option(help="The privacy budget.")],
     file: Annotated[Path | None, typer.Argument(help="Texts, one a line; standard input by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for release.")] = None,
@@ -405,7 +420,7 @@ def rewrite(
         raise UserError(f"there is no file {str(file)!r}; check the path")
     made = api.mechanism(mechanism, _settings(settings))
     if seed is not None:
-        _note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
+        note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
     done = 0
     with (
         file.open("rb") if file is not None else sys.stdin.buffer as lines,
@@ -461,7 +476,7 @@ def _texts(source: str, column: str) -> list[str]:
         "duplicates_merged": "duplicate texts merged",
     }.items():
         if corpus.counts[key]:
-            _note(f"{corpus.counts[key]} {meaning}")
+            note(f"{corpus.counts[key]} {meaning}")
     found: list[str] = corpus.table["text"].to_list()
     return found
 
@@ -480,7 +495,29 @@ def _mechanism_at(given: str) -> tuple[str, float]:
     return name, _number(epsilon, "epsilon must be a number")
 
 
-def _settings(given: Sequence[str]) -> dict[str, Any]:
+def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:
+    """The attacks and their settings as `api.audit` takes them; None for its default."""
+    if names is None and not settings:
+        return None
+    if names is None:
+        raise UserError("--attack-set needs --attacks, which names the attacks to run")
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in names.split(","):
+        if name in chosen:
+            raise UserError(f"--attacks names {name!r} twice")
+        chosen[name] = {}
+    for key, value in _settings(settings, "--attack-set").items():
+        attack, dot, setting = key.rpartition(".")
+        if not dot or attack not in chosen:
+            raise UserError(
+                f"--attack-set takes ATTACK.KEY=VALUE for one of {', '.join(chosen)}, got {key!r}; name the attack in "
+                "--attacks too"
+            )
+        chosen[attack][setting] = value
+    return chosen
+
+
+def _settings(given: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """Settings as on the command line: the value is YAML, as it would be in a parameter file."""
     import yaml
 
@@ -488,7 +525,7 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     for item in given:
         key, equals, value = item.partition("=")
         if not equals:
-            raise UserError(f"--set takes key=value, got {item!r}")
+            raise UserError(f"{option} takes key=value, got {item!r}")
         settings[key] = yaml.safe_load(value)
     return settings
 
@@ -518,10 +555,6 @@ def _shown(value: Any) -> str:
 def _first(doc: str | None) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join((doc or "").split("\n\n")[0].split())
-
-
-def _note(text: str) -> None:
-    print(f"note: {printable(text)}", file=sys.stderr)
 
 
 def _files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.api import ENCODER, attacked, chosen_attacks
+from epsilometer.api import ENCODER, Attacks, attacked, chosen_attacks, say_what_is_left_out
 from epsilometer.attack import Embedded
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
@@ -95,14 +95,14 @@ def recorded(path: str | Path) -> pl.DataFrame:
 
 def audit_recorded(
     table: pl.DataFrame,
-    attacks: Sequence[str] = ("embedding",),
+    attacks: Attacks | None = None,
     trials: int | None = None,
     candidates: int = 2,
     temperature: float = -10_000,
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Measure the empirical privacy loss of recorded rewrites; columns and units as in `epsilometer.api.audit`.
+    """Measure the empirical privacy loss of recorded rewrites; attacks, columns and units as in `epsilometer.audit`.
 
     table: as `recorded` gives it; originals that differ in white space alone are one text. At each epsilon, candidate
     sets of originals are drawn, and to each candidate one of its recorded rewrites is allotted, which no other trial
@@ -121,6 +121,7 @@ def audit_recorded(
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     chosen = chosen_attacks(attacks)
+    say_what_is_left_out(chosen, None, asked=attacks is not None)
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
     rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
+from typing import Any
 
 from epsilometer.errors import UserError
 
@@ -63,11 +65,14 @@ class Guarantee:
 
 
 def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
-    """Refuse an empty list, and what is not a finite number above 0, with its place."""
-    if not epsilons:
+    """Refuse what is no list or an empty one, and what is not a finite number above 0, with its place."""
+    given: Any = epsilons
+    if isinstance(given, (str, Real)) or not hasattr(given, "__len__"):
+        raise UserError(f"{where} must be a list of numbers, got {given!r}; write [{given}]")
+    if not len(given):
         raise UserError(f"{where} is empty; give at least one epsilon > 0")
-    for i, epsilon in enumerate(epsilons):
-        if not (isinstance(epsilon, (int, float)) and math.isfinite(epsilon) and epsilon > 0):
+    for i, epsilon in enumerate(given):
+        if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
             raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
     if len(set(epsilons)) < len(epsilons):
         raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from epsilometer.errors import printable
+
 T = TypeVar("T")
 
 _SECONDS = 10.0  # between two lines
@@ -34,6 +36,11 @@ def parse(line: str) -> Progress | None:
     """What a line of a program's output says about its progress, if anything."""
     found = _LINE.fullmatch(line.strip())
     return found and Progress(found["label"], int(found["done"]), int(found["total"]), int(found["left"]))
+
+
+def note(text: str) -> None:
+    """Print something worth knowing on standard error."""
+    print(f"note: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def now_and_then() -> Callable[[str], None]:

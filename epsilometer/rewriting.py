@@ -74,6 +74,11 @@ def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
 
 def _check(made: Rewrites, expected: int) -> None:
     """Refuse a mechanism's output that is not one string a text."""
+    if not isinstance(made, Rewrites):
+        raise UserError(
+            f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.mechanism.Rewrites(texts), got "
+            f"{type(made).__name__}"
+        )
     if len(made.texts) != expected:
         raise UserError(
             f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"

@@ -13,6 +13,7 @@ import epsilometer
 from epsilometer.attack import Context
 from epsilometer.attacks.lexical import LexicalAttack
 from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.component import names
 from epsilometer.errors import UserError
 from epsilometer.estimation import success_bound
 from epsilometer.mechanism import Rewrites
@@ -63,6 +64,57 @@ def test_embeddings_choose_candidates_and_attack() -> None:
     assert found.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
 
 
+def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rewrite(text, epsilon, rng):\n    return text\n")
+    options = {"epsilons": [1], "attacks": ["lexical"], "trials": 50, "temperature": 0}
+    losses = [epsilometer.audit(TEXTS, m, **options)["loss"].item() for m in ("identity", str(file), file, Identity())]
+    assert losses == [losses[0]] * 4
+    assert losses[0] > 2
+
+
+def test_settings_reach_mechanism_attacks_and_metrics() -> None:
+    """Of a mechanism given by name, and of attacks and metrics in a mapping."""
+    lists = epsilometer.api.mechanism("privrewrite", {"k": 3})
+    assert lists.k == 3
+    attacks = epsilometer.api.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
+    assert (attacks["judge"].model, list(attacks)) == ("some/model", ["judge", "lexical"])
+    assert epsilometer.similarity(TEXTS, TEXTS, {"levenshtein": {}}).columns == ["levenshtein"]
+
+
+def test_all_attacks_that_need_no_large_model_run_by_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {}
+    monkeypatch.setattr(epsilometer.api, "attacked", lambda *given: asked.update(given[4]))
+    epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, temperature=0)
+    assert set(asked) == {*names("attacks")} - {"channel", "judge"}
+    assert capsys.readouterr().err.splitlines() == [
+        "note: not run: internal, which does not apply to this mechanism",
+        "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",
+    ]
+
+
+def test_randomized_response_chooses_among_the_audited_texts(tmp_path: Path) -> None:
+    """Its loss is its epsilon: above it with probability 0.005 (alpha / 2), below 0.8 of it under 1e-6."""
+    found = epsilometer.audit(TEXTS[:2], "randomized_response", [2.0], ["lexical"], trials=20_000, temperature=0)
+    assert 0.8 * 2 < found["loss"].item() <= 2
+    (tmp_path / "list.txt").write_text("one\ntwo\n")
+    with pytest.raises(UserError, match="resource must be a Parquet file with a column `text`"):
+        epsilometer.audit(TEXTS, "randomized_response", [2.0], settings={"resource": tmp_path / "list.txt"}, trials=20)
+
+
+def test_dir_shows_what_there_is() -> None:
+    assert {"audit", "similarity"} <= set(dir(epsilometer))
+
+
+class ReturnsAList:
+    """A mechanism whose rewrite forgets to say that it returns rewrites."""
+
+    def rewrite(self, texts: list[str], epsilon: float, noise: object) -> list[str]:
+        return texts
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -78,7 +130,22 @@ def test_embeddings_choose_candidates_and_attack() -> None:
         ({"texts": []}, "there are no texts"),
         ({"texts": "one string"}, "list of strings"),
         ({"texts": ["a", None]}, "every text must be a string, got NoneType"),
-        ({"mechanism": 3}, "mechanism must have rewrite"),
+        ({"mechanism": 3}, "mechanism must be a name, .* got 3; shipped: .*tem"),
+        ({"mechanism": Identity}, "got the class Identity"),
+        ({"mechanism": "temm"}, "unknown mechanism 'temm'; did you mean 'tem'"),
+        ({"settings": {"depth": 2}}, "settings are for a mechanism given by name or path"),
+        ({"mechanism": "identity", "settings": {"depth": 2}}, "unknown setting in the settings of identity 'depth'"),
+        ({"epsilons": 5}, r"epsilons must be a list of numbers, got 5; write \[5\]"),
+        ({"epsilons": "5"}, "epsilons must be a list of numbers, got '5'"),
+        ({"attacks": []}, "attacks is empty; give at least one of channel, .*, or leave it out"),
+        ({"attacks": "lexical"}, "attacks must be a list, or a mapping from names to settings, got str"),
+        ({"attacks": {"lexical": {"depth": 2}}}, "unknown setting in attacks.lexical 'depth'"),
+        ({"attacks": ["likelihood"]}, "no attack of likelihood applies to this mechanism"),
+        ({"mechanism": lambda text, epsilon, rng: [text], "temperature": 0}, "returned list where a string is due"),
+        (
+            {"mechanism": ReturnsAList(), "temperature": 0},
+            "must return epsilometer.mechanism.Rewrites.*got list",
+        ),
     ],
 )
 def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

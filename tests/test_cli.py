@@ -103,7 +103,25 @@ def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[
     code, out, err = call(capsys, *arguments, "--trials", 5, "--attacks", "likelihood,length", "--json")
     assert code == 0
     assert [row["attack"] for row in json.loads(out)] == ["length"]
-    assert "note: the attack likelihood does not apply" in err
+    assert "note: not run: likelihood, which does not apply to this mechanism" in err
+
+
+def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(call(capsys, "audit", "--help")[1].split())
+    assert f"({', '.join(names('attacks'))})" in said
+    assert f"({', '.join(names('mechanisms'))})" in said
+
+
+def test_attacks_take_settings(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    options = ["--trials", 20, "--attacks", "lexical", "--json"]
+    assert call(capsys, *arguments, *options, "--attack-set", "lexical.longest=2")[0] == 0
+    code, _, err = call(capsys, *arguments, *options, "--attack-set", "lexical.longst=2")
+    assert code == 2
+    assert "unknown setting in attacks.lexical 'longst'; did you mean 'longest'?" in err
+    code, _, err = call(capsys, *arguments, *options, "--attack-set", "longest=2")
+    assert code == 2
+    assert "--attack-set takes ATTACK.KEY=VALUE for one of lexical, got 'longest'" in err
 
 
 MISTAKES = {

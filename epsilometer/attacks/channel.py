@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ _PAIRS = 1 << 14  # pairs at a time
 @component
 class ChannelAttack:
     """model: an encoder-decoder by id, folder or pin; by default the embedded one."""
+
+    large: ClassVar[bool] = True
 
     model: str | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"

@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class JudgeAttack:
     workers:            requests to the endpoint at a time.
     prices:             of a million tokens of questions and of answers, for the cost in the report.
     """
+
+    large: ClassVar[bool] = True
 
     model: str | None = None
     reading: Literal["score", "generate"] = "score"

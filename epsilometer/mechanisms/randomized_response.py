@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -31,16 +32,27 @@ from epsilometer.randomness import Noise
 
 @component
 class RandomizedResponse:
-    """resource: a Parquet file with a column `text`, the public list."""
+    """resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones."""
 
-    resource: Path
+    among_texts: ClassVar[bool] = True
+
+    resource: Path | tuple[str, ...]
 
     @cached_property
     def outputs(self) -> list[str]:
         """The public list."""
-        texts = pl.read_parquet(self.resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
+        if isinstance(self.resource, tuple):
+            texts = list(dict.fromkeys(self.resource))
+        else:
+            try:
+                texts = pl.read_parquet(self.resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise UserError(
+                    f"resource must be a Parquet file with a column `text`, the public list of texts, and "
+                    f"{str(self.resource)!r} is none that can be read; an audit without a resource takes its own texts"
+                ) from error
         if len(texts) < 2:
-            raise UserError(f"{self.resource} must hold at least 2 distinct texts, got {len(texts)}")
+            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")
         return texts
 
     @cached_property
