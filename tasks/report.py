@@ -17,7 +17,7 @@ from epsilometer.params import read as read_params
 from epsilometer.report import origin
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table
-from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TALLIES, AuditData, build
+from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TALLIES, AuditData, Settings, build
 from epsilometer.report.similarity import QUARTILES, Kept, quartiles
 from tasks.cells import trials
 from tasks.entry import run
@@ -54,7 +54,7 @@ def main() -> None:
         datasets=pl.DataFrame([_dataset(params, name) for name in params.datasets], schema=dict(DATASETS)),
         title=params.title,
         settings=_settings(params),
-        provenance={"epsilometer": __version__},
+        version=__version__,
         notes=params.notes,
     )
     build(origin.BODY, Path("reports/figures"), audit)
@@ -71,15 +71,15 @@ def _downstream(params: Params) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _settings(params: Params) -> dict[str, str]:
-    return {
-        "trials": f"{params.trials.count:,}",
-        "k": str(params.trials.candidates),
-        "temperature": f"{params.trials.temperature:,g}",
-        "alpha": f"{params.audit.alpha:g}",
-        "seed": str(params.audit.seed),
-        "round": str(params.audit.round),
-    }
+def _settings(params: Params) -> Settings:
+    return Settings(
+        trials=params.trials.count,
+        candidates=params.trials.candidates,
+        temperature=params.trials.temperature,
+        alpha=params.audit.alpha,
+        seed=params.audit.seed,
+        round=params.audit.round,
+    )
 
 
 def _dataset(params: Params, name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
 from epsilometer.report.page import (
     AuditData,
+    Settings,
     answer,
     build,
     instrument_sentence,
@@ -243,8 +244,8 @@ def audit(**changes: object) -> AuditData:
             orient="row",
         ),
         "title": "An audit & its page",
-        "settings": {"trials": "1,000", "alpha": "0.01", "profile": "default"},
-        "provenance": {"version": "0.1.0", "date": "2026-01-02"},
+        "settings": Settings(trials=1000, candidates=2, temperature=-1e4, alpha=0.01, seed=0, round=3),
+        "version": "9.8.7",
         "notes": ["dp_st was left out."],
     }
     return AuditData(**{**data, **changes})  # type: ignore[arg-type]
@@ -507,8 +508,6 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
         disputes=pl.DataFrame(schema=page.DISPUTES),
         instrument=pl.DataFrame(schema=page.INSTRUMENT),
         examples=pl.DataFrame(schema=page.EXAMPLES),
-        settings={},
-        provenance={},
         notes=[],
     )
     build(tmp_path / "audit.html", tmp_path / "figures", bare)

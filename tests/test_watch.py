@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -35,6 +36,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 from epsilometer import progress
 from epsilometer.errors import UserError
 from epsilometer.report import origin
+from epsilometer.report.places import emptied
 from flows import artifacts, pages
 
 PATIENCE = 300  # seconds; other work may keep the cores busy
@@ -61,6 +63,12 @@ def test_other_lines_are_no_progress() -> None:
 # --------------------------------------------------------------------------------------- where a report comes from
 
 
+BODY = (
+    "<body><!-- place: header --><!-- end of place -->{}<!-- place: origin --><!-- end of place -->"
+    "<!-- place: history --><!-- end of place --></body>"
+)
+
+
 @pytest.fixture
 def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a page's body and a lock, in a git repository."""
@@ -68,7 +76,7 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(origin.RUN, raising=False)
     _git(tmp_path, "init", "-q")
     Path("data").mkdir()
-    Path("data/report.html").write_text("<body>results<!-- origin --></body>")
+    Path("data/report.html").write_text(BODY.format("results"))
     out = {"path": "data/estimates.parquet", "hash": "md5", "md5": "0123abcd"}
     page = {"path": "data/report.html", "hash": "md5", "md5": "ffff"}
     Path("dvc.lock").write_text(yaml.safe_dump({"stages": {"estimate": {"outs": [out]}, "report": {"outs": [page]}}}))
@@ -82,13 +90,22 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_page_names_commit_and_hashes(audited: Path) -> None:
     origin.write()
     shown = origin.PAGE.read_text()
-    assert shown.startswith("<body>results")
-    assert _git(audited, "rev-parse", "HEAD") in shown
+    head, date = _git(audited, "rev-parse", "HEAD"), f"{datetime.now(UTC):%Y-%m-}"
+    header, _, rest = shown.partition("results")
+    assert date in header
+    assert f"profile default · commit {head[:10]} · " in header
+    assert head in rest
+    assert emptied(shown) == origin.BODY.read_text()
     assert "uncommitted" not in shown, "the report and dvc.lock are what an audit itself changes"
     assert "data/estimates.parquet" in shown
     assert "0123abcd" in shown
     assert "ffff" not in shown, "no page can hold its own hash"
     assert "dvc repro" in shown
+
+
+@pytest.mark.parametrize(("folder", "name"), [("runs/words", "words"), (".", "default"), ("elsewhere", "default")])
+def test_the_profile_is_the_folder_of_the_run(folder: str, name: str, tmp_path: Path) -> None:
+    assert origin.profile(tmp_path / folder) == name
 
 
 def test_uncommitted_changes_are_told(audited: Path) -> None:
@@ -125,7 +142,7 @@ def test_a_page_is_kept_until_its_body_changes(audited: Path, monkeypatch: pytes
     monkeypatch.setenv(origin.RUN, json.dumps({"name": "second", "id": "2", "url": None}))
     origin.refresh()
     assert "first" in origin.PAGE.read_text(), "made by the first run, and only found up to date by the second"
-    origin.BODY.write_text("<body>other results<!-- origin --></body>")
+    origin.BODY.write_text(BODY.format("other results"))
     origin.refresh()
     assert "second" in origin.PAGE.read_text()
     assert "other results" in origin.PAGE.read_text()
@@ -315,7 +332,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     square = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><rect width='40' height='40'/></svg>"
     (folder / "reports/figures/curves.svg").write_text(square)
     (folder / "data").mkdir()
-    (folder / origin.BODY).write_text("<title>The report</title><p>results</p><!-- origin --><p>end</p>")
+    (folder / origin.BODY).write_text("<title>The report</title>" + BODY.format("results"))
     _dvc_project(folder, STAGES)
     made = Watched(folder, _free_ports(), 0)
     begun = time.monotonic()
@@ -324,27 +341,6 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         yield Watched(folder, made.port, time.monotonic() - begun)
     finally:
         made.make("flows.ui", "stop")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium to drive a browser")
-    chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("needs chromium and chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for option in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1400,4000",
-    ):
-        options.add_argument(option)
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield made
-    made.quit()
 
 
 def _reads(browser: Any, url: str, *texts: str) -> str:
@@ -404,7 +400,7 @@ def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
     assert browser.find_element("css selector", "img[src^='data:image/svg+xml']").get_property("naturalWidth") == 40
     _reads(browser, f"{watched.url}/artifacts/artifact/{found['report']['id']}", "audit.html")
     link = browser.find_element("css selector", "a[href$='/reports/audit.html']").get_attribute("href")
-    page = _reads(browser, link, "results", "made at commit")
+    page = _reads(browser, link, "results", "profile default")
     assert browser.title == "The report"
     assert "with uncommitted changes" not in page
     assert browser.find_element("link text", name).get_attribute("href") == f"{watched.url}/runs/flow-run/{run}"

@@ -243,7 +243,7 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
         return alt.layer(
             limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),
             label.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
-                x=alt.value(width), y=alt.value(-6), text="text:N"
+                x=alt.value("width"), y=alt.value(-6), text="text:N"
             ),
             base.mark_area().encode(x, y("loss"), alt.Y2("upper"), colour, opacity=shown(0.13, 0.02)),
             base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
@@ -314,7 +314,7 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
             alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
             level.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(value),
             level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
-                value, x=alt.value(width), text="what:N"
+                value, x=alt.value("width"), text="what:N"
             ),
             base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
             base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import polars as pl
 
 from epsilometer import history, tables
 from epsilometer.diagnostics import STRONGEST
+from epsilometer.report.places import put
 
 _COLUMNS = 3
 _DRAWN = 52  # audits: the latest
@@ -27,16 +27,10 @@ _SHADES = ("#0b5394", "#d55e00", "#009e73", "#a05195", "#7a7a26", "#5f5f5f")  # 
 def put_in(page: Path, past: pl.DataFrame) -> None:
     """Put the section into a page that has a place for it, instead of one that is there. past: schema
     `history.HISTORY`."""
-    text = without(page.read_text(encoding="utf-8"))
-    if len(history.audits(past)) > 1:
-        for name, content in (("link", '<a href="#history">Earlier audits</a>'), ("section", section(past))):
-            text = text.replace(_empty(name), f"<!-- history {name} -->{content}<!-- / -->")
+    text, several = page.read_text(encoding="utf-8"), len(history.audits(past)) > 1
+    text = put(text, "history link", '<a href="#history">Earlier audits</a>' if several else "")
+    text = put(text, "history", section(past) if several else "")
     tables.write_text(text, page)
-
-
-def without(text: str) -> str:
-    """A page without the section."""
-    return re.sub(r"(<!-- history (?:link|section) -->).*?(<!-- / -->)", r"\1\2", text, flags=re.DOTALL)
 
 
 def section(past: pl.DataFrame) -> str:
@@ -114,7 +108,3 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     cells = best.select("mechanism", "dataset").unique().sort("mechanism", "dataset").rows()
     chart = alt.concat(*(panel(dataset, mechanism) for mechanism, dataset in cells), columns=_COLUMNS, spacing=24)
     return specify(chart.resolve_scale(color="independent"), datasets)
-
-
-def _empty(name: str) -> str:
-    return f"<!-- history {name} --><!-- / -->"

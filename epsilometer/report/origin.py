@@ -1,4 +1,4 @@
-"""Where a report comes from: the run that made it, the commit, and what DVC recorded of all that it was made from.
+"""Where a report comes from: its date, profile and commit, the run that made it, and what DVC recorded of its inputs.
 
 These may differ where the results are the same, so that nothing that DVC tracks holds them: the report's stage writes
 the page without (BODY), and `write` puts them in on the way to the page that people open (PAGE).
@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import yaml
 
-from epsilometer import history
-from epsilometer.report.history import put_in, without
+from epsilometer import history, tables
+from epsilometer.report.history import put_in
+from epsilometer.report.places import emptied, put
 
 BODY = Path("data/report.html")
 PAGE = Path("reports/audit.html")
 RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
-_PLACE = "<!-- origin -->"  # in the body
 
 
 def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
@@ -30,7 +33,6 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
 
     run: the flow run, as in the environment's RUN, which it stands for.
     """
-    before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -38,25 +40,31 @@ def write(folder: Path = Path(), run: Mapping[str, str | None] | None = None) ->
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    facts = {"date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "profile": profile(folder), "commit": commit(folder)}
     origin = environment.get_template("origin.html.j2").render(
-        commit=commit(folder), run=run or json.loads(os.environ.get(RUN, "{}")), hashes=hashes(folder / "dvc.lock")
+        facts=facts, run=run or json.loads(os.environ.get(RUN, "{}")), hashes=hashes(folder / "dvc.lock")
     )
+    brief = re.sub(r"^([0-9a-f]{10})[0-9a-f]+", r"commit \1", facts["commit"])
+    header = f"{facts['date']} · profile {escape(facts['profile'])} · {brief} · "
     page = folder / PAGE
-    page.parent.mkdir(parents=True, exist_ok=True)
-    partial = page.with_suffix(".partial")
-    partial.write_text(f"{before}{place}\n{origin}{after}", encoding="utf-8", newline="\n")
-    os.replace(partial, page)
+    text = put(put((folder / BODY).read_text(encoding="utf-8"), "header", header), "origin", origin)
+    tables.write_text(text, page)
     put_in(page, history.read(folder / history.FILE))
 
 
 def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) -> None:
     """Write the page unless it is of this body already: DVC may have taken the body out of its cache."""
-    if not (folder / BODY).is_file():
+    body, page = folder / BODY, folder / PAGE
+    if not body.is_file():
         return
-    before, place, after = (folder / BODY).read_text(encoding="utf-8").partition(_PLACE)
-    page = without((folder / PAGE).read_text(encoding="utf-8")) if (folder / PAGE).is_file() else ""
-    if not (page.startswith(before + place) and page.endswith(after)):
+    if not page.is_file() or emptied(page.read_text(encoding="utf-8")) != body.read_text(encoding="utf-8"):
         write(folder, run)
+
+
+def profile(folder: Path) -> str:
+    """Which profile runs in a folder: that of runs/NAME; `default` elsewhere."""
+    place = folder.resolve()
+    return place.name if place.parent.name == "runs" else "default"
 
 
 def commit(folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,18 @@ _NAMED = 6  # mechanisms named in one sentence before the rest is counted
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What all estimates of an audit have in common; alpha is the error of each interval."""
+
+    trials: int
+    candidates: int
+    temperature: float
+    alpha: float
+    seed: int
+    round: int
+
+
+@dataclass(frozen=True)
 class AuditData:
     """All that the page shows.
 
@@ -107,8 +119,8 @@ class AuditData:
     examples:   schema `EXAMPLES`, of public data sets only; may have no rows.
     datasets:   schema `DATASETS`; `match` says in what the candidates of a trial agree, null for nothing.
     title:      of the page.
-    settings:   trials, k, temperature, alpha, seed, round, profile, in words.
-    provenance: version, date, commit, hash of dvc.lock, hardware.
+    settings:   what the estimates were made with.
+    version:    of epsilometer; date, profile and commit are put in by `origin`.
     notes:      what was left out.
     sweeps:     schema `tables.SWEEPS`, one setting of a mechanism varied; may have no rows.
     kept:       what rewrites keep by every metric, and which identifiers survive.
@@ -131,8 +143,8 @@ class AuditData:
     examples: pl.DataFrame
     datasets: pl.DataFrame
     title: str
-    settings: Mapping[str, str]
-    provenance: Mapping[str, str]
+    settings: Settings
+    version: str
     notes: Sequence[str]
     sweeps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict(SWEEPS)))
     kept: closeness.Kept | None = None
@@ -168,7 +180,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = swept.figure(audit.sweeps, estimates["mechanism"])
         draw.save(drawn, figures, "sweeps")
         settings = _Figure.of("sweeps", drawn, "Utility and loss when one setting of a mechanism is varied")
-    alpha, exchange = _number(audit.settings.get("alpha")) or 0.01, None
+    alpha, exchange = audit.settings.alpha, None
     points = worth.tradeoff_points(strongest(estimates), audit.similarity, audit.downstream, alpha)
     if len(points):
         drawn = draw.tradeoff(points, worth.levels(audit.downstream), estimates["mechanism"], audit.target)
@@ -201,7 +213,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         attribute_sentence=worth.attribute_sentence(audit.downstream),
         curves=curves,
         rows=_rows(estimates),
-        claims=_claims(estimates, audit.settings),
+        claims=_claims(estimates, alpha),
         unclaimed=_unclaimed(estimates),
         worst=audit.claims.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
         worst_sentence=worst_sentence(audit.claims),
@@ -214,16 +226,17 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         estimators_sentence=estimators_sentence(audit.estimators),
         ablations=varied,
         kept=_kept(audit, estimates, figures),
-        confidence_two=_confidence(audit.settings, 2),
+        confidence_two=_confidence(alpha, 2),
         sweeps=settings and {"figure": settings, "sentences": swept.sentences(audit.sweeps)},
         first_tokens=_first_tokens(audit.first_tokens),
         tokens=_tokens(audit.tokens),
         tallies_sentences=tallies_sentences(audit.tallies),
         disputes=audit.disputes.sort("dataset", "right", "wrong").to_dicts(),
         examples=_examples(audit.examples),
-        confidence=_confidence(audit.settings),
+        confidence=_confidence(alpha),
         datasets=audit.datasets.to_dicts(),
         script=draw.script(),
+        width=draw.WIDTH,
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(html, encoding="utf-8", newline="\n")
@@ -463,17 +476,9 @@ def _list(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _confidence(settings: Mapping[str, str], sides: int = 1) -> str:
+def _confidence(alpha: float, sides: int = 1) -> str:
     """Of one end of an interval, or of both."""
-    alpha = _number(settings.get("alpha"))
-    return f"{100 * (1 - sides * alpha / 2):g} %" if alpha else "the stated confidence"
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None
+    return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
 def _probability(p: float) -> str:
@@ -585,7 +590,7 @@ def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _claims(estimates: pl.DataFrame, settings: Mapping[str, str]) -> dict[str, Any]:
+def _claims(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
     """Each claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
     judged = estimates.filter(pl.col("verdict") != NO_CLAIM, pl.col("attack") != STRONGEST).with_columns(
         allowed=pl.col("expected") / pl.col("trials"),
@@ -602,13 +607,12 @@ def _claims(estimates: pl.DataFrame, settings: Mapping[str, str]) -> dict[str, A
         .unique(claim, keep="first", maintain_order=True)
         .sort(pl.col("violations") == 0, "mechanism", "epsilon")
     )
-    alpha = _number(settings.get("alpha"))
     return {
         "rows": rows.to_dicts(),
         "any_violated": VIOLATED in rows["verdict"],
         "tests": len(judged),
         "alpha": alpha,
-        "level": alpha / len(judged) if alpha and len(judged) else None,
+        "level": alpha / len(judged) if len(judged) else None,
         "wide": len(rows.filter(pl.col("narrowest") > _WIDE)),
         "wide_from": _WIDE,
     }
