@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from epsilometer import checksums
 from epsilometer.attack import Checked
 from epsilometer.component import build, find
 from epsilometer.corpora import hub
-from epsilometer.corpora.reading import generator, prepare, read
+from epsilometer.corpora.reading import prepare, read
 from epsilometer.errors import UserError, unknown
 from epsilometer.language.models import would_download
 from epsilometer.mechanism import build_mechanism
@@ -19,29 +20,39 @@ from epsilometer.resources import EMBEDDED
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
 
+_SAMPLE = 1000  # texts of a generator
+
 
 def check(params: Params) -> list[str]:
     """What the audit would download, by name; loads no model.
 
-    Raises UserError for what does not exist, cannot be built or is not what it should be.
+    Raises UserError for what cannot be built or is not what it should be; and, when all else is right, for the files
+    that are not there, with all that would be downloaded.
     """
     _check_writable(params)
     checksums.check(EMBEDDED)
     _check_links(params)
-    pins = [_check_dataset(params, name, dataset) for name, dataset in params.datasets.items()]
+    absent = [
+        f"{where}: there is no {path!r}; put it there, or correct the path"
+        for where, path in params.data_paths()
+        if where != "classification.training.model" and not Path(params.path(path)).exists()
+    ]
+    pins = [
+        _check_dataset(params, name, dataset)
+        for name, dataset in params.datasets.items()
+        if Path(params.path(dataset.source)).exists()
+    ]
     models = [params.embedding.model]
     for name, source in params.models.items():
         models += _pinned_model(params.path(source), f"models.{name}")
     for name, source in params.words.sources.items():
         models += _pinned_model(params.path(source), f"words.sources.{name}")
     for kind in ("triples", "autoencoders", "noise_aware"):
-        for name, entry in getattr(params, kind).items():
-            pins.append(_check_corpus(params.path(entry.corpus.source), f"{kind}.{name}.corpus.source"))
+        for entry in getattr(params, kind).values():
+            pins.append(_pinned_corpus(params.path(entry.corpus.source)))
     models += [entry.encoder for entry in params.triples.values()]
-    for name, entry in params.autoencoders.items():
-        if entry.vectors is not None and not Path(params.path(entry.vectors)).is_file():
-            raise UserError(f"autoencoders.{name}.vectors: there is no {entry.vectors!r}; check the path")
     models += _classifier_model(params)
+    _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values()):
         where = f"mechanisms.{cell.mechanism}.settings"
         built = build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
@@ -64,10 +75,35 @@ def check(params: Params) -> list[str]:
         used = getattr(metric(name, settings), "model", None)
         models += [used] if used and not (EMBEDDED / used).is_dir() else []
     texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins if pin is not None}
-    return [
+    downloads = [
         *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
         *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
     ]
+    if absent:
+        raise UserError("\n".join([*absent, *(f"would be downloaded: {name}" for name in downloads)]))
+    return downloads
+
+
+def _check_resources(params: Params) -> None:
+    """Refuse a resource that neither lies there nor is made by a stage."""
+    made = [
+        *(f"data/prepared/{name}.parquet" for name in params.datasets),
+        *(f"data/vectors/{name}.npz" for name in params.words.sources),
+        "data/lists.npz",
+        *(
+            f"data/{kind}/{name}"
+            for kind in ("models", "triples", "autoencoders", "noise_aware")
+            for name in getattr(params, kind)
+        ),
+    ]
+    for kind in ("cells", "downstream"):
+        for name, cell in getattr(params, kind).items():
+            resource = cell.resource
+            if resource is not None and os.path.normpath(resource) not in made and not Path(resource).exists():
+                raise UserError(
+                    f"{unknown(f'resource in {kind}.{name}.resource', resource, made)}; a resource is made by a stage, "
+                    "or is a file or folder of your own"
+                )
 
 
 def _check_links(params: Params) -> None:
@@ -99,24 +135,21 @@ def _check_writable(params: Params) -> None:
             ) from error
 
 
-def _check_corpus(source: str, where: str) -> hub.Pin | None:
-    """Refuse a corpus that is not there; a pin is returned."""
-    if not Path(source).exists():
-        raise UserError(f"{where}: there is no {source!r}; check the path")
-    return hub.read_pin(Path(source)) if source.endswith(".json") else None
+def _pinned_corpus(source: str) -> hub.Pin | None:
+    """The pin that a corpus is, if it is one and there."""
+    return hub.read_pin(Path(source)) if source.endswith(".json") and Path(source).exists() else None
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
-    """Refuse a source without the named columns, split, or texts enough; a pin is returned, since it is not at hand."""
+    """Refuse a source without the named columns, split, or texts enough; a pin is returned, since it is not at hand.
+
+    Of a generator a sample is looked at.
+    """
     source = params.path(dataset.source)
     if source.endswith(".json"):
         return hub.read_pin(Path(source))
-    if source.endswith(".py"):
-        generator(source)
-        return None
-    raw = read(
-        source, text=dataset.text, labels=dataset.labels, split=dataset.split, count=dataset.count, part=dataset.part
-    )
+    count = min(dataset.count, _SAMPLE) if source.endswith(".py") and dataset.count else dataset.count
+    raw = read(source, text=dataset.text, labels=dataset.labels, split=dataset.split, count=count, part=dataset.part)
     table = prepare(raw, dataset.labels).table
     splits = table["split"]
     if dataset.use not in splits:
@@ -126,7 +159,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
             f"of {name}, got {params.trials.candidates}"
         )
-    if (labels := params.classification.labels.get(name)) is not None:
+    if count == dataset.count and (labels := params.classification.labels.get(name)) is not None:
         settings = params.classification
         sizes = settings.texts.model_dump(), params.audit.seed, settings.training.batch
         to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # what is wrong with a label is said there
@@ -145,9 +178,7 @@ def _classifier_model(params: Params) -> list[str]:
 def _pinned_model(source: str, where: str) -> list[str]:
     """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
     path = Path(source)
-    if not path.exists():
-        raise UserError(f"{where}: there is no {source!r}; check the path")
-    if path.suffix != ".json":
+    if path.suffix != ".json" or not path.exists():
         return []
     try:
         pin = json.loads(path.read_bytes())

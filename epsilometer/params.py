@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,14 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")  # names become names of files and of stag
 _NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells", "downstream")
 
 
+# What is shown with a mistake in such an entry.
+_EXAMPLE = """an entry of your own looks like this:
+mechanisms:
+  mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
+cells:
+  queries-mine: {dataset: queries, <<: *mine, resource: data/prepared/queries.parquet}"""
+
+
 class Section(BaseModel):
     """A part of params.yaml: frozen, unknown keys refused."""
 
@@ -34,8 +43,8 @@ class Section(BaseModel):
 class Audit(Section):
     """seed names every random stream; round asks for fresh noise; alpha is the error of each interval."""
 
-    seed: int
-    round: int = 0
+    seed: Annotated[int, Field(ge=0)]
+    round: Annotated[int, Field(ge=0)] = 0
     alpha: Probability = 0.01
 
 
@@ -317,12 +326,23 @@ class Params(Section):
         return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
 
     @model_validator(mode="after")
+    def _enough_trials(self) -> Params:
+        least = math.log(2 / self.audit.alpha) / math.log(self.trials.candidates)
+        if self.trials.count <= least:
+            raise UserError(
+                f"trials.count must be at least {math.floor(least) + 1}, got {self.trials.count}: with fewer even an "
+                f"adversary who is always right proves nothing (k = {self.trials.candidates}, alpha = "
+                f"{self.audit.alpha:g})"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _references(self) -> Params:
         for name, entry in self.mechanisms.items():
-            check_epsilons(entry.epsilons, f"mechanisms.{name}.epsilons")
+            _check_entry(entry, f"mechanisms.{name}")
         for kind, cells in (("cells", self.cells), ("downstream", self.downstream)):
             for name, cell in cells.items():
-                check_epsilons(cell.epsilons, f"{kind}.{name}.epsilons")
+                _check_entry(cell, f"{kind}.{name}")
                 if cell.dataset not in self.datasets:
                     raise unknown(f"data set in {kind}.{name}.dataset", cell.dataset, self.datasets)
                 if name != f"{cell.dataset}-{cell.mechanism}":
@@ -441,6 +461,21 @@ class Params(Section):
         return str(Path(self.root) / of)
 
 
+def _check_entry(entry: MechanismEntry, where: str) -> None:
+    """Refuse epsilons out of range, a path for a name, and a name for a path."""
+    check_epsilons(entry.epsilons, f"{where}.epsilons")
+    if not _NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
+        raise UserError(
+            f"{where}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
+            f"`file`\n{_EXAMPLE}"
+        )
+    if not entry.file.endswith(".py"):
+        raise UserError(
+            f"{where}.file must be the path of a .py file, got {entry.file!r}; shipped mechanisms are "
+            f"epsilometer/mechanisms/NAME.py\n{_EXAMPLE}"
+        )
+
+
 def _leaves(path: str, up: int = 0) -> bool:
     """Whether a relative path leads out of the project from a folder that lies `up` folders deep in it."""
     return not os.path.isabs(path) and PurePath(os.path.normpath(path)).parts[: up + 1].count("..") > up
@@ -465,9 +500,13 @@ def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
 def read(path: Path | str = "params.yaml") -> Params:
     """Read and validate a parameter file; raises UserError naming the field, the rule and the value."""
     try:
-        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; give a parameter file, or run in the project's folder") from None
+        raise UserError(
+            f"{path} does not exist; this needs a project: a folder with {path}, dvc.yaml and the code of its stages. "
+            "Run it in a clone of epsilometer, or give a parameter file. `epsilometer audit`, `rewrite`, `claims` and "
+            "`mechanisms` need none"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(raw, dict):
@@ -475,7 +514,26 @@ def read(path: Path | str = "params.yaml") -> Params:
     try:
         return Params.model_validate(raw)
     except ValidationError as error:
-        raise UserError(f"{path}: {_nearest(error) or describe(error, '')}") from error
+        entries = {"mechanisms", "cells"} & {item["loc"][0] for item in error.errors() if item["loc"]}
+        example = f"\n{_EXAMPLE}" if entries else ""
+        raise UserError(f"{path}: {_nearest(error) or describe(error, '')}{example}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice, of which YAML would silently take the last."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Also merges `<<`; an own key may then stand in place of a merged one."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"the key {key.value!r} stands twice in one mapping; leave one out",
+                        problem_mark=key.start_mark,
+                    )
+                seen.add(key.value)
+        super().flatten_mapping(node)
 
 
 def _nearest(error: ValidationError) -> str | None:

@@ -197,6 +197,31 @@ def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str],
     assert out.splitlines() == ["params.yaml is valid", *(f"would be downloaded: {name}" for name in downloads)]
 
 
+def test_check_lists_what_is_missing_and_what_would_be_downloaded(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    project.write_text(PARAMS.replace("texts.csv, text", "text.csv, text").replace("words.json", "word.json"))
+    code, out, err = call(capsys, "check")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        "error: datasets.mine.source: there is no 'text.csv'; put it there, or correct the path",
+        "words.sources.theirs: there is no 'word.json'; put it there, or correct the path",
+        f"would be downloaded: data set nobody/nothing@{'0' * 40}",
+    ]
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("use: train", "use: trian"), ("part: queries", "part: querys")])
+def test_check_looks_into_generated_data_sets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, right: str, wrong: str
+) -> None:
+    monkeypatch.chdir(PROJECT)
+    file = tmp_path / "params.yaml"
+    file.write_text((PROJECT / "params.yaml").read_text().replace(right, wrong, 1))
+    code, _, err = call(capsys, "check", file)
+    assert code == 2
+    assert wrong.split()[1] in err
+
+
 def test_the_default_audit_needs_no_download(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +235,9 @@ def test_the_default_audit_needs_no_download(
     ("right", "wrong", "message"),
     [
         ("seed: 0", "sed: 0", "did you mean 'seed'?"),
-        ("texts.csv, text", "text.csv, text", "there is no file 'text.csv'"),
+        ("texts.csv, text", "text.csv, text", "datasets.mine.source: there is no 'text.csv'; put it there"),
+        ("resource: texts.csv", "resource: text.csv", "unknown resource in cells.mine-shout.resource 'text.csv'"),
+        ("resource: texts.csv", "resource: data/prepared/mein.parquet", "did you mean 'data/prepared/mine.parquet'?"),
         ("text: query", "text: qery", "did you mean 'query'?"),
         ("text: query", "text: query, use: tran", "split in datasets.mine.use 'tran'; did you mean 'train'?"),
         ("candidates: 2", "candidates: 9", "the number of distinct texts, 8 in the split 'train' of mine, got 9"),

@@ -9,7 +9,7 @@ import yaml
 from conftest import ROOT
 
 from epsilometer.errors import UserError
-from epsilometer.params import read
+from epsilometer.params import _EXAMPLE, read
 
 
 @pytest.fixture
@@ -46,6 +46,20 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (("ablations", "cells"), {"queries-tem": -5}, r"> 0, got -5.0 \(ablations.cells.queries-tem"),
         (("ablations", "candidates"), [1], r"ablations.candidates\[0\]: .*equal to 2, got 1"),
         (("attacks",), {}, r"attacks: must not be empty"),
+        (("audit", "seed"), -1, r"audit.seed: .*greater than or equal to 0, got -1"),
+        (("audit", "round"), -1, r"audit.round: .*greater than or equal to 0, got -1"),
+        (("trials", "count"), 7, r"trials.count must be at least 8, got 7: with fewer even an adversary who is always"),
+        (("cells", "queries-tem", "mechanism"), "tem.py", r"must be a name .* got 'tem.py'; .*`file`\n(?s:.*)&mine"),
+        (
+            ("cells", "queries-tem", "file"),
+            "tem",
+            r"must be the path of a .py file, got 'tem'; .*/NAME.py",
+        ),
+        (
+            ("mechanisms", "tem"),
+            {"file": "mine.py", "epsilons": [1]},
+            r"tem.mechanism: Field required(?s:.*)&mine",
+        ),
         (("cells",), {}, r"cells: must not be empty"),
     ],
 )
@@ -73,6 +87,32 @@ def test_files_that_are_not_parameters(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- 1")
     with pytest.raises(UserError, match="must hold settings"):
         read(tmp_path / "list.yaml")
+    (tmp_path / "twice.yaml").write_text("audit: {seed: 1}\ntrials: {count: 10}\naudit: {seed: 2}\n")
+    with pytest.raises(UserError, match=r"the key 'audit' stands twice in one mapping; leave one out\n.*line 3"):
+        read(tmp_path / "twice.yaml")
     (tmp_path / "broken.yaml").write_text("a: [1")
     with pytest.raises(UserError, match="not readable YAML"):
         read(tmp_path / "broken.yaml")
+
+
+def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) -> None:
+    """What messages show can be pasted into the default file."""
+    text, _, rest = (ROOT / "params.yaml").read_text().partition("\nmechanisms:\n")
+    example = _EXAMPLE.partition("\n")[2].split("\n")
+    rest = rest.replace("\ncells:\n", f"\ncells:\n{example[3]}\n")
+    path = tmp_path / "params.yaml"
+    path.write_text(f"{text}\nmechanisms:\n{example[1]}\n{rest}")
+    cell = read(path).cells["queries-mine"]
+    assert (cell.file, cell.epsilons) == ("mine.py", (1, 10))
+    assert read(path).cells.keys() - good["cells"].keys() == {"queries-mine"}
+
+
+def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[str, Any]) -> None:
+    text = (ROOT / "params.yaml").read_text()
+    path = tmp_path / "params.yaml"
+    path.write_text(
+        text.replace(
+            "queries-tem: {dataset: queries, <<: *tem}", "queries-tem: {dataset: queries, epsilons: [3], <<: *tem}"
+        )
+    )
+    assert read(path).cells["queries-tem"].epsilons == (3,)

@@ -98,7 +98,7 @@ def test_names_cannot_be_paths(tmp_path: Path, good: dict[str, Any], kind: str, 
 def test_a_cell_cannot_be_named_as_a_path(tmp_path: Path, good: dict[str, Any]) -> None:
     """A cell is named by its parts, and these are names."""
     good["cells"]["queries-../../x"] = good["cells"]["queries-tem"] | {"mechanism": "../../x"}
-    with pytest.raises(UserError, match="a name in cells"):
+    with pytest.raises(UserError, match="mechanism must be a name"):
         read(given(tmp_path, good))
 
 
