@@ -47,7 +47,11 @@ def module(kind: str, name: str) -> ModuleType:
         raise UserError(f"there is no file {name!r}; give the path of a Python file or one of {', '.join(names(kind))}")
     if path.resolve().is_relative_to(PACKAGE / kind):
         return importlib.import_module(f"epsilometer.{kind}.{path.stem}")
-    spec = importlib.util.spec_from_file_location(f"epsilometer_user_{path.stem}", path)
+    own_name = f"epsilometer_user_{path.stem}"
+    loaded = getattr(sys.modules.get(own_name), "__file__", None)
+    if loaded is not None and Path(loaded).resolve() != path.resolve():
+        raise UserError(f"two files of one name would replace each other: {loaded} and {name}; rename one of them")
+    spec = importlib.util.spec_from_file_location(own_name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{name} is not a Python file that can be imported")
     own = importlib.util.module_from_spec(spec)

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from epsilometer.corpora.reading import read
 from epsilometer.params import Params, PublicCorpus
 
 
 def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
-    """The texts of all parts; of a file or a data set of the hub the first `count`."""
+    """The texts of all parts; of a file or a data set of the hub the first `count`.
+
+    A generator writes some texts under more than one seed: those that it writes for an audited data set are left out,
+    so that no model has read what it is audited on.
+    """
     source = params.path(corpus.source)
-    count = corpus.count if source.endswith(".py") else None  # a generator makes as many
-    parts = [
-        read(source, corpus.text, seed=corpus.seed, count=count, part=part)["text"].drop_nulls()
+    if not source.endswith(".py"):
+        parts = [read(source, corpus.text, part=part)["text"].drop_nulls() for part in corpus.parts or (None,)]
+        return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
+    audited = {text.lower() for text in _audited(params, corpus)}
+    made = (
+        text
         for part in corpus.parts or (None,)
-    ]
-    return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
+        for text in read(source, corpus.text, seed=corpus.seed, count=corpus.count, part=part)["text"].drop_nulls()
+    )
+    return [text for text in made if text.lower() not in audited]
+
+
+def _audited(params: Params, corpus: PublicCorpus) -> Iterator[str]:
+    """What the generator writes for data sets: made anew, since the prepared ones are private to this stage."""
+    for entry in params.datasets.values():
+        if entry.source == corpus.source and entry.part in corpus.parts:
+            made = read(
+                params.path(entry.source), entry.text, seed=params.audit.seed, count=entry.count, part=entry.part
+            )
+            yield from made["text"].drop_nulls()

@@ -23,6 +23,15 @@ settings.load_profile("epsilometer")
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.fixture(autouse=True)
+def _files_of_users() -> Iterator[None]:
+    """Forgets the files of users that a test loaded: another test may have one of the same name elsewhere."""
+    before = {name for name in sys.modules if name.startswith("epsilometer_user_")}
+    yield
+    for name in [name for name in sys.modules if name.startswith("epsilometer_user_") and name not in before]:
+        del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real data sets beside the project; tests that use them skip where they are absent."""

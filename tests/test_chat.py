@@ -255,6 +255,44 @@ def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Pat
     assert len(server.asked) == 2  # the other model's answer was not kept
 
 
+def test_answers_belong_to_the_endpoint_that_gave_them(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Server()
+    other.reply = lambda message: f"another: {message}"
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    Chat("m", tmp_path / "s").complete(ask("a"), 5)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{other.server_port}/v1")
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5)[0].text == "another: a"
+    other.shutdown()
+    stored = (tmp_path / "s").read_bytes()
+    assert str(other.server_port).encode() not in stored
+    assert b"127.0.0.1" not in stored
+
+
+def test_answers_of_two_revisions_are_never_mixed(server: Server, tmp_path: Path) -> None:
+    server.model, server.reply = "m-2024-08-06", lambda message: f"old: {message}"
+    Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    server.model, server.reply = "m-2025-01-01", lambda message: f"new: {message}"
+    assert [one.text for one in Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)] == ["old: a", "old: b"]
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "c"), 5)  # c shows that the revision is another
+    assert [(one.text, one.revision) for one in found] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
+    assert server.answered == {"a": 2, "b": 2, "c": 1}
+
+
+def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: Path) -> None:
+    def reply(message: str) -> str:
+        server.model = "m-2025-01-01"  # from the second question on
+        return message
+
+    server.model, server.reply = "m-2024-08-06", reply
+    with pytest.raises(UserError, match=r"changed from 'm-2024-08-06' to 'm-2025-01-01'.*run again"):
+        Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    assert [one.revision for one in found] == ["m-2025-01-01"] * 2
+    assert server.answered == {"a": 2, "b": 1}
+
+
 @pytest.mark.parametrize(
     ("asked", "answered", "same"),
     [
@@ -363,7 +401,7 @@ def test_a_killed_run_is_taken_up_where_it_was(server: Server, tmp_path: Path) -
     time.sleep(0.1)
     before = Counter(server.answered)
     with sqlite3.connect(tmp_path / "s") as store:
-        kept = store.execute("SELECT count(*) FROM answers").fetchone()[0]
+        kept = store.execute("SELECT count(*) FROM completions").fetchone()[0]
     assert 15 - 5 <= kept <= sum(before.values()) < 40
     found = Chat("m", tmp_path / "s").complete(ask(*messages), 5)
     assert [answer.text for answer in found] == [f"re: {message}" for message in messages]

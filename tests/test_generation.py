@@ -12,7 +12,8 @@ from epsilometer.errors import UserError
 from epsilometer.language import generation
 from epsilometer.language.causal_lm import CausalLM
 from epsilometer.language.generation import TokenLaw, forced, generate, log_likelihoods
-from epsilometer.language.generator import GRID, Generator
+from epsilometer.language.generator import Generator
+from epsilometer.language.logits import GRID
 from epsilometer.language.seq2seq import Seq2Seq
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -191,6 +192,16 @@ def test_half_precision_keeps_logits_apart(models: dict[str, Generator], name: s
     assert 0 < (exact - rough).abs().max() < 0.3
     assert (rough * 16 % 1 != 0).any()  # bfloat16 would tell 4 from 4.03125 and no closer
     assert half.step(torch.tensor([[8], [9]]), half.read(prompts)[1]).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_logits_that_are_not_finite_are_refused(models: dict[str, Generator], name: str, value: float) -> None:
+    broken = type(models[name])(models[name].folder)
+    with torch.no_grad():
+        broken.network.get_output_embeddings().weight[5] = value
+    with pytest.raises(UserError, match=rf"the model in .*{models[name].folder.name} gives logits that are not finite"):
+        draw(broken, TokenLaw(-5.0, 5.0), np.array([0]), 1.0, 3)
 
 
 def test_prompts_stay_open(models: dict[str, Generator]) -> None:

@@ -154,6 +154,21 @@ def test_a_prompts_numbers_do_not_depend_on_the_others(tmp_path: Path, precision
     np.testing.assert_array_equal(np.concatenate([model.scores([one])[0] for one in asked[:3]]), together[:3])
 
 
+def test_half_precision_keeps_scores_apart(tmp_path: Path) -> None:
+    """A float32 head, as in `generator`: scores beyond 16 lie on bfloat16's grid of 0.125 without it."""
+    folder = save_model(tmp_path)
+    scores, _ = JudgeModel(folder, "bfloat16").scores(questions(40))
+    assert (scores * 16 % 1 != 0).mean() > 0.5
+
+
+def test_scores_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    judge = JudgeModel(save_model(tmp_path))
+    for parameter in judge._model.parameters():
+        parameter.data.fill_(float("nan"))
+    with pytest.raises(UserError, match="gives logits that are not finite"):
+        judge.scores(questions(2))
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool) -> None:
     import torch

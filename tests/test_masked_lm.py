@@ -14,7 +14,8 @@ import torch
 from epsilometer.errors import UserError
 from epsilometer.language import bert
 from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds
-from epsilometer.language.masked_lm import GRID, MaskedLM, _PackedBert, assemble
+from epsilometer.language.logits import GRID
+from epsilometer.language.masked_lm import MaskedLM, _PackedBert, assemble
 from epsilometer.language.models import REVISIONS, locate
 
 DELTA = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-mlm"
@@ -303,6 +304,37 @@ def test_other_models_go_by_transformers(tmp_path: Path, save: Callable[[Path], 
     assert np.isfinite(model.mask_logits([rare_words(40)], np.array([[0, 39], [0, 0]]))).all()
     with pytest.raises(UserError, match="no clip bounds"):
         bounds(tmp_path)
+
+
+@pytest.mark.parametrize("save", [save_roberta, save_distilbert])
+def test_half_precision_keeps_logits_apart(tmp_path: Path, save: Callable[[Path], None]) -> None:
+    """bfloat16 for the layers, float32 for the vocabulary head, whose logits are no numbers of bfloat16."""
+    save(tmp_path)
+    rows = ROWS[:1]
+    exact, rough = (MaskedLM(tmp_path, precision).mask_logits(TEXTS, rows)[0] for precision in ("float32", "bfloat16"))
+    assert 0 < np.abs(exact - rough).max() < 0.5
+    assert (rough != torch.from_numpy(rough).bfloat16().float().numpy()).mean() > 0.5
+
+
+@pytest.mark.parametrize("save", [save_roberta, save_distilbert])
+def test_logits_that_are_not_finite_are_refused(tmp_path: Path, save: Callable[[Path], None]) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    name = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    weights[name][20] = float("nan")
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match="gives logits that are not finite; check its weights"):
+        MaskedLM(tmp_path).mask_logits(TEXTS, ROWS[:2])
+
+
+def test_token_types_can_be_left_out(model: MaskedLM, folder: Path, logits: np.ndarray) -> None:
+    """As one path of the release has it; the model was trained with them, and its logits differ."""
+    without = MaskedLM(folder, token_types=False)
+    assert all(row.kinds.sum() == 0 for row in without.inputs(TEXTS, ROWS))
+    assert any(row.kinds.sum() > 0 for row in model.inputs(TEXTS, ROWS))
+    assert np.abs(without.mask_logits(TEXTS, ROWS) - logits).max() > 0.1
 
 
 def test_another_model_without_a_head_is_refused(tmp_path: Path) -> None:

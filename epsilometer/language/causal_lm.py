@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from epsilometer.errors import UserError
+from epsilometer.language.chat_template import encode, frame
 from epsilometer.language.generator import Generator
 from epsilometer.language.models import locate
 
@@ -42,17 +43,8 @@ class CausalLM(Generator):
         """Token ids of each text as one message to the model, by its chat template. Raises UserError without one."""
         if not self.chats:
             raise UserError(f"{self.folder} has no chat template; give an instruction-tuned model, or chat: false")
-        written = [
-            self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
-            )
-            for text in texts
-        ]
-        self._pieces.encode_special_tokens = False  # the template's own are meant
-        try:
-            return [encoding.ids for encoding in self._pieces.encode_batch(written, add_special_tokens=False)]
-        finally:
-            self._pieces.encode_special_tokens = True
+        before, after = frame(self.tokenizer, self.folder)
+        return [before + encode(self.tokenizer, text) + after for text in texts]
 
     def longest(self, prompt: int) -> int:
         """The most tokens that can follow a prompt of so many."""

@@ -3,8 +3,10 @@
 Where the endpoint lies and its key are read from the environment, OPENAI_BASE_URL and OPENAI_API_KEY, by the client
 library itself: they are in no parameter file, no log, no error (an error names the URL's host) and not in the store.
 
-Every answer is kept on disk the moment it comes, under a hash of the question, so that a run that was stopped, even by
-kill -9, goes on where it was: no answer is lost, and no question that was answered is asked again. Requests that meet
+Every answer is kept on disk the moment it comes, under a hash of the question, the endpoint and the model, and beside
+the revision that answered. So a run that was stopped, even by kill -9, goes on where it was: no answer is lost, and no
+question that was answered is asked again, unless the endpoint has meanwhile moved on to another revision: then one call
+never mixes the two. Which revision it serves is seen when something new is asked. Requests that meet
 408, 409, 429, 5xx, a time-out or a broken connection are repeated by the client library, after the time that the server
 asks for (up to two minutes), else after exponential back-off with jitter.
 """
@@ -21,7 +23,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,11 +46,15 @@ _SNAPSHOT = re.compile(r"(@.+|-\d{4}(-?\d{2}-?\d{2})?)?")
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer: its text (what `keep` made of it), and the tokens of question and answer as the model counts them."""
+    """An answer: its text (what `keep` made of it), and the tokens of question and answer as the model counts them.
+
+    revision: the model's name as the endpoint gives it, which may say more than the name that was asked.
+    """
 
     text: str
     prompt_tokens: int
     completion_tokens: int
+    revision: str = field(default="", compare=False)
 
 
 class Chat:
@@ -69,6 +75,9 @@ class Chat:
         from openai import OpenAI, Timeout
 
         self._client = OpenAI(timeout=Timeout(timeout, connect=CONNECT), max_retries=RETRIES)
+        url = self._client.base_url
+        # A hash: the store shall not say where the endpoint lies.
+        self._source = _key(model, {"host": url.host, "port": url.port, "path": url.path}).hex()
 
     def complete(
         self,
@@ -85,8 +94,8 @@ class Chat:
         seeds:       one for each conversation, sent along; with another seed it is another question.
         keep:        what of an answer is stored and returned, for instance its verdict alone; one store, one `keep`.
 
-        Raises UserError when the endpoint cannot be reached, refuses, answers with another model, or fails for good;
-        what was answered before is in the store, and the same call goes on from there.
+        Raises UserError when the endpoint cannot be reached, refuses, answers with another model, changes the revision
+        meanwhile, or fails for good; what was answered before is in the store, and the same call goes on from there.
         """
         from openai import OpenAIError
 
@@ -95,40 +104,49 @@ class Chat:
             | ({} if seeds is None else {"seed": seeds[i]})
             for i, messages in enumerate(conversations)
         ]
-        keys = [_key(self.model, request) for request in requests]
+        keys = [_key(self._source, request) for request in requests]
         distinct = dict(zip(keys, requests, strict=True))
         with closing(_Store(self._store)) as store:
-            new = [key for key in distinct if not store.has(key)]
 
-            def ask(key: bytes, client: OpenAI = self._client) -> None:
-                store.put(key, self._ask(client, distinct[key], keep))
+            def ask(key: bytes, client: OpenAI = self._client) -> str:
+                answer = self._ask(client, distinct[key], keep)
+                store.put(key, self._source, answer)
+                return answer.revision
 
+            def missing(revision: str) -> list[bytes]:
+                return [key for key in distinct if not store.has(key, revision)]
+
+            revision = store.revision(self._source)
             try:
-                self._ask_first(new[:1], ask)
-                self._ask_rest(new[1:], ask)
+                if new := missing(revision):
+                    revision = self._ask_first(new[0], ask)
+                    self._ask_rest(missing(revision), ask, revision)
             except OpenAIError as error:
                 raise UserError(f"{self._explain(error)}; answers so far are kept, run again to go on") from None
-            return [store.get(key) for key in keys]
+            return [store.get(key, revision) for key in keys]
 
-    def _ask_first(self, keys: list[bytes], ask: Callable[..., None]) -> None:
-        """With few tries at first, so that nobody waits for an endpoint that is not there."""
+    def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
+        """With few tries at first, so that nobody waits for an endpoint that is not there. Returns the revision."""
         from openai import APIConnectionError, InternalServerError, RateLimitError
 
-        for key in keys:
-            try:
-                ask(key, self._client.with_options(max_retries=FIRST_RETRIES))
-            except (APIConnectionError, InternalServerError, RateLimitError) as error:
-                if _unreachable(error):
-                    raise
-                ask(key)
+        try:
+            return ask(key, self._client.with_options(max_retries=FIRST_RETRIES))
+        except (APIConnectionError, InternalServerError, RateLimitError) as error:
+            if _unreachable(error):
+                raise
+            return ask(key)
 
-    def _ask_rest(self, keys: list[bytes], ask: Callable[..., None]) -> None:
+    def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str) -> None:
         """Several at a time; the first that fails for good ends it, after those under way have been stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
             asked = [pool.submit(ask, key) for key in keys]
             for done in track(as_completed(asked), len(asked), f"ask {self.model}"):
-                done.result()
+                if (other := done.result()) != revision:
+                    raise UserError(
+                        f"the endpoint at {self.host} changed from {revision[:100]!r} to {other[:100]!r}; answers of "
+                        "both are kept, run again for those of one"
+                    )
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -146,7 +164,8 @@ class Chat:
                     f"{self.model!r}; ask for the model that it serves"
                 )
             usage = answer.usage
-            return Completion(keep(text), usage.prompt_tokens if usage else 0, usage.completion_tokens if usage else 0)
+            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+            return Completion(keep(text), asked, answered, str(answer.model))
         raise UserError(
             f"the endpoint at {self.host} answered {WHOLE} times with something that is no chat completion; check that "
             "OPENAI_BASE_URL names an OpenAI-compatible server, with its path; answers so far are kept"
@@ -172,7 +191,10 @@ class Chat:
 
 
 class _Store:
-    """Answers on disk, by the hash of their question. SQLite: whole or not there, whenever the process dies."""
+    """Answers on disk, by the hash of their question and by revision.
+
+    SQLite: whole or not there, whenever the process dies.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -184,36 +206,46 @@ class _Store:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(
-                "CREATE TABLE IF NOT EXISTS answers "
-                "(question BLOB PRIMARY KEY, text TEXT, prompt_tokens INTEGER, completion_tokens INTEGER)"
+                "CREATE TABLE IF NOT EXISTS completions (question BLOB, revision TEXT, source TEXT, text TEXT, "
+                "prompt_tokens INTEGER, completion_tokens INTEGER, PRIMARY KEY (question, revision))"
             )
         except (OSError, sqlite3.DatabaseError) as error:
             raise UserError(
                 f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
             ) from None
 
-    def has(self, key: bytes) -> bool:
-        return bool(self._database.execute("SELECT 1 FROM answers WHERE question = ?", (key,)).fetchone())
-
-    def get(self, key: bytes) -> Completion:
+    def revision(self, source: str) -> str:
+        """The one that answered last; empty where none did."""
         row = self._database.execute(
-            "SELECT text, prompt_tokens, completion_tokens FROM answers WHERE question = ?", (key,)
+            "SELECT revision FROM completions WHERE source = ? ORDER BY rowid DESC LIMIT 1", (source,)
+        ).fetchone()
+        return row[0] if row else ""
+
+    def has(self, key: bytes, revision: str) -> bool:
+        found = self._database.execute("SELECT 1 FROM completions WHERE question = ? AND revision = ?", (key, revision))
+        return bool(found.fetchone())
+
+    def get(self, key: bytes, revision: str) -> Completion:
+        row = self._database.execute(
+            "SELECT text, prompt_tokens, completion_tokens, revision FROM completions "
+            "WHERE question = ? AND revision = ?",
+            (key, revision),
         )
         return Completion(*row.fetchone())
 
-    def put(self, key: bytes, answer: Completion) -> None:
+    def put(self, key: bytes, source: str, answer: Completion) -> None:
         with self._lock, self._database:
             self._database.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)",
-                (key, answer.text, answer.prompt_tokens, answer.completion_tokens),
+                "INSERT OR REPLACE INTO completions VALUES (?, ?, ?, ?, ?, ?)",
+                (key, answer.revision, source, answer.text, answer.prompt_tokens, answer.completion_tokens),
             )
 
     def close(self) -> None:
         self._database.close()
 
 
-def _key(model: str, request: Mapping[str, Any]) -> bytes:
-    return hashlib.blake2b(json.dumps([model, request], sort_keys=True).encode(), digest_size=32).digest()
+def _key(source: str, request: Mapping[str, Any]) -> bytes:
+    return hashlib.blake2b(json.dumps([source, request], sort_keys=True).encode(), digest_size=32).digest()
 
 
 def _same(asked: str, answered: str | None) -> bool:

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from epsilometer.errors import UserError
 from epsilometer.language.bert import number_type
+from epsilometer.language.logits import on_grid
 from epsilometer.language.models import locate, quiet_loading
 
-GRID = 1024  # logits are multiples of 1/GRID
 EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch
 KINDS = {
     "masked": "a masked language model",
@@ -122,7 +122,7 @@ class Generator(ABC):
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
 
     def _rounded(self, logits: Tensor) -> Tensor:
-        return logits.float().mul(GRID).round_().div_(GRID)
+        return on_grid(logits, self.folder)
 
     @contextmanager
     def _only_outputs(self) -> Iterator[None]:

@@ -21,24 +21,24 @@ from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
 from epsilometer.language.chat import Completion
+from epsilometer.language.chat_template import encode, frame
 from epsilometer.language.judge_prompt import (
     CHAT_LEAD,
     Question,
     characters,
-    encode,
     instruction,
     numbers,
     plain,
     plain_ids,
     question,
 )
+from epsilometer.language.logits import on_grid
 from epsilometer.language.models import locate, quiet_loading
 from epsilometer.progress import track
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-GRID = 1024  # logits are multiples of 1/GRID
 PAD = 8  # prompts are padded to a multiple of this
 BATCH = {"cpu": 1024, "cuda": 8192}  # tokens in a batch, the shared beginning left out
 
@@ -82,7 +82,7 @@ class JudgeModel:
         self._folder, self._device = folder, device
         self._model.eval().to(device)
         self.chat = self._tokenizer.chat_template is not None
-        self._head, self._tail = self._frame() if self.chat else ([], [])
+        self._head, self._tail = frame(self._tokenizer, folder) if self.chat else ([], [])
         self.window = int(getattr(self._model.config.get_text_config(), "max_position_embeddings", 1 << 30))
         self.cut = 0
 
@@ -90,7 +90,7 @@ class JudgeModel:
         """How much the model favours each candidate, in one forward pass: [n, k]; and the number of tokens read.
 
         The logits of the options' labels, multiples of 1/1024. All questions have the same number of candidates.
-        Raises UserError beyond 26 candidates, and where a label is more than one token.
+        Raises UserError beyond 26 candidates, where a label is more than one token, and for logits that are not finite.
         """
         import torch
 
@@ -111,8 +111,7 @@ class JudgeModel:
                     use_cache=False,
                     logits_to_keep=1,
                 )
-                logits = made.logits[: len(rows), -1].float()
-                result[rows] = logits.mul_(GRID).round_().div_(GRID).cpu().numpy()
+                result[rows] = on_grid(made.logits[: len(rows), -1], self._folder).cpu().numpy()
         return result, sum(len(prefix) + len(prompt) for prompt in prompts)
 
     def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
@@ -154,17 +153,6 @@ class JudgeModel:
                     text = self._tokenizer.decode(answer[:length], skip_special_tokens=True)
                     found[row] = Completion(text, len(prefix) + len(prompts[row]), length)
         return found
-
-    def _frame(self) -> tuple[list[int], list[int]]:
-        """The tokens that the chat template puts before and after the user's message; without a thinking phase."""
-        mark = "THEMESSAGE"
-        shown = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True, enable_thinking=False
-        )
-        if shown.count(mark) != 1:
-            raise UserError(f"the chat template in {self._folder} does not show a message as it is; give another model")
-        head, tail = shown.split(mark)
-        return encode(self._tokenizer, head, special=True), encode(self._tokenizer, tail, special=True)
 
     def _ends(self) -> list[int]:
         """The tokens that end an answer."""
@@ -220,14 +208,18 @@ class JudgeModel:
 
     @contextmanager
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
-        """Meanwhile the model computes the logits of these tokens only, in this order."""
+        """Meanwhile the model computes the logits of these tokens only, in this order, and in float32.
+
+        At bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        """
         import torch
 
         whole = self._model.get_output_embeddings()
         few = torch.nn.Linear(whole.in_features, len(tokens), bias=whole.bias is not None, device="meta")
-        few.weight = torch.nn.Parameter(whole.weight[tokens], requires_grad=False)
+        few.weight = torch.nn.Parameter(whole.weight[tokens].float(), requires_grad=False)
         if whole.bias is not None:
-            few.bias = torch.nn.Parameter(whole.bias[tokens], requires_grad=False)
+            few.bias = torch.nn.Parameter(whole.bias[tokens].float(), requires_grad=False)
+        few.register_forward_pre_hook(lambda _, given: (given[0].float(),))
         self._model.set_output_embeddings(few)
         try:
             yield

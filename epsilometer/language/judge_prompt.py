@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from epsilometer.errors import UserError
+from epsilometer.language.chat_template import encode
 
 Question = tuple[str, Sequence[str]]  # a rewrite and its candidates
 
@@ -84,17 +85,6 @@ def plain_ids(tokenizer: Any, prompt: str) -> list[int]:
     """The tokens of a plain prompt, as the judge sees them and is trained on: the tokeniser's own beginning, if any."""
     begin = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return begin + encode(tokenizer, prompt)
-
-
-def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
-    """Token ids of a text, nothing added. special: whether special tokens written in it are such, or characters.
-
-    tokenizer: a fast tokeniser of transformers.
-    """
-    backend = tokenizer.backend_tokenizer
-    backend.encode_special_tokens = not special
-    ids: list[int] = backend.encode(text, add_special_tokens=False).ids
-    return ids
 
 
 def parse(reply: str) -> str:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsilometer.errors import UserError
+from epsilometer.language.logits import on_grid
 from epsilometer.language.models import locate, quiet_loading
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-GRID = 1024  # logits are multiples of 1/GRID
 EQUAL_ROWS = 8  # inputs in every batch that transformers sees
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
@@ -41,6 +41,7 @@ class MaskedLM:
     model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
     device:      "cpu" or "cuda".
+    token_types: whether the model is told which tokens belong to the second half, as it was in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
                  word's start or inside; two entries may share one. Special and unused entries, and such as decode to
                  white space or to part of a character, are left out: a public choice.
@@ -50,10 +51,12 @@ class MaskedLM:
     Raises UserError for a model that cannot be had or has no vocabulary head, an unknown precision or device.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(
+        self, model: str | Path, precision: str = "float32", device: str = "cpu", token_types: bool = True
+    ) -> None:
         from epsilometer.language.bert import readable
 
-        folder = locate(model)
+        self._folder = folder = locate(model)
         own = readable(folder) and (folder / "tokenizer.json").is_file()
         self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)
         self.window = self._model.window
@@ -61,6 +64,8 @@ class MaskedLM:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._frame = _frame(self._tokenizer, self._model.mask)
+        if not token_types:
+            self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
         # From here on "[MASK]" written in a text is text.
         self._tokenizer.encode_special_tokens = True
         self.output_ids, self.outputs = _output_vocabulary(self._tokenizer, self._model.entries)
@@ -72,12 +77,14 @@ class MaskedLM:
         texts_words:  each text as its words; the original is these joined by a space.
         rows:         int [rows, 2]: index of the text, and of the word in it that is masked.
         inserted:     the mask does not replace that word but follows it.
+
+        Raises UserError where a logit is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
         inputs = list(self.inputs(texts_words, rows, inserted))
         result = np.empty((len(rows), len(self.outputs)), dtype=np.float32)
         for members, logits in self._model.logits(inputs):
-            result[members] = logits.mul(GRID).round_().div_(GRID).cpu().numpy()
+            result[members] = on_grid(logits, self._folder).cpu().numpy()
         return result
 
     def inputs(
@@ -189,13 +196,18 @@ class _AnyModel:
         self.entries = int(self._model.config.vocab_size)
 
     def choose(self, output_ids: np.ndarray) -> None:
-        self._output_ids = output_ids
+        """Keep the head's rows for these outputs, in float32: at bfloat16 logits near 16 are multiples of 0.125."""
+        import torch
+
+        self._chosen = torch.from_numpy(output_ids).to(self._device)
+        head = self._model.get_output_embeddings()
+        bias = getattr(head, "bias", None)
+        self._head = head.weight[self._chosen].detach().float(), None if bias is None else bias[self._chosen].float()
 
     def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
         """The logits of the rows named beside them."""
         import torch
 
-        chosen = torch.from_numpy(self._output_ids).to(self._device)
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
         for _, run in groupby(order, key=lambda i: len(inputs[i].ids)):
             members = list(run)
@@ -203,11 +215,14 @@ class _AnyModel:
                 batch = members[start : start + EQUAL_ROWS]
                 filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
                 with torch.inference_mode():
-                    logits = self._at_masks([inputs[i] for i in filled])[: len(batch)][:, chosen]
+                    logits = self._at_masks([inputs[i] for i in filled])[: len(batch)]
                 yield batch, logits
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
-        """Logits at the mask, [rows, vocabulary]: the head sees only the mask's hidden state where it can be caught."""
+        """Logits at the mask, [rows, outputs].
+
+        The head sees only the mask's hidden state, in float32, where it can be caught.
+        """
         import torch
 
         masks = torch.tensor([row.mask for row in inputs], device=self._device)
@@ -216,17 +231,21 @@ class _AnyModel:
         def only_masks(_: Any, arguments: tuple[Tensor, ...]) -> tuple[Tensor]:
             return (arguments[0][each, masks][:, None],)
 
+        def in_float32(_: Any, arguments: tuple[Tensor, ...], __: Tensor) -> Tensor:
+            return torch.nn.functional.linear(arguments[0].float(), *self._head)
+
         extra = {}
         if self._takes_kinds:
             extra["token_type_ids"] = torch.from_numpy(np.stack([row.kinds for row in inputs])).to(self._device)
         ids = torch.tensor([row.ids for row in inputs], device=self._device)
         decoder = self._model.get_output_embeddings()
-        hook = decoder.register_forward_pre_hook(only_masks)
+        hooks = decoder.register_forward_pre_hook(only_masks), decoder.register_forward_hook(in_float32)
         try:
             logits = self._model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).logits
         finally:
-            hook.remove()
-        return (logits[:, 0] if logits.shape[1] == 1 else logits[each, masks]).float()
+            for hook in hooks:
+                hook.remove()
+        return logits[:, 0] if logits.shape[1] == 1 else logits[each, masks][:, self._chosen]
 
 
 def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:

@@ -15,6 +15,11 @@ window is centred on the word in subwords (the release indexes subwords by word 
 unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole vocabulary of
 printable pieces, a public set.
 
+A model with token types (BERT and its kin) is told which half of the pair a token belongs to, as it was in training. Of
+the release, only the path that works in batches does that; the one that goes word by word leaves them out, and on such
+a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim holds
+either way, since it needs no more of the logits than their clip.
+
 Two options of the release, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts of the
 private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept layout is
 no part of the law, so an adversary that looks at the units alone misses it.
@@ -32,6 +37,7 @@ from numpy.typing import NDArray
 from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.mask_mechanism import MaskMechanism, word_rows
+from epsilometer.language.masked_lm import MaskedLM
 from epsilometer.language.words import lay_out, stop_words, words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
@@ -43,12 +49,18 @@ from epsilometer.randomness import Noise
 class DPMLM(MaskMechanism):
     """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
 
+    token_types: whether a model that has token types is given them.
     stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
     drops the claim.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"
     layout: Literal["normalised", "kept"] = "normalised"
+    token_types: Literal["given", "none"] = "given"
+
+    @cached_property
+    def _model(self) -> MaskedLM:
+        return MaskedLM(self.resource, self.precision, self.device, self.token_types == "given")
 
     @cached_property
     def inputs(self) -> list[str]:
