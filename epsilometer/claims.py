@@ -4,6 +4,7 @@ Each trial has its own claim c: epsilon times the distance between its candidate
 where the claim does not cover a pair. Under it an adversary names the source with probability at most
 (e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
 successes against the sum of these bounds. The words are "violated" and "not refuted": an audit proves nothing private.
+Where no outcome could have refuted a claim the word is "not testable", and where nothing was compared "not checked".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.special import betainc
 
@@ -20,6 +22,8 @@ from epsilometer.guarantees import Granularity, Guarantee
 from epsilometer.mechanism import HasDistance, Mechanism
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
+NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
+_WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
 
 
 def trial_claims(
@@ -78,3 +82,29 @@ def verdict(p: float, alpha: float, cells: int) -> str:
 def describe(guarantee: Guarantee | None) -> str:
     """A claim in words, for tables."""
     return guarantee.describe() if guarantee else NO_CLAIM
+
+
+def overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    """One verdict a claim, from the audit and the exact check together.
+
+    estimates, claims: schemas `tables.ESTIMATES` and `tables.CLAIMS`. What either violates is violated; else what
+    either tested is not refuted; else not testable, not checked or no claim, in this order.
+    Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by ("audit", "exact check" or "both":
+    whose verdict it is; null where nothing could be tested), reason (why not; null where something was).
+    """
+    claim = ["mechanism", "epsilon"]
+    audited = estimates.select(*claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.lit(None, pl.String))
+    checked = claims.select(*claim, "claim", "verdict", by=pl.lit("exact check"), reason="reason")
+    return (
+        pl.concat([audited, checked])
+        .with_columns(weight=pl.col("verdict").replace_strict(_WEIGHT, range(len(_WEIGHT)), return_dtype=pl.Int64))
+        .filter(pl.col("weight") == pl.col("weight").min().over(claim))
+        .group_by(claim, maintain_order=True)
+        .agg(
+            pl.col("claim", "verdict").first(),
+            by=pl.when(pl.col("by").n_unique() > 1).then(pl.lit("both")).otherwise(pl.col("by").first()).first(),
+            reason=pl.col("reason").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+        )
+        .with_columns(by=pl.when(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])).then("by"))
+        .sort(claim)
+    )

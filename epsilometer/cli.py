@@ -270,15 +270,19 @@ def claims(
     seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Check a claim against its worst case: all pairs of inputs, all outputs."""
+    """Check a claim against its worst case: all pairs of inputs, all outputs.
+
+    Ends with 1 where a claim is violated, with 3 where none could be checked.
+    """
     import tempfile
 
     from epsilometer import api
-    from epsilometer.claims import describe
+    from epsilometer.claims import NOT_REFUTED, VIOLATED, describe
     from epsilometer.component import find
     from epsilometer.guarantees import check_epsilons
+    from epsilometer.largest_loss import largest_loss
     from epsilometer.resources import over_words
-    from epsilometer.worst_case import check_claim
+    from epsilometer.worst_case import check_claim, extra_epsilons
 
     budgets = [epsilon] if epsilon is not None else [0.1, 0.5, 1, 2, 5, 10, 20, 50]
     check_epsilons(budgets, "--epsilon")
@@ -292,27 +296,43 @@ def claims(
         elif vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
         made = api.mechanism(mechanism, given)
-        findings = [check_claim(made, budget, alpha / len(budgets), seed) for budget in budgets]
-    found = max(findings, key=lambda finding: -math.inf if finding.excess is None else finding.excess)
+        checked = dict.fromkeys([*budgets, *extra_epsilons(made, min(budgets), seed)])
+        findings = [check_claim(made, budget, alpha / len(checked), seed) for budget in checked]
+        if epsilon is not None:
+            found, *others = findings
+        else:
+            found, others = min(findings, key=lambda one: math.inf if one.slack is None else one.slack), []
+        largest, how = largest_loss(made, found.epsilon, found) or (None, None)
+    for other in others:
+        note(f"at epsilon {other.epsilon:g}, where draws could refute the claim: {other.verdict}")
     result = {
         "mechanism": mechanism,
         "epsilon": found.epsilon,
         "claim": describe(made.guarantee(found.epsilon)),
         "verdict": found.verdict,
+        "reason": found.reason,
         "method": found.method,
         "claimed": found.claimed,
         "worst": found.worst,
-        "excess": found.excess,
+        "slack": found.slack,
         "witness": found.witness and dict(zip(("x", "x'", "y"), found.witness, strict=True)),
         "bound": found.bound,
         "inputs": found.inputs,
         "draws": found.draws,
+        "testable": found.testable,
+        "largest": largest,
+        "largest by": how,
     }
     if as_json:
         _print(result, as_json)
     else:
         lines = (f"{key:<10} {_shown(value)}" for key, value in result.items() if value is not None)
         print(printable("\n".join(lines)), flush=True)
+    verdicts = {one.verdict for one in findings}
+    if VIOLATED in verdicts:
+        raise typer.Exit(1)
+    if NOT_REFUTED not in verdicts:
+        raise typer.Exit(3)
 
 
 @app.command()

@@ -145,6 +145,33 @@ class HasInputs(Protocol):
 
 
 @runtime_checkable
+class MovesVectors(Protocol):
+    """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from where that lands.
+
+    Where the noise z has the density ~ e^(-epsilon ||z||), two vectors x, x' give any point densities whose ratio is at
+    most e^(epsilon ||x - x'||), and so any output: the claim, if its epsilon and its distance are these.
+    """
+
+    def moved(
+        self, texts: Sequence[str], epsilon: float, noise: Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The vectors [n, d] of texts of one unit, and where they land with the noise that `rewrite` adds.
+
+        In coordinates in which the claim's distance is Euclidean.
+        """
+        ...
+
+
+@runtime_checkable
+class HasLargestDistance(Protocol):
+    """A mechanism that knows how far apart two of its inputs can be."""
+
+    def largest_distance(self, epsilon: float) -> float:
+        """Between two inputs of one unit, of all pairs that the claim at this budget covers."""
+        ...
+
+
+@runtime_checkable
 class HasBound(Protocol):
     """A mechanism whose law bounds by how much any loss can exceed its claim, without going through all outputs."""
 

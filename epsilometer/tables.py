@@ -46,17 +46,24 @@ ESTIMATES: Schema = {
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
     "mechanism": pl.String,
     "epsilon": pl.Float64,
+    "audited": pl.Boolean,  # false where the check chose this epsilon, one at which sampling can refute a claim
     "claim": pl.String,
     "verdict": pl.String,
+    "reason": pl.String,  # why a claim is not testable or not checked
     "method": pl.String,
     "claimed": pl.Float64,
     "worst": pl.Float64,
+    "slack": pl.Float64,  # claimed - worst: the least over all that was compared; negative where the claim is violated
     "x": pl.String,
     "other": pl.String,
     "output": pl.String,
     "bound": pl.Float64,
     "inputs": pl.Int64,
     "draws": pl.Int64,
+    "testable": pl.Float64,  # the largest claim that so many draws could refute; null where the law is computed
+    "noise_p": pl.Float64,  # of continuous noise: how likely noise of the claimed density fits it no better
+    "largest": pl.Float64,  # the largest loss of one unit of the mechanism in use, over its whole vocabulary
+    "largest_method": pl.String,  # exact, bound (the claim at its largest distance), sampled (a lower bound)
 }
 DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": pl.String} | {
     f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")

@@ -2,10 +2,11 @@
 
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
 with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
-releases that many (units are drawn independently, so their losses add up): the largest excess L - c over all pairs of
-inputs and all outputs decides, to 1e-9. A mechanism without laws is sampled: the excess is then a lower bound at
-confidence 1 - alpha over everything that was tried (Clopper-Pearson at each end, Bonferroni), and can refute the claim
-but never confirm it.
+releases that many (units are drawn independently, so their losses add up): the least slack c - L over all pairs of
+inputs and all outputs decides, to 1e-9. A mechanism without laws is sampled (`monte_carlo`): the loss is then a lower
+bound at confidence 1 - alpha over everything that was tried, and can refute the claim but never confirm it; where the
+mechanism is continuous noise on a vector, the noise itself is compared with the density that the proof needs
+(`noise_fit`).
 
 An audit sees an average adversary on real texts; this sees the worst pair, however rare.
 """
@@ -14,17 +15,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from scipy.stats import beta
 
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, pair_claims
+from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, pair_claims
 from epsilometer.errors import UserError
+from epsilometer.finding import Finding
+from epsilometer.laws import Laws
 from epsilometer.mechanism import HasBound, HasInputs, HasLaws, Mechanism
+from epsilometer.monte_carlo import COVERS_NOTHING, monte_carlo, refutable_epsilons
+from epsilometer.noise_fit import DRAWS, noise_p_value
 from epsilometer.randomness import Noise
 
 TOLERANCE = 1e-9  # nats
@@ -32,6 +36,11 @@ EXACT = 5000  # inputs up to which all pairs are enumerated
 SAMPLED = 200  # inputs among which all pairs are enumerated beyond that
 _ENTRIES = 2e11  # input pairs times outputs that are enumerated: minutes
 _BLOCK = 128  # inputs compared with all others at a time
+_LISTS_NOTHING = (
+    "the mechanism lists no inputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
+    "(docs/your-own-mechanism.md)"
+)
+_HAS_DELTA = "the claim has a delta, and losses of single outputs decide claims without one alone; audit it"
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 
 
@@ -45,54 +54,58 @@ class StandsFor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was found about a claim at one privacy budget.
-
-    method:   "exact" (all pairs of `inputs`, all outputs), "largest found" (all pairs of a sample of `inputs`, all
-              outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`), "not checked" (a
-              mechanism that lists no inputs can only be audited) or "none" (no claim).
-    verdict:  violated, not refuted, or no claim.
-    worst:    the loss of the witness; infinite where an output is possible under one input only. claimed: what is
-              claimed for its pair. Their difference is the largest excess. None where nothing is claimed.
-    witness:  the inputs x, x' and the output y of the largest excess.
-    bound:    where the structure of the law gives one: no pair of the whole vocabulary exceeds its claim by more.
-    """
-
-    epsilon: float
-    method: str
-    verdict: str
-    claimed: float | None = None
-    worst: float | None = None
-    witness: tuple[str, str, str] | None = None
-    inputs: int = 0
-    draws: int | None = None
-    bound: float | None = None
-
-    @property
-    def excess(self) -> float | None:
-        """worst - claimed."""
-        return None if self.worst is None or self.claimed is None else self.worst - self.claimed
-
-
-def check_claim(mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed: int = 0) -> Finding:
-    """The strongest check that the mechanism allows, over the inputs that it can enumerate."""
+def check_claim(
+    mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed: int = 0, inputs: int = EXACT
+) -> Finding:
+    """The strongest check that the mechanism allows; inputs: how many are enumerated, beyond that a sample of them."""
     if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
-        return check_claim(mechanism.same_as, epsilon, alpha, seed)
-    if mechanism.guarantee(epsilon) is None:
+        return check_claim(mechanism.same_as, epsilon, alpha, seed, inputs)
+    claim = mechanism.guarantee(epsilon)
+    if claim is None:
         return Finding(epsilon, "none", NO_CLAIM)
     if not isinstance(mechanism, HasInputs):
-        return Finding(epsilon, "not checked", NOT_REFUTED)
+        return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
     if not isinstance(mechanism, HasLaws):
-        return monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
+        return _sampled(mechanism, epsilon, texts, alpha, seed)
+    if claim.delta:
+        return Finding(epsilon, "not checked", NOT_CHECKED, _HAS_DELTA, inputs=len(texts))
     bound = mechanism.excess_bound(epsilon) if isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
-    if len(texts) <= EXACT and len(texts) ** 2 * outputs <= _ENTRIES:
+    if len(texts) <= inputs and len(texts) ** 2 * outputs <= _ENTRIES:
         return exact(mechanism, epsilon, texts, bound=bound)
     some = min(SAMPLED, len(texts), max(2, int(math.sqrt(_ENTRIES / outputs))))
     drawn = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
     return exact(mechanism, epsilon, [texts[i] for i in np.sort(drawn)], "largest found", bound)
+
+
+def is_sampled(mechanism: Mechanism) -> bool:
+    """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
+    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
+        return is_sampled(mechanism.same_as)
+    return isinstance(mechanism, HasInputs) and not isinstance(mechanism, HasLaws)
+
+
+def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
+    """Where a mechanism is sampled: privacy budgets small enough that draws can refute its claim; from one budget."""
+    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
+        return extra_epsilons(mechanism.same_as, epsilon, seed)
+    if not is_sampled(mechanism) or not isinstance(mechanism, HasInputs):
+        return []
+    return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
+
+
+def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, seed: int) -> Finding:
+    found = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
+    p = noise_p_value(mechanism, epsilon, texts, seed)
+    if p is None:
+        return found
+    if p > alpha:
+        fits = found.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
+    else:
+        fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
+    reason = "; ".join(part for part in (found.reason, fits) if part) or None
+    return replace(found, noise_p=p, reason=reason)
 
 
 def exact(
@@ -102,22 +115,20 @@ def exact(
     if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
         raise TypeError("an exact check needs the mechanism's laws and inputs")
     laws = mechanism.laws(texts)
-    units = int(laws.rows.lengths[0])
-    own = laws.rows.values[:: max(1, units)]
-    if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():
-        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law")
+    own, units = one_law_each(laws)
     rows, place = np.unique(own, return_inverse=True)
     table = np.empty((len(rows), laws.outputs))
     for start in range(0, len(rows), laws.chunk()):
         part = rows[start : start + laws.chunk()]
         (table[start : start + len(part)],) = laws.log_probabilities(part, [epsilon])
     table = np.maximum(table, _NEVER)[place]
-    best, pair = -math.inf, (0, 0)
+    best, largest, pair = -math.inf, 0.0, (0, 0)
     for start in range(0, len(texts), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(texts)))
         rest = np.arange(start, len(texts))
         loss = units * cdist(table[rows], table[rest], "chebyshev")
         pairs = np.stack(np.meshgrid(rows, rest, indexing="ij"), axis=-1).reshape(-1, 2)
+        largest = max(largest, float(loss.max()))
         excess = loss - pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
         excess[rows[:, None] >= rest] = -math.inf
         if excess.max() > best:
@@ -125,72 +136,31 @@ def exact(
             row, column = np.unravel_index(excess.argmax(), excess.shape)
             pair = (int(rows[row]), int(rest[column]))
     if best == -math.inf:  # the claim covers no pair
-        return Finding(epsilon, method, NOT_REFUTED, inputs=len(texts), bound=bound)
+        return Finding(epsilon, method, NOT_CHECKED, COVERS_NOTHING, inputs=len(texts), bound=bound)
     difference = table[pair[0]] - table[pair[1]]
     output = int(np.abs(difference).argmax())
     left, right = pair if difference[output] > 0 else pair[::-1]
-    worst = float(units * abs(difference[output]))
-    claimed = float(pair_claims(mechanism, epsilon, texts, np.array([pair]))[0])
     return Finding(
         epsilon,
         method,
         VIOLATED if best > TOLERANCE else NOT_REFUTED,
-        claimed,
-        math.inf if worst > -_NEVER / 2 else worst,
-        (texts[left], texts[right], " ".join([mechanism.output_texts[output]] * units)),
-        len(texts),
+        claimed=float(pair_claims(mechanism, epsilon, texts, np.array([pair]))[0]),
+        worst=_unbounded(float(units * abs(difference[output]))),
+        witness=(texts[left], texts[right], " ".join([mechanism.output_texts[output]] * units)),
+        inputs=len(texts),
         bound=bound,
+        largest=_unbounded(largest),
     )
 
 
-def monte_carlo(
-    mechanism: Mechanism,
-    epsilon: float,
-    texts: Sequence[str],
-    inputs: int = 12,
-    draws: int = 2000,
-    alpha: float = 0.01,
-    seed: int = 0,
-) -> Finding:
-    """A lower bound of the largest excess, from draws at a few inputs.
-
-    Half of the draws choose, for each pair of inputs, the output whose loss looks largest; the other half bounds that
-    loss from below. Each bound may fail with probability alpha over the number of bounds, so together with alpha.
-    """
-    order = np.argsort(Noise.named(len(texts), "monte carlo", seed).uniforms()[:, 0])
-    chosen = [texts[i] for i in order[: max(2, inputs // 2)]]
-    # Near pairs are where a claim that grows with the distance is tightest: half of the inputs are neighbours.
-    for text in list(chosen):
-        pairs = np.array([(0, i) for i in range(1, len(texts) + 1)])
-        claims = pair_claims(mechanism, epsilon, [text, *texts], pairs)
-        claims[[other in chosen for other in texts]] = math.inf
-        if np.isfinite(claims).any() and len(chosen) < inputs:
-            chosen.append(texts[int(claims.argmin())])
-    source = [text for text in chosen for _ in range(draws)]
-    made = mechanism.rewrite(source, epsilon, Noise.named(len(source), "monte carlo", seed, epsilon)).texts
-    outputs, number = np.unique(np.array(made, dtype=object).astype(str), return_inverse=True)
-    number = number.reshape(len(chosen), 2, -1)
-    counts = np.array([[np.bincount(half, minlength=len(outputs)) for half in row] for row in number])
-    pairs = np.array([(i, j) for i in range(len(chosen)) for j in range(len(chosen)) if i != j])
-    claims = pair_claims(mechanism, epsilon, chosen, np.sort(pairs, axis=1))
-    pairs, claims = pairs[np.isfinite(claims)], claims[np.isfinite(claims)]
-    if not len(pairs):
-        return Finding(epsilon, "Monte Carlo", NOT_REFUTED, inputs=len(chosen), draws=draws)
-    first = np.log(counts[:, 0] + 0.5)
-    output = np.array([(first[i] - first[j]).argmax() for i, j in pairs])
-    error = alpha / (2 * len(pairs))
-    low = _lower(counts[pairs[:, 0], 1, output], draws // 2, error)
-    high = 1 - _lower(draws // 2 - counts[pairs[:, 1], 1, output], draws // 2, error)
-    with np.errstate(divide="ignore"):
-        loss = np.log(low) - np.log(high)
-    best = int((loss - claims).argmax())
-    left, right = pairs[best]
-    verdict = VIOLATED if loss[best] > claims[best] else NOT_REFUTED
-    witness = (chosen[left], chosen[right], str(outputs[output[best]]))
-    return Finding(epsilon, "Monte Carlo", verdict, float(claims[best]), float(loss[best]), witness, len(chosen), draws)
+def one_law_each(laws: Laws) -> tuple[NDArray[np.integer], int]:
+    """The law row of each text [n], and how many units have it; refuses texts that are not governed by one law."""
+    units = int(laws.rows.lengths[0])
+    own = laws.rows.values[:: max(1, units)]
+    if not units or (laws.rows.lengths != units).any() or (laws.rows.values != np.repeat(own, units)).any():
+        raise UserError("an exact check takes texts of one unit each, or of equally many that share a law")
+    return own, units
 
 
-def _lower(successes: NDArray[np.integer], trials: int, error: float) -> NDArray[np.float64]:
-    """The one-sided lower Clopper-Pearson limit."""
-    limit = beta.ppf(error, successes, trials - successes + 1)
-    return np.where(successes == 0, 0.0, limit)
+def _unbounded(loss: float) -> float:
+    return math.inf if loss > -_NEVER / 2 else loss

@@ -6,9 +6,9 @@ usage: python -m tasks.claims
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,13 +16,15 @@ import polars as pl
 from epsilometer import tables
 from epsilometer.claims import describe
 from epsilometer.deniability import deniability
+from epsilometer.finding import Finding
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vectors import WordVectors
+from epsilometer.largest_loss import largest_loss
 from epsilometer.mechanism import HasInputs, Mechanism, build_mechanism
 from epsilometer.params import Cell, Params, read
 from epsilometer.progress import track
 from epsilometer.randomness import Noise
-from epsilometer.worst_case import check_claim
+from epsilometer.worst_case import check_claim, extra_epsilons, is_sampled
 from tasks.entry import run
 
 WORDS, DRAWS = 100, 100  # of plausible deniability, as in the paper
@@ -31,43 +33,70 @@ WORDS, DRAWS = 100, 100  # of plausible deniability, as in the paper
 def main() -> None:
     """Write data/claims.parquet and data/deniability.parquet: a row for each mechanism on words and epsilon."""
     params = read()
-    # The data sets do not matter here: one cell stands for all of a mechanism. What reads texts has no words.
-    cells = {cell.mechanism: cell for cell in params.cells.values() if not cell.resource.startswith("data/prepared")}
+    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell stands for all of a mechanism
+    for cell in params.cells.values():
+        cells.setdefault(cell.mechanism, cell)
     with (
         tables.Writer("data/claims.parquet", tables.CLAIMS) as claims,
         tables.Writer("data/deniability.parquet", tables.DENIABILITY) as hidden,
         tempfile.TemporaryDirectory() as folder,
     ):
+        few = {
+            name: _few(cell.resource, params.claims.vocabulary, Path(folder) / f"{name}.npz")
+            for name, cell in cells.items()
+        }
+        smaller = {name: _build(params, cell, few[name]) for name, cell in cells.items()}
+        budgets = {name: _budgets(params, name, smaller[name]) for name in cells}
+        drawn = sum(len(budgets[name]) for name in cells if is_sampled(smaller[name]))
+        alpha = params.audit.alpha / max(1, drawn)  # of each check that may err, so that all together keep alpha
         for name, cell in track(cells.items(), len(cells), "check claims"):
-            few = _few(cell.resource, params.claims.vocabulary, Path(folder) / f"{name}.npz")
-            claims.write(_claims(params, name, _build(params, cell, few), cell.epsilons))
             whole = _build(params, cell, cell.resource)
-            if few != cell.resource and isinstance(whole, HasInputs):
-                drawn = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
-                words = [whole.inputs[i] for i in np.sort(np.argsort(drawn)[:WORDS])]
+            rows = []
+            for epsilon, audited in budgets[name].items():
+                found = check_claim(smaller[name], epsilon, alpha, params.audit.seed, params.claims.vocabulary)
+                row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
+                rows.append(row | _row(found, whole, private=_is_private(params, cell)))
+            claims.write(pl.DataFrame(rows, schema=dict(tables.CLAIMS)))
+            if few[name] != cell.resource and isinstance(whole, HasInputs):
+                order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
+                words = [whole.inputs[i] for i in np.sort(np.argsort(order)[:WORDS])]
                 table = deniability(whole, words, cell.epsilons, DRAWS, params.audit.seed)
                 hidden.write(table.with_columns(pl.lit(name).alias("mechanism")).select(list(tables.DENIABILITY)))
 
 
-def _build(params: Params, cell: Cell, resource: str) -> Mechanism:
+def _build(params: Params, cell: Cell, resource: str | None) -> Mechanism:
     return build_mechanism(params.path(cell.file), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
 
 
-def _claims(params: Params, name: str, mechanism: Mechanism, epsilons: Sequence[float]) -> pl.DataFrame:
-    rows = []
-    for epsilon in epsilons:
-        found = check_claim(mechanism, epsilon, params.audit.alpha, params.audit.seed)
-        row = {"mechanism": name, "claim": describe(mechanism.guarantee(epsilon)), **asdict(found)}
-        row["x"], row["other"], row["output"] = row.pop("witness") or (None, None, None)
-        rows.append(row)
-    return pl.DataFrame(rows, schema=dict(tables.CLAIMS))
+def _budgets(params: Params, name: str, mechanism: Mechanism) -> dict[float, bool]:
+    """The epsilons at which a mechanism is checked, and whether they are audited; in ascending order."""
+    audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.epsilons}
+    added = extra_epsilons(mechanism, min(audited), params.audit.seed)
+    return {epsilon: epsilon in audited for epsilon in sorted({*audited, *added})}
 
 
-def _few(resource: str, count: int, out: Path) -> str:
+def _row(found: Finding, whole: Mechanism, private: bool) -> dict[str, Any]:
+    row = asdict(found) | {"slack": found.slack}
+    row["largest"], row["largest_method"] = largest_loss(whole, found.epsilon, found) or (None, None)
+    witness = row.pop("witness")
+    row["x"], row["other"], row["output"] = (None, None, None) if private or witness is None else witness
+    return row
+
+
+def _is_private(params: Params, cell: Cell) -> bool:
+    """Whether a mechanism's inputs may be the texts of a data set that is not public."""
+    return any(
+        cell.resource in (f"data/prepared/{name}.parquet", dataset.source)
+        for name, dataset in params.datasets.items()
+        if not dataset.public
+    )
+
+
+def _few(resource: str | None, count: int, out: Path) -> str | None:
     """The resource with its first `count` words alone, where it is one of words."""
     if resource == "data/lists.npz":
         WordLists.load(resource).first(count).save(out)
-    elif resource.startswith("data/vectors/"):
+    elif resource is not None and resource.startswith("data/vectors/"):
         WordVectors.load(resource).whole_words().first(count).save(out)
     else:
         return resource

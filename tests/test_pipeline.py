@@ -130,7 +130,10 @@ def test_what_comes_out(project: Project) -> None:
     assert set(estimates["verdict"]) == {"not refuted", "no claim"}
     claims = pl.read_parquet(project.folder / "data/claims.parquet")
     assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
-        ("santext", 2, "not refuted", "exact", 3)
+        ("rr", 1, "not refuted", "largest found", 20),
+        ("rr", 5, "not refuted", "largest found", 20),
+        ("mine", 1, "no claim", "none", 0),
+        ("santext", 2, "not refuted", "exact", 3),
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
     ablations = pl.read_parquet(project.folder / "data/ablations.parquet")

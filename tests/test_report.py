@@ -47,6 +47,11 @@ from epsilometer.tables import (
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
+CHECKED = (
+    "mechanism", "epsilon", "claim", "verdict", "method", "claimed", "worst", "x", "other", "output", "bound",
+    "inputs", "draws",
+)  # fmt: skip
+
 Row = tuple[str, str, float, str, int, float | None, str]
 
 
@@ -128,18 +133,19 @@ def downstream() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
 
 
+def checked(*rows: tuple[object, ...]) -> pl.DataFrame:
+    """Rows of the schema CLAIMS: the columns CHECKED, the others null."""
+    return pl.DataFrame([dict(zip(CHECKED, row, strict=True)) for row in rows], schema=dict(CLAIMS))
+
+
 def audit(**changes: object) -> AuditData:
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
     data = {
         "estimates": estimates(),
-        "claims": pl.DataFrame(
-            [
-                ("mvc", 5.0, "5 per word", NOT_REFUTED, "Monte Carlo", 9.5, 1.25, "cat", "dog", "bird", None, 24, 4000),
-                (HOSTILE, 5.0, "5 per word", VIOLATED, "exact", 5.0, math.inf, HOSTILE, "dog", "cat", None, 1000, None),
-                ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "largest found", 5.0, 4.0, *[None] * 3, -1.0, 200, None),
-            ],
-            schema=dict(CLAIMS),
-            orient="row",
+        "claims": checked(
+            ("mvc", 5.0, "5 per word", NOT_REFUTED, "Monte Carlo", 9.5, 1.25, "cat", "dog", "bird", None, 24, 4000),
+            (HOSTILE, 5.0, "5 per word", VIOLATED, "exact", 5.0, math.inf, HOSTILE, "dog", "cat", None, 1000, None),
+            ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "largest found", 5.0, 4.0, *[None] * 3, -1.0, 200, None),
         ),
         "words": pl.DataFrame(
             [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],

@@ -51,18 +51,29 @@ class MovedWords(WordVectorMechanism):
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
         private = self.vocabulary.encode(texts)
-        draws = self.vectors.vectors.shape[1] + 2
         made = []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
             part = private.take(rows)
-            if noise.exact is not None:
-                points = released(self.relaxed(self.vectors.exact[part.values]), epsilon, noise.exact)
-                made.append(self.chosen(self.stretched(points), noise[rows].ragged(part.lengths)[:, 0]))
-                continue
-            uniforms = noise[rows].ragged(part.lengths, draws)
-            moved = self.vectors.exact[part.values] + self.stretched(spherical(uniforms[:, :-1], epsilon))
-            made.append(self.chosen(moved, uniforms[:, -1]))
+            points, uniforms = self._landed(part, epsilon, noise[rows])
+            made.append(self.chosen(points, uniforms))
         return self.written(texts, Ragged(np.concatenate(made).astype(np.int32), private.offsets))
+
+    def moved(
+        self, texts: Sequence[str], epsilon: float, noise: Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `MovesVectors`: each text's one word, where the claim's distance is Euclidean."""
+        words = self.vocabulary.encode(texts)
+        points, _ = self._landed(words, epsilon, noise)
+        return self.relaxed(self.vectors.exact[words.values]), self.relaxed(points)
+
+    def _landed(self, words: Ragged, epsilon: float, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where words land: points [n, d], and a uniform for each [n], for the choice of a word there."""
+        start = self.vectors.exact[words.values]
+        if noise.exact is not None:
+            points = self.stretched(released(self.relaxed(start), epsilon, noise.exact))
+            return points, noise.ragged(words.lengths)[:, 0]
+        uniforms = noise.ragged(words.lengths, start.shape[1] + 2)
+        return start + self.stretched(spherical(uniforms[:, :-1], epsilon)), uniforms[:, -1]
 
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
