@@ -65,7 +65,7 @@ def audit(
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
-    rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams))
+    rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
     return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
 
 

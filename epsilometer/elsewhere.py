@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -40,6 +41,7 @@ class CommandMechanism:
     """
 
     command: str
+    wants_all: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         arguments = self._arguments(1)

@@ -189,6 +189,13 @@ class RewritesGrid(Protocol):
         ...
 
 
+@runtime_checkable
+class WantsAll(Protocol):
+    """A mechanism to which every call costs much, such as the start of a program: it is given all texts at once."""
+
+    wants_all: bool
+
+
 class FunctionMechanism:
     """A plain function `rewrite(text, epsilon, rng) -> str` as a mechanism without a claim."""
 

@@ -16,6 +16,9 @@ from epsilometer.errors import printable
 T = TypeVar("T")
 
 _SECONDS = 10.0  # between two lines
+_PART = 3.0  # seconds of a part of paced work
+_EARLY, _LONG = 3.0, 15.0  # seconds before work is said to be long, and left of it to say so
+_BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
 
 
@@ -59,7 +62,7 @@ def now_and_then() -> Callable[[str], None]:
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """The items, with progress on standard error."""
     if sys.stderr.isatty():
-        yield from tqdm(items, total=total, desc=label, leave=False)
+        yield from tqdm(items, total=total, desc=label, leave=False, delay=1)
         return
     begun = last = time.monotonic()
     for done, item in enumerate(items):
@@ -72,3 +75,51 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         yield item
     if last > begun:
         print(Progress(label, total, total, 0), file=sys.stderr, flush=True)
+
+
+class Pace:
+    """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
+
+    label: of the progress; total: the size of the work, in units of about equal effort (characters); shorter: given the
+    seconds that all of it takes, what would take less. next: how many units the next part may have at most; 0 stands
+    for as little as possible.
+    """
+
+    def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
+        self.next = 0.0
+        self._label, self._total, self._shorter = label, max(total, 1.0), shorter
+        self._done = self._measured = self._seconds = 0.0
+        self._begun = self._last = time.monotonic()
+        self._said = False
+        self._say = now_and_then()
+        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, disable=not sys.stderr.isatty(), delay=1)
+
+    def add(self, units: float) -> None:
+        """A part of this many units is done. The first one's time is not counted: models load in it."""
+        now = time.monotonic()
+        if self._done:
+            self._measured, self._seconds = self._measured + units, self._seconds + now - self._last
+        self._last, self._done = now, self._done + units
+        self._bar.update(units / self._total)
+        self.next = 8 * units
+        if self._measured and self._seconds:
+            rate = self._seconds / self._measured
+            self.next = min(self.next, _PART / rate)
+            left = rate * (self._total - self._done)
+            if not self._said and now - self._begun >= _EARLY and left >= _LONG:
+                self._said = True
+                note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
+            if self._bar.disable and left:
+                self._say(str(Progress(f"{self._label}, %", int(100 * self._done / self._total), 100, round(left))))
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        self._bar.close()
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{max(1, round(seconds))} s"

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
-from epsilometer.mechanism import Latents, Mechanism, Rewrites, RewritesGrid
+from epsilometer.mechanism import Latents, Mechanism, Rewrites, RewritesGrid, WantsAll
+from epsilometer.progress import Pace, span
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 from epsilometer.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # trials at a time
+_ROUND = [digit * 10**power for power in range(5, -1, -1) for digit in (5, 2, 1)]  # what one would ask for instead
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,58 @@ def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.
     return partial(job.run, build())
 
 
-def rewrite_all(mechanism: Mechanism, job: Job) -> list[Rewrites]:
-    """The rewrites of all trials in the trials' order, one `Rewrites` an epsilon, in memory."""
-    blocks = list(rewrite_blocks(lambda: mechanism, job))
+def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
+    """The rewrites of all trials in the trials' order, one `Rewrites` an epsilon, in memory.
+
+    paced: in parts of some seconds, with a word on how long it will take.
+    """
+    if paced and not isinstance(mechanism, WantsAll):
+        blocks = list(_paced(mechanism, job))
+    else:
+        blocks = list(rewrite_blocks(lambda: mechanism, job))
     back = np.argsort(np.concatenate([b.rows for b in blocks]))
     return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
+
+
+def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
+    """The blocks of a job, as large as the speed of the first ones suggests."""
+    shares = isinstance(mechanism, RewritesGrid)
+    order = np.argsort(job.source, kind="stable")
+    source = job.source[order]
+    effort = np.array([len(job.texts[i]) + 1 for i in source])
+    if shares:  # a text's first trial does the work of all
+        effort[1:][source[1:] == source[:-1]] = 0
+    pace = Pace("rewrite", effort.sum(), partial(_shorter, job, shares))
+    begin = units = 0
+    for end, size in enumerate([*effort[1:], np.inf], start=1):
+        units += effort[end - 1]
+        if size and units + size > pace.next:
+            yield job.run(mechanism, order[begin:end])
+            pace.add(units)
+            begin, units = end, 0
+    pace.close()
+
+
+def _shorter(job: Job, shares: bool, seconds: float) -> str:
+    """What would take a tenth of `seconds`, or a minute. shares: the trials and epsilons of a text share its work."""
+    trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, 60)
+    found = []
+    for fewer in (n for n in _ROUND if n < trials):
+        # Where work is shared at most that, since some of it is for each trial.
+        share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
+        if share * seconds <= aim:
+            found.append(f"{fewer} trials: about {span(share * seconds)}")
+            break
+    if shares:
+        found += [f"{n} texts: about {span(seconds * n / texts)}" for n in _ROUND if n <= texts * aim / seconds][:1]
+    elif len(job.epsilons) > 1:
+        found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
+    return f" for {trials} trials of {texts} texts; shorter: {', '.join(found)}" if found else ""
+
+
+def _length(job: Job, trials: int) -> int:
+    """How many characters the distinct texts of the first trials have."""
+    return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
 def _check(made: Rewrites, expected: int) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,6 +13,7 @@ import pytest
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee, check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Rewrites, build_mechanism
+from epsilometer.progress import parse
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
 from epsilometer.scaling import Engine
@@ -133,3 +137,71 @@ def test_an_array_is_written_whole_in_any_order_or_not_at_all(tmp_path: Path) ->
     with ArrayWriter(tmp_path / "z.npy", 6):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+class Slow(FunctionMechanism):
+    """A mechanism that takes a second a call and a text, and a minute to load; the clock is the test's."""
+
+    def __init__(self, clock: SimpleNamespace) -> None:
+        super().__init__(lambda text, epsilon, rng: text.upper())
+        self.clock, self.calls = clock, 0
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        self.clock.now += len(texts) + (0 if self.calls else 60)
+        self.calls += 1
+        return super().rewrite(texts, epsilon, noise)
+
+
+class SlowByText(Slow):
+    """One that takes a second for each distinct text, whatever the trials and epsilons."""
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        before = self.clock.now + (0 if self.calls else 60)
+        made = [self.rewrite(texts, e, n) for e, n in zip(epsilons, noises, strict=True)]
+        self.clock.now = before + len(set(texts))
+        return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("epsilometer.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def test_long_work_says_early_how_long_and_what_would_be_shorter(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mechanism, work = Slow(clock), job()
+    whole = rewrite_all(mechanism, work)
+    capsys.readouterr()
+    mechanism = Slow(clock)
+    begun = clock.now
+    assert [r.texts for r in rewrite_all(mechanism, work, paced=True)] == [r.texts for r in whole]
+    assert clock.now - begun == 60 + 2 * 300
+    assert mechanism.calls > 10
+    note, *lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"note: rewrite: about (8|9|9\.\d|10) min to go for 300 trials of 20 texts; "
+        r"shorter: 20 trials: about [34]\d s, one epsilon: about (4\.\d|5|5\.\d) min",
+        note,
+    )
+    shown = [parse(line) for line in lines]
+    assert all(one is not None and one.total == 100 for one in shown)
+    assert [one.left for one in shown if one] == sorted((one.left for one in shown if one), reverse=True)
+
+
+def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    """2,000 texts with ten trials each: a tenth of the trials still meets most texts."""
+    texts = [f"text number {i:04}" for i in range(2000)]
+    source = (Noise.named(20_000, "source").uniforms()[:, 0] * len(texts)).astype(int)
+    work = Job(texts, source, [1.0, 2.0], [Noise.named(20_000, "rewrite", e) for e in (1.0, 2.0)])
+    rewrite_all(SlowByText(clock), work, paced=True)
+    note = capsys.readouterr().err.splitlines()[0]
+    assert re.search(r"about 33 min to go for 20000 trials of 2000 texts; shorter: 200 trials: about 3\.\d min", note)
+    assert note.endswith("200 texts: about 3.3 min")
+
+
+def test_short_work_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    rewrite_all(FunctionMechanism(lambda text, epsilon, rng: text), job(), paced=True)
+    assert capsys.readouterr().err == ""

@@ -12,7 +12,7 @@ test shows it bit by bit on the CPU; on CUDA the shapes are fixed in the same wa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from epsilometer.errors import UserError
+from epsilometer.progress import track
 
 SLICE = {
     "cpu": 256,
@@ -150,7 +151,7 @@ class Bert:
             means = [part.mean(1, dtype=torch.float64) for part in _by_length(hidden, lengths)]
             result[members] = torch.cat(means).float().cpu().numpy()
 
-        self._side_by_side(fill, self._blocks(sequences))
+        self._side_by_side(fill, list(self._blocks(sequences)), "encode")
         return result
 
     def states(
@@ -169,21 +170,22 @@ class Bert:
             )
             result[members] = hidden.float()
 
-        self._side_by_side(fill, self._blocks(sequences))
+        self._side_by_side(fill, list(self._blocks(sequences)), "read words")
         return result
 
-    def _side_by_side(self, work: Callable[[list[int]], None], blocks: Iterable[list[int]]) -> None:
+    def _side_by_side(self, work: Callable[[list[int]], None], blocks: Sequence[list[int]], label: str) -> None:
         """Work off the blocks, on a processor one block a core.
 
         That leaves no core waiting for another at the end of every product, and a product that one core computes comes
         out the same however many cores there are.
         """
         if self._device != "cpu":
-            for block in blocks:
+            for block in track(blocks, len(blocks), label):
                 work(block)
             return
         with ThreadPoolExecutor(torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            list(pool.map(work, blocks))
+            for _ in track(pool.map(work, blocks), len(blocks), label):
+                pass
 
     def head(self, entries: np.ndarray) -> Head:
         """The masked-language-model head over the vocabulary ids `entries`. Raises UserError where there is none.
