@@ -56,6 +56,8 @@ def module(kind: str, name: str) -> ModuleType:
         raise UserError(f"{name} is not a Python file that can be imported")
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
+    if (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.append(folder)  # for the helpers beside it; last, so that none takes a library's place
     try:
         spec.loader.exec_module(own)
     except Exception as error:

@@ -8,19 +8,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from epsilometer.imports import reached
+
 
 def fingerprint(settings: Any, texts: Iterable[str], code: Path, data: Iterable[Path]) -> str:
     """A hash of the settings, the texts, the code of the mechanism and of this package, and the data that is read.
 
     settings: anything that JSON can hold; code: the mechanism's file, by content as the package's; data: files and
-    folders, by path, size and time of change.
+    folders, by path, size and time of change. Of Python files, attacks among the data, all that they import counts too.
     """
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
     for text in texts:
         digest.update(f"{len(text)} {text}".encode())
-    for file in (*sorted(Path(__file__).parent.rglob("*.py")), code):
+    files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
+    own = {one for file in (code, *files) if file.suffix == ".py" for one in reached(file)[0]}
+    for file in sorted({*Path(__file__).parent.rglob("*.py"), *own}):
         digest.update(file.read_bytes())
-    for file in sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file()):
+    for file in files:
         found = file.stat()
         digest.update(f"{file} {found.st_size} {found.st_mtime_ns}".encode())
     return digest.hexdigest()

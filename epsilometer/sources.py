@@ -8,7 +8,6 @@ bounds were measured on it): a newer one on the hub is told, not taken.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
@@ -23,6 +22,7 @@ from typing import Any
 from epsilometer import tables
 from epsilometer.component import PACKAGE
 from epsilometer.errors import UserError
+from epsilometer.imports import reached
 from epsilometer.language.models import EMBEDDED, hub_id
 from epsilometer.params import Params, PublicCorpus
 
@@ -50,14 +50,15 @@ def found(params: Params, folder: Path = Path(".")) -> list[Source]:
     project = (folder / params.root).resolve()
 
     def code(path: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-        files, packages = _uses(project / path, project)
-        return {"files": _hashes(files, project), "packages": _versions(packages)} | _said(settings)
+        files, modules = reached(project / path, [project])
+        packages = _versions(modules - sys.stdlib_module_names)
+        return {"files": hashes(sorted(files), project), "packages": packages} | _said(settings)
 
     def data(path: str, settings: Mapping[str, Any] | None = None) -> Record:
         file = project / path
         if file.suffix == ".py":
             return code(file, settings)
-        record: Record = {"files": _hashes([file], project)} | _said(settings)
+        record: Record = {"files": hashes([file], project)} | _said(settings)
         pin = _pin(file)
         for kind in ("dataset", "model"):
             if pin.keys() >= {kind, "revision"}:
@@ -242,8 +243,8 @@ def _shown(path: Path, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.name
 
 
-def _hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
-    """The hash of each file, and of each file in a folder."""
+def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
+    """By path from the project the hash of each file, and of each file in a folder."""
     files = [
         file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
     ]
@@ -263,45 +264,3 @@ def _versions(modules: Iterable[str]) -> dict[str, str]:
 @cache
 def _distributions() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
-
-
-def _uses(file: Path, project: Path) -> tuple[list[Path], set[str]]:
-    """The project's own files that a file imports, directly or not, and the modules that are not the project's."""
-    files: list[Path] = []
-    modules: set[str] = set()
-    todo = [file]
-    while todo:
-        path = todo.pop()
-        if path in files:
-            continue
-        files.append(path)
-        for name in _imported(path):
-            own = project.joinpath(*name.split(".")).with_suffix(".py")
-            top = name.partition(".")[0]
-            if own.is_file():
-                todo.append(own)
-            elif not (project / top).is_dir() and not (project / f"{top}.py").is_file():
-                modules.add(top)
-    return sorted(files), modules - sys.stdlib_module_names
-
-
-def _imported(file: Path) -> Iterator[str]:
-    """The modules that a file names in its imports, also inside functions; those for type checking alone excepted."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except FileNotFoundError:
-        raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"{file.name} is not Python that can be read ({error})") from error
-    todo: list[ast.AST] = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            todo += node.orelse
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        todo += ast.iter_child_nodes(node)

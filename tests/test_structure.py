@@ -16,7 +16,7 @@ from networkx import descendants
 
 # Each floor may import from itself and from the floors before it.
 FLOORS = [
-    ["errors", "ragged", "progress", "exact", "fingerprint", "journal"],
+    ["errors", "ragged", "progress", "exact", "imports", "fingerprint", "journal"],
     ["guarantees", "randomness", "tables", "component", "checksums", "scaling"],
     ["laws", "latent_noise"],
     ["mechanism", "attack"],

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from conftest import ROOT
 
-STAGES = ("prepare", "embed", "trials", "rewrite", "attack", "estimate")
+STAGES = ("code", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 
 # In place of the sentence encoder, which takes longer to load than all the rest.
 EMBED = """import sys
