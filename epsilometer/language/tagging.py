@@ -273,7 +273,7 @@ def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
                 places = np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in members])
                 result[places] = self._sum([sequences[i] for i in members])[: len(places)].cpu().numpy()
 
-            self._side_by_side(fill, self._blocks(sequences))
+            self._side_by_side(fill, list(self._blocks(sequences)), "tag")
             return result
 
         def _sum(self, sequences: list[Sequence[int]]) -> Tensor:
