@@ -8,6 +8,7 @@ dissimilar text, 0 a uniform one, +10,000 the most similar one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,11 @@ from epsilometer.errors import UserError
 from epsilometer.randomness import Noise
 
 _CELLS = 1 << 18  # similarities at a time: the working arrays stay in the processor's cache
+_BLOCK = 1 << 23  # similarities of a matrix product: rows enough for full speed (float32: 32 MB)
+_ROWS = 64  # rows of a matrix product at the least
 _GRAM = 1 << 26  # texts squared up to which all similarities are computed once (float32: 256 MB)
 _GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every machine, and sums exact in float32
+_REACH = 80  # nats below the likeliest text at which a text counts as never drawn: e^-80 is nothing beside 1
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ def sample(
 
     embeddings: [texts, dimensions], unit rows (zeros allowed). groups: [texts] or None: a set's texts then share a
     group (their number of words, say); texts of groups with fewer than `candidates` members are never drawn.
-    Memory: O(count * candidates), and the similarities of up to 8,192 texts; beyond that, blocks of them.
+    Memory: O(count * candidates), and the similarities of up to 8,192 texts; beyond that, blocks of them. Where the
+    temperature is 0, only the number of embeddings matters.
     Raises UserError when `count` < 1, or `candidates` is below 2 or above the number of texts.
     """
     total = len(embeddings)
@@ -80,63 +85,86 @@ def _extend(
     embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
     """[n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
-    count, more = uniforms.shape
+    texts, (count, more) = len(embeddings), uniforms.shape
+    if temperature == 0:
+        return _without_replacement(first, uniforms, texts)
     chosen = np.empty((count, more + 1), np.int64)
     chosen[:, 0] = first
-    texts = len(embeddings)
-    gram = _cosines(embeddings, embeddings) if texts**2 <= _GRAM else None
-
-    def similarity(of: NDArray[np.int64]) -> NDArray[np.float32]:
-        return gram[of] if gram is not None else _cosines(embeddings[of], embeddings)
-
-    chunk = max(1, _CELLS // texts)
     # Sets of one text repeat, so the second candidates of all sets with one first text are drawn from one law.
     order = np.argsort(first, kind="stable")
     singles, state = np.unique(first[order], return_inverse=True)
-    for start in range(0, len(singles), chunk):
-        part = singles[start : start + chunk]
-        drawn = slice(*np.searchsorted(state, [start, start + len(part)]))
-        rows = order[drawn]
-        chosen[rows, 1] = _draw(similarity(part), part[:, None], state[drawn] - start, uniforms[rows, 0], temperature)
+    # All similarities are a symmetric product, half the work of as many rows one by one.
+    whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
+    gram = _scores(embeddings, embeddings, temperature) if whole else None
+    rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
+    slope = np.float32(abs(temperature) / _GRID)
+
+    def scores(of: NDArray[np.int64]) -> NDArray[np.float32]:
+        return gram[of] if gram is not None else _scores(embeddings[of], embeddings, temperature)
+
+    for start in range(0, len(singles), rows):
+        part = singles[start : start + rows]
+        sets = order[slice(*np.searchsorted(state, [start, start + len(part)]))]
+        score = scores(part)
+        score[np.arange(len(part)), part] = -np.inf
+        chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
     # Larger sets hardly ever repeat: each has a law of its own, updated by one text a step.
-    for start in range(0, count if more > 1 else 0, chunk):
-        sets = chosen[start : start + chunk]
-        score = similarity(sets[:, 0])
+    for start in range(0, count if more > 1 else 0, rows):
+        part = chosen[start : start + rows]
+        every = np.arange(len(part))
+        score = scores(part[:, 0])
+        score[every, part[:, 0]] = -np.inf
         for step in range(1, more):
-            score += similarity(sets[:, step])
-            uniform = uniforms[start : start + chunk, step]
-            sets[:, step + 1] = _draw(score.copy(), sets[:, : step + 1], np.arange(len(sets)), uniform, temperature)
+            score += scores(part[:, step])
+            score[every, part[:, step]] = -np.inf
+            part[:, step + 1] = _draw(score, every, uniforms[start : start + rows, step], slope)
     return chosen
 
 
-def _cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+    """[n, m]: cosines in units of the grid, with the temperature's sign, so that the largest is the likeliest."""
     product: NDArray[np.float32] = left @ right.T
-    product *= _GRID
-    np.rint(product, out=product)
-    product /= _GRID
-    return product
+    product *= np.float32(math.copysign(_GRID, temperature))
+    return np.rint(product, out=product)
 
 
 def _draw(
-    score: NDArray[np.float32],
-    taken: NDArray[np.int64],
-    state: NDArray[np.int64],
-    uniform: NDArray[np.float64],
-    temperature: float,
+    score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
 ) -> NDArray[np.int64]:
-    """Draw from softmax(temperature * score[state]) outside `taken`: one text for each uniform. Overwrites `score`."""
+    """Draw from softmax(slope * score[state]), one text for each uniform; state ascends, -inf is never drawn.
+
+    Only texts within reach of a row's largest score are looked at: at a large slope a few.
+    """
     states, texts = score.shape
-    rows = np.arange(states)[:, None]
-    score[rows, taken] = -np.inf if temperature >= 0 else np.inf
-    score -= score.max(axis=1, keepdims=True) if temperature >= 0 else score.min(axis=1, keepdims=True)
-    score[rows, taken] = 0
-    score *= np.float32(temperature)
-    np.maximum(score, -80, out=score)  # e^-80 is nothing beside 1, and denormal numbers are slow
-    np.exp(score, out=score)
-    score[rows, taken] = 0
-    # One running sum and one search over all rows.
-    cdf = np.cumsum(score.ravel(), dtype=np.float64)
-    ends = cdf[texts - 1 :: texts]
-    begins = np.append(0.0, ends[:-1])
-    place = np.searchsorted(cdf, begins[state] + uniform * (ends - begins)[state], side="right")
-    return np.clip(place - state * texts, 0, texts - 1)
+    out = np.empty(len(uniform), np.int64)
+    step = max(1, _CELLS // texts)
+    for start in range(0, states, step):
+        part = score[start : start + step]
+        drawn = slice(*np.searchsorted(state, [start, start + len(part)]))
+        largest = part.max(axis=1, keepdims=True)
+        near = np.flatnonzero(part >= largest - _REACH / slope)
+        row, text = np.divmod(near, texts)
+        # One running sum and one search over all rows.
+        cdf = np.cumsum(np.exp((part[row, text] - largest[row, 0]) * slope), dtype=np.float64)
+        borders = np.searchsorted(row, np.arange(len(part) + 1))
+        ends = cdf[borders[1:] - 1]
+        begins = np.append(0.0, ends[:-1])
+        of = state[drawn] - start
+        place = np.searchsorted(cdf, begins[of] + uniform[drawn] * (ends - begins)[of], side="right")
+        out[drawn] = text[np.clip(place, borders[of], borders[of + 1] - 1)]
+    return out
+
+
+def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
+    """[n, k]: as `_extend` where every text that is left is equally likely: its rank among them is drawn."""
+    count, more = uniforms.shape
+    chosen = np.empty((more + 1, count), np.int64)
+    chosen[0] = first
+    ascending = chosen.copy()  # of each set, what is chosen so far
+    for step in range(1, more + 1):
+        text = np.minimum((uniforms[:, step - 1] * (texts - step)).astype(np.int64), texts - step - 1)
+        for taken in ascending[:step]:
+            text += text >= taken
+        chosen[step] = ascending[step] = text
+        ascending[: step + 1].sort(axis=0)
+    return np.ascontiguousarray(chosen.T)

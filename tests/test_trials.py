@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from epsilometer import trials
 from epsilometer.errors import UserError
+from epsilometer.randomness import Noise
 from epsilometer.trials import sample
 
 
@@ -82,12 +84,56 @@ def test_same_seed_same_trials_and_other_seed_others() -> None:
     assert not np.array_equal(one, other)
 
 
-def test_large_pools_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_by_one(vectors: np.ndarray, count: int, k: int, temperature: float) -> np.ndarray:
+    """Each candidate by inverse CDF over all texts that are left, in float64, from the same uniforms as `sample`."""
+    uniforms = Noise.named(count, 0, "trials").uniforms(k + 1)
+    cosine = np.rint((vectors @ vectors.T) * 2.0**20).astype(np.float64) / 2**20
+    sets = np.empty((count, k), np.int64)
+    sets[:, 0] = uniforms[:, 0] * len(vectors)
+    for row, draws in zip(sets, uniforms[:, 1:], strict=True):
+        for step in range(1, k):
+            score = temperature * cosine[row[:step]].sum(axis=0)
+            score[row[:step]] = -np.inf
+            cdf = np.exp(score - score.max()).cumsum()
+            row[step] = np.searchsorted(cdf, draws[step - 1] * cdf[-1], side="right")
+    return sets
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("temperature", [-10_000, -2000, -30, 0, 3, 10_000])
+def test_candidates_are_those_of_all_texts_one_by_one(temperature: float, k: int) -> None:
+    vectors = embeddings(150)
+    np.testing.assert_array_equal(
+        sample(vectors, 400, k, temperature).candidates, one_by_one(vectors, 400, k, temperature)
+    )
+
+
+def test_pairs_need_similarities_of_their_first_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, rows, scores = embeddings(300), list[int](), trials._scores
+
+    def counted(left: np.ndarray, right: np.ndarray, temperature: float) -> np.ndarray:
+        rows.append(len(left))
+        return scores(left, right, temperature)
+
+    monkeypatch.setattr(trials, "_scores", counted)
+    first = sample(vectors, 90, 2).candidates[:, 0]
+    assert sum(rows) == len(np.unique(first)) < 90
+
+
+def test_without_a_temperature_embeddings_do_not_matter() -> None:
+    unknown = np.full((150, 8), np.nan, np.float32)
+    np.testing.assert_array_equal(sample(unknown, 400, 5, 0).candidates, sample(embeddings(150), 400, 5, 0).candidates)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_large_pools_go_by_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = embeddings(200)
-    whole = sample(vectors, 300, 3).candidates
-    monkeypatch.setattr("epsilometer.trials._GRAM", 0)
-    monkeypatch.setattr("epsilometer.trials._CELLS", 1000)
-    np.testing.assert_array_equal(sample(vectors, 300, 3).candidates, whole)
+    whole = sample(vectors, 300, k).candidates
+    monkeypatch.setattr(trials, "_GRAM", 0)
+    monkeypatch.setattr(trials, "_BLOCK", 0)
+    monkeypatch.setattr(trials, "_ROWS", 7)
+    monkeypatch.setattr(trials, "_CELLS", 1000)
+    np.testing.assert_array_equal(sample(vectors, 300, k).candidates, whole)
 
 
 @pytest.mark.parametrize(
