@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from epsilometer.attack import Context, Embedded, choose
+from epsilometer.attack import Context, Embedded, choose, guess_all
 from epsilometer.attacks.embedding import EmbeddingAttack
 from epsilometer.attacks.length import LengthAttack
 from epsilometer.attacks.lexical import LexicalAttack
 from epsilometer.attacks.likelihood import LikelihoodAttack
+from epsilometer.language.encoder import Encoder
 from epsilometer.mechanism import Rewrites
 from epsilometer.mechanisms.identity import Identity
 from epsilometer.mechanisms.randomized_response import RandomizedResponse
@@ -50,6 +51,22 @@ def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("epsilometer.attacks.embedding.Encoder", None)  # any use would fail
     found = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
     np.testing.assert_array_equal(found, SOURCE)
+
+
+def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack, encode, encoded = EmbeddingAttack(), Encoder.encode, list[str]()
+
+    def counted(self: Encoder, texts: list[str]) -> np.ndarray:
+        encoded.extend(texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(Encoder, "encode", counted)
+    trials = CANDIDATES[[0, 3]]  # the last text is no candidate
+    rewrites = [Rewrites([TEXTS[trial[0]] for trial in trials]), Rewrites([TEXTS[trial[1]] for trial in trials])]
+    streams = [replace(context(), epsilon=epsilon, noise=Noise.named(2, epsilon)) for epsilon in (1.0, 2.0)]
+    guesses = guess_all(attack, rewrites, trials, streams)
+    assert encoded == TEXTS[:3]
+    np.testing.assert_array_equal(guesses, [[0, 0], [1, 1]])
 
 
 def test_texts_are_counted_once_for_all_trials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -29,19 +30,38 @@ class EmbeddingAttack:
     def _encoder(self) -> Encoder:
         return Encoder(self.model, self.precision, self.device)
 
-    def _known(self, context: Context) -> NDArray[np.float32]:
-        found = context.embedded
-        if found is not None and (found.model, found.precision) == (self.model, self.precision):
-            return found.vectors
-        return self._encoder.encode(context.texts)
-
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
-        """The candidate with the largest cosine; each distinct rewrite is encoded once, an audited text never again."""
-        known = self._known(context)
-        number = {text: i for i, text in enumerate(context.texts)}
+        """The candidate with the largest cosine."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int8]]:
+        """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
+        texts, found = contexts[0].texts, contexts[0].embedded
+        if found is not None and (found.model, found.precision) == (self.model, self.precision):
+            known = found.vectors
+        else:
+            touched, places = np.unique(candidates, return_inverse=True)
+            texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
+            known = self._encoder.encode(texts)
+        number = {text: i for i, text in enumerate(texts)}
+        return [
+            choose(self._cosines(made.texts, candidates, known, number), context.noise)
+            for made, context in zip(rewrites, contexts, strict=True)
+        ]
+
+    def _cosines(
+        self,
+        rewrites: Sequence[str],
+        candidates: NDArray[np.integer],
+        known: NDArray[np.float32],
+        number: Mapping[str, int],
+    ) -> NDArray[np.float64]:
+        """[n, k]: of rewrites and candidates; each distinct rewrite is encoded once, a known text not again."""
         scores = np.empty(candidates.shape)
         trials: dict[str, list[int]] = {}
-        for trial, text in enumerate(rewrites.texts):
+        for trial, text in enumerate(rewrites):
             trials.setdefault(text, []).append(trial)
         new = []
         for text, at in trials.items():
@@ -57,4 +77,4 @@ class EmbeddingAttack:
             rows = np.concatenate(places)
             vectors = np.repeat(self._encoder.encode(part), [len(p) for p in places], axis=0)
             scores[rows] = np.einsum("nkd,nd->nk", known[candidates[rows]], vectors)
-        return choose(scores, context.noise)
+        return scores
