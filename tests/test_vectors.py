@@ -364,6 +364,30 @@ def test_distances_are_exact_and_independent_of_the_batch() -> None:
     np.testing.assert_allclose(vectors.between(left, right), naive.ravel(), rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("targets", [1, 2, 5, 31, 32, 33, None])
+@pytest.mark.parametrize("dimensions", [1, 25, 50, 300])
+def test_a_distance_has_the_same_bits_in_every_call(dimensions: int, targets: int | None) -> None:
+    vectors = hard_vectors(dimensions=dimensions)
+    rows, to = np.arange(100, 200), None if targets is None else np.arange(targets) * 7
+    everything = vectors.distances(rows, to)
+    for count in [*range(1, 20), 63, 64, 65]:
+        np.testing.assert_array_equal(vectors.distances(rows[:count], to), everything[:count])
+        np.testing.assert_array_equal(vectors.distances(rows[-count:], to), everything[-count:])
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.5, 3.0, 1e3])
+def test_no_near_word_is_left_out(radius: float) -> None:
+    vectors = hard_vectors()
+    words = np.array([0, 2, 3, 250, 17] * 200)  # more than fit into one product
+    place, word = vectors.near(words, radius)
+    pairs = np.zeros((len(words), len(vectors)), bool)
+    pairs[place, word] = True
+    distances = vectors.distances(words)
+    assert pairs[distances <= radius].all()
+    assert len(place) == pairs.sum()
+    assert not pairs[distances > np.sqrt(radius**2 + 2)].any()  # doubt is small beside the vectors' length of 190
+
+
 def test_nearest_is_exact_where_single_precision_is_in_doubt() -> None:
     """float32 scores alone name another word for some of these points: the power of the test."""
     vectors = hard_vectors()

@@ -351,6 +351,24 @@ def test_a_grid_equals_its_parts(folder: Path, key: str) -> None:
         assert list(part.texts) == list(mechanism.rewrite(texts, epsilon, noise).texts)
 
 
+@pytest.mark.parametrize("key", ["tem", "tem_wide_window", "tem_released"])
+def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
+    folder: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The released form keeps the same table as the others: its blocks' probabilities are those of its law."""
+    texts, epsilons = clustered().words, [3.0, 12.0, 60.0]
+    noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
+    drawn = []
+    for share in (0, 1):  # all words weighed one by one, or those within gamma alone
+        monkeypatch.setattr("epsilometer.mechanisms.tem._FEW", share)
+        mechanism = made(folder, key, "clustered")
+        drawn.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
+        for epsilon in epsilons:
+            expected = np.add.reduceat(np.exp(law(mechanism, epsilon)), range(0, 200, 32), axis=1).cumsum(axis=1)
+            np.testing.assert_allclose(mechanism._tables[epsilon].cumulative, expected, rtol=0, atol=1e-12)
+    assert drawn[0] == drawn[1]
+
+
 @pytest.mark.parametrize("key", METRIC)
 def test_claims_and_distances(folder: Path, key: str) -> None:
     mechanism = made(folder, key, "clustered")

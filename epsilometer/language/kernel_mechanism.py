@@ -17,7 +17,7 @@ from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
-_BLOCK = 32  # outputs whose probability is kept as one number
+BLOCK = 32  # outputs whose probability is kept as one number
 _ROWS = 512  # words whose laws within a block are in memory at a time
 _PART = 64  # words whose laws are computed at a time: few enough for the cache, enough for a product
 
@@ -49,23 +49,30 @@ class KernelMechanism(WordVectorMechanism, ABC):
         """[V] an epsilon: ln of the normaliser, NaN where it is not known yet."""
         return {}
 
-    def _weights(
+    def _log_weights(
+        self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """w of outputs at these distances [n] or [n, m] from words [n]."""
+        return self.log_weights(distances, epsilon)
+
+    def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """(words [n], epsilon, weights [n, outputs] up to a factor a word), in parts; enters the normalisers.
+        """(words [n], epsilon, blocks' weights [n, blocks] up to a factor a word), in parts; enters the normalisers.
 
         The distances of a word are computed once for all epsilons.
         """
         among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all as they stand, not a copy
+        starts = np.arange(0, len(self.outputs), BLOCK)
         for start in range(0, len(words), _PART):
             part = words[start : start + _PART]
             distances = self.vectors.distances(part, among)
             for epsilon in epsilons:
-                log_weights = self.log_weights(distances, epsilon)
+                log_weights = self._log_weights(part, distances, epsilon)
                 largest = log_weights.max(axis=1, keepdims=True)
                 weights = np.exp(log_weights - largest)
                 self._log_totals[epsilon][part] = largest[:, 0] + np.log(weights.sum(axis=1))
-                yield part, epsilon, weights
+                yield part, epsilon, np.add.reduceat(weights, starts, axis=1)
 
     def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
         """Make the tables of these epsilons hold these words."""
@@ -74,8 +81,8 @@ class KernelMechanism(WordVectorMechanism, ABC):
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
         new = met[~np.all([self._tables[epsilon].known[met] for epsilon in epsilons], axis=0)]
-        for part, epsilon, weights in self._weights(new, epsilons):
-            self._tables[epsilon].put(part, weights)
+        for part, epsilon, blocks in self._blocks(new, epsilons):
+            self._tables[epsilon].put(part, blocks)
 
     def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
         """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; kept, once computed."""
@@ -83,7 +90,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
         new = met[np.any([np.isnan(self._log_totals[epsilon][met]) for epsilon in epsilons], axis=0)]
-        for _ in self._weights(new, epsilons):
+        for _ in self._blocks(new, epsilons):
             pass
         return (self._log_totals[epsilon][words] for epsilon in epsilons)
 
@@ -96,11 +103,11 @@ class KernelMechanism(WordVectorMechanism, ABC):
         order = np.argsort(block, kind="stable")
         borders = np.searchsorted(block[order], np.arange(table.blocks + 1))
         for number in np.flatnonzero(np.diff(borders)):
-            inside = self.outputs[number * _BLOCK : (number + 1) * _BLOCK]
+            inside = self.outputs[number * BLOCK : (number + 1) * BLOCK]
             members = order[borders[number] : borders[number + 1]]
             for start in range(0, len(members), _ROWS):
                 part = members[start : start + _ROWS]
-                log_w = self.log_weights(self.vectors.distances(words[part], inside), epsilon)
+                log_w = self._log_weights(words[part], self.vectors.distances(words[part], inside), epsilon)
                 cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
                 found = (left[part, None] >= cdf).sum(axis=1)
                 out[part] = inside[np.minimum(found, len(inside) - 1)]
@@ -112,14 +119,14 @@ class KernelMechanism(WordVectorMechanism, ABC):
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)
             for epsilon in epsilons:
-                yield log_softmax(self.log_weights(distances, epsilon), axis=1)
+                yield log_softmax(self._log_weights(words, distances, epsilon), axis=1)
 
         def entries(
             words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
         ) -> Iterator[NDArray[np.float64]]:
             log_totals = self.log_normalisers(words, epsilons)
             for drawn, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
-                yield self.log_weights(self.vectors.between(words, drawn), epsilon) - log_total
+                yield self._log_weights(words, self.vectors.between(words, drawn), epsilon) - log_total
 
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
 
@@ -166,14 +173,12 @@ class _Table:
     """
 
     def __init__(self, words: int, outputs: int) -> None:
-        self.starts = np.arange(0, outputs, _BLOCK)
-        self.blocks = len(self.starts)
+        self.blocks = -(-outputs // BLOCK)
         self.known = np.zeros(words, bool)
         self.cumulative = np.empty((words, self.blocks))
 
-    def put(self, words: NDArray[np.integer], weights: NDArray[np.float64]) -> None:
-        """Enter the weights [n, outputs] of words [n], up to a factor a word."""
-        blocks = np.add.reduceat(weights, self.starts, axis=1)
+    def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
+        """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word."""
         self.cumulative[words] = np.cumsum(blocks, axis=1) / blocks.sum(axis=1, keepdims=True)
         self.known[words] = True
 

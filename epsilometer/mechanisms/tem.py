@@ -21,19 +21,20 @@ score and gamma, and its claim, so that it can be seen to fail.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import log_softmax
 
 from epsilometer.component import component
-from epsilometer.language.kernel_mechanism import KernelMechanism
-from epsilometer.laws import Laws, sample
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.language.kernel_mechanism import BLOCK, KernelMechanism
+
+_PART = 64  # words whose neighbours are looked for at a time
+_FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed one by one
 
 
 @component
@@ -45,7 +46,8 @@ class TEM(KernelMechanism):
 
     def gamma(self, epsilon: float) -> float:
         """Where the distance is cut off."""
-        return max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
+        gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
+        return round(gamma, 1) if self.published else gamma
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         """-epsilon / 2 times the distance, cut off at gamma."""
@@ -55,30 +57,54 @@ class TEM(KernelMechanism):
         """From the normalisers of the exponential mechanism, which the release's law is not."""
         return None if self.published else super().excess_bound(epsilon)
 
-    def laws(self, texts: Sequence[str]) -> Laws:
-        """A row for each word of the vocabulary."""
-        return self._published_laws(texts) if self.published else super().laws(texts)
+    @cached_property
+    def _inside(self) -> dict[float, NDArray[np.int64]]:
+        """[V] an epsilon: how many words lie within gamma of each word, 0 where that is not known yet."""
+        return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
-    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word; the distances from each distinct word are computed once for all epsilons."""
+    def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """[n]: w of each word beyond gamma of words [n]."""
+        log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
         if not self.published:
-            return super().rewrite_grid(texts, epsilons, noises)
-        drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
-        return [self.written(texts, units) for units in drawn]
+            return log_weight
+        size, inside = len(self.vectors), self._inside[epsilon][words]
+        together = log_weight + np.log(size / inside)
+        return np.where(inside < size, together - np.log(np.maximum(size - inside, 1)), -np.inf)
 
-    def _published_laws(self, texts: Sequence[str]) -> Laws:
-        size = len(self.vocabulary)
+    def _log_weights(
+        self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """As any kernel's; the release's weight of the words beyond gamma depends on how many lie within."""
+        if not self.published:
+            return self.log_weights(distances, epsilon)
+        within = distances <= self.gamma(epsilon)
+        if within.shape == (len(words), len(self.vectors)):
+            self._inside[epsilon][words] = within.sum(axis=1)
+        beyond = self._beyond(words, epsilon)
+        return np.where(within, -epsilon / 2 * distances, beyond[:, None] if distances.ndim == 2 else beyond)
 
-        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            distances = self.vectors.distances(words)
+    def _blocks(
+        self, words: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
+        """As any kernel's; where few words lie within gamma, they alone are weighed one by one."""
+        reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
+        starts = np.arange(0, size, BLOCK)
+        lengths = np.diff(starts, append=size)
+        for start in range(0, len(words), _PART):
+            part = words[start : start + _PART]
+            row, word = self.vectors.near(part, reach)
+            if len(row) > _FEW * len(part) * size:
+                yield from super()._blocks(part, epsilons)
+                continue
+            distance = self.vectors.between(part[row], word)
             for epsilon in epsilons:
-                gamma = round(self.gamma(epsilon), 1)
-                inside = distances <= gamma
-                outside = size - inside.sum(axis=1, keepdims=True)
-                rest = -gamma + 2 / epsilon * np.log(size / (size - outside))
-                scores = np.concatenate([np.where(inside, -distances, -np.inf), rest], axis=1)
-                scores[:, -1:][outside == 0] = -np.inf
-                log_p = log_softmax(epsilon / 2 * scores, axis=1)
-                yield np.where(inside, log_p[:, :-1], log_p[:, -1:] - np.log(np.maximum(outside, 1)))
-
-        return Laws(self.vocabulary.encode(texts), size, log_probabilities)
+                within = distance <= self.gamma(epsilon)
+                at = row[within]
+                self._inside[epsilon][part] = np.bincount(at, minlength=len(part))
+                beyond = np.exp(self._beyond(part, epsilon))  # the largest weight is a word's own, 1
+                more = np.exp(-epsilon / 2 * distance[within]) - beyond[at]
+                place = at * len(starts) + word[within] // BLOCK
+                blocks = beyond[:, None] * lengths
+                blocks += np.bincount(place, more, blocks.size).reshape(blocks.shape)
+                self._log_totals[epsilon][part] = np.log(blocks.sum(axis=1))
+                yield part, epsilon, blocks
