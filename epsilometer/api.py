@@ -90,11 +90,11 @@ def calibrate(
 ) -> Calibrated:
     """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
 
-    Every batch has fresh candidate sets, targets and noise. texts, mechanism, settings, attacks, candidates,
-    temperature: as in `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result.
-    embedded, groups: the texts' embeddings and what the candidates of a trial agree in, where they are known already.
-    journal: successes by attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and
-    seed; gets the new.
+    The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
+    sets, targets and noise. texts, mechanism, settings, attacks, candidates, temperature: as in `audit`. width, alpha,
+    budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the texts' embeddings and what
+    the candidates of a trial agree in, where they are known already. journal: successes by attack, epsilon, first trial
+    and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
     """
     texts = distinct(texts)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
@@ -129,7 +129,18 @@ def calibrate(
         ]
         return [int((guess == drawn.target).sum()) for guess in guessed]
 
-    return search(measure, target, low, high, len(applied), candidates, width, alpha, budget=budget, watch=watch)
+    def delta(epsilon: float) -> float:
+        claim = made_by.guarantee(epsilon)
+        return claim.delta if claim else 0.0
+
+    if delta(low) != delta(high):
+        raise UserError(
+            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
+        )
+    return search(
+        measure, target, low, high, len(applied), candidates, width, alpha,
+        budget=budget, watch=watch, delta=delta(low),
+    )  # fmt: skip
 
 
 def similarity(
