@@ -11,19 +11,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer import estimates
 from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
 from epsilometer.calibration import Calibrated, Watch, unwatched
 from epsilometer.calibration import calibrate as search
+from epsilometer.claims import trial_claims
 from epsilometer.component import build, find, names
-from epsilometer.diagnostics import STRONGEST
+from epsilometer.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.errors import UserError
-from epsilometer.estimation import Estimate, estimate, strongest
 from epsilometer.guarantees import check_epsilons
+from epsilometer.language.words import words
 from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
 from epsilometer.progress import note
 from epsilometer.randomness import Noise
 from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
+from epsilometer.tables import ESTIMATES
 from epsilometer.trials import Trials, sample
 from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
@@ -52,9 +55,10 @@ def audit(
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
     on standard error.
-    Returns one row per epsilon and attack, and one for the `strongest` of several (Bonferroni): epsilon, attack,
-    trials, candidates, successes, success_rate, loss (lower bound at confidence 1 - alpha/2), point, upper, ceiling;
-    losses in nats. The adversaries share the same trials.
+    Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
+    sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it.
+    Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
+    where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
     """
     texts = distinct(texts)
@@ -268,9 +272,9 @@ def attacked(
 ) -> pl.DataFrame:
     """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
 
-    Where several do, a row `strongest` follows: the best of them at its corrected level.
+    Where several do, a row `strongest` follows, and `strongest_inside` where not all see what is released.
     """
-    found: dict[float, dict[str, Estimate]] = {epsilon: {} for epsilon in epsilons}
+    guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in epsilons}
     for name, attack in attacks.items():
         if isinstance(attack, Selective) and not attack.applies(made_by):
             continue
@@ -279,29 +283,17 @@ def attacked(
             for epsilon in epsilons
         ]
         for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
-            count, candidates = drawn.candidates.shape
-            found[epsilon][name] = estimate(int((guess == drawn.target).sum()), count, candidates, alpha)
+            guesses[epsilon][name] = guess
+    counts = np.array([len(words(text)) for text in texts])
     rows = []
-    for epsilon, by_attack in found.items():
-        if len(by_attack) > 1:
-            by_attack[STRONGEST] = strongest(list(by_attack.values()))
-        rows += [_row(epsilon, name, one) for name, one in by_attack.items()]
-    return pl.DataFrame(rows, orient="row").sort("epsilon", maintain_order=True) if rows else pl.DataFrame(rows)
-
-
-def _row(epsilon: float, attack: str, found: Estimate) -> dict[str, Any]:
-    return {
-        "epsilon": float(epsilon),
-        "attack": attack,
-        "trials": found.trials,
-        "candidates": found.candidates,
-        "successes": found.successes,
-        "success_rate": found.success_rate,
-        "loss": found.loss,
-        "point": found.point,
-        "upper": found.upper,
-        "ceiling": found.ceiling,
-    }
+    for epsilon, slots in guesses.items():
+        claims = None if made_by is None else trial_claims(made_by, epsilon, texts, drawn.candidates)
+        rows += estimates.rows(slots, attacks, drawn, counts, made_by, epsilon, claims, alpha)
+    seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
+    repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
+    shown = [row for row in estimates.judge(rows, alpha) if row["attack"] not in repeated]
+    columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
+    return pl.DataFrame(shown, schema=columns, orient="row").sort("epsilon", maintain_order=True)
 
 
 def _by_name(

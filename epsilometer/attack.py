@@ -9,8 +9,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.mechanism import Mechanism, Rewrites
+from epsilometer.errors import UserError
+from epsilometer.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites
 from epsilometer.randomness import Noise
+
+SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
+SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
 _GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
 
@@ -47,7 +51,7 @@ class Attack(Protocol):
     One that reads with a large model says so by a class variable `large = True`; it then runs only where it is named.
     """
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """candidates: [n, k] text numbers -> [n] guessed slots. Ties are broken by the context's stream."""
         ...
 
@@ -58,7 +62,7 @@ class GuessesGrid(Protocol):
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """As `guess`, for the rewrites of the same trials at several epsilons."""
         ...
 
@@ -69,6 +73,25 @@ class Selective(Protocol):
 
     def applies(self, mechanism: Mechanism | None) -> bool:
         """Whether this attack works on rewrites of this mechanism."""
+        ...
+
+
+@runtime_checkable
+class Sees(Protocol):
+    """An attack that looks at more than the text."""
+
+    def sees(self, mechanism: Mechanism | None) -> str:
+        """What it looks at: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.mechanism`)."""
+        ...
+
+
+@runtime_checkable
+class Validated(Protocol):
+    """An attack that was validated for small candidate sets alone."""
+
+    @property
+    def largest_set(self) -> int | None:
+        """The largest k at which its power was checked; None: any."""
         ...
 
 
@@ -90,19 +113,44 @@ class HasTally(Protocol):
         ...
 
 
+def sees(attack: Attack, mechanism: Mechanism | None) -> str:
+    """What the attack looks at when it attacks this mechanism; the text where it does not say."""
+    seen = attack.sees(mechanism) if isinstance(attack, Sees) else TEXT
+    if seen not in SEES:
+        raise UserError(f"{type(attack).__name__}.sees must return one of {', '.join(SEES)}, got {seen!r}")
+    return seen
+
+
+def is_validated(attack: Attack, candidates: int) -> bool:
+    """Whether the attack was validated for candidate sets of this size."""
+    limit = attack.largest_set if isinstance(attack, Validated) else None
+    return limit is None or candidates <= limit
+
+
+def visible(rewrites: Rewrites, seen: str) -> Rewrites:
+    """The rewrites as an adversary has them who sees so much: an attack cannot look at more than it says."""
+    return Rewrites(
+        rewrites.texts,
+        rewrites.units if seen in (UNITS, PROVIDER) else None,
+        rewrites.latents if seen == LATENTS else None,
+    )
+
+
 def guess_all(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-) -> list[NDArray[np.int8]]:
-    """The guesses at every epsilon of a grid, one array [n] each."""
+) -> list[NDArray[np.int16]]:
+    """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
+    seen = sees(attack, contexts[0].mechanism)
+    rewrites = [visible(made, seen) for made in rewrites]
     if isinstance(attack, GuessesGrid):
         return attack.guess_grid(rewrites, candidates, contexts)
     return [attack.guess(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
 
 
-def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int8]:
+def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
     """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
     with np.errstate(invalid="ignore"):
         best = scores.max(axis=1, keepdims=True)
         tied = (scores >= best - _GRID) | (scores == best)
     draw = np.where(tied, noise.uniforms(scores.shape[1]), -1.0)
-    return draw.argmax(axis=1).astype(np.int8)
+    return draw.argmax(axis=1).astype(SLOT)

@@ -133,7 +133,7 @@ def _named(value: Any) -> str:
     return str(value)
 
 
-def _drawn(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int8]]:
+def _drawn(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
     """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", tables.PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]

@@ -3,12 +3,20 @@
 Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
 where the claim does not cover a pair. Under it an adversary names the source with probability at most
 (e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
-successes against the sum of these bounds. The words are "violated" and "not refuted": an audit proves nothing private.
-Where no outcome could have refuted a claim the word is "not testable", and where nothing was compared "not checked".
+successes against the sum of these bounds. An audit proves nothing private, so the words are "violated" and "not
+refuted". Where no outcome could have refuted a claim the word is "not testable", and where nothing was compared "not
+checked".
+
+The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
+Biometrics 46). Let p* be the p-value of a test if every guess were right, a number known before any guess is read. With
+K the least k such that at most k tests have p* <= alpha / k, only those that have p* <= alpha / K can be rejected, each
+with probability at most alpha / K, and there are at most K of them: under true claims any is called violated with
+probability at most alpha.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -17,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from epsilometer.estimation import success_bound
+from epsilometer.estimation import loss_at, success_bound
 from epsilometer.guarantees import Granularity, Guarantee
 from epsilometer.mechanism import HasDistance, Mechanism
 
@@ -74,9 +82,46 @@ def p_value(successes: int, trials: int, expected: float) -> float:
     return float(betainc(successes, trials - successes + 1, min(1.0, expected / trials)))
 
 
-def verdict(p: float, alpha: float, cells: int) -> str:
-    """Violated at level alpha / cells (Bonferroni over all cells judged), else not refuted."""
-    return VIOLATED if p <= alpha / cells else NOT_REFUTED
+def smallest_p_value(trials: int, expected: float) -> float:
+    """p*: the p-value if every guess were right."""
+    return p_value(trials, trials, expected)
+
+
+def divisor(smallest: Sequence[float], alpha: float) -> int:
+    """K: by how much alpha is divided; smallest: p* of every test of the audit (Tarone 1990). 1 without tests."""
+    ordered = np.sort(np.asarray(smallest, np.float64))
+    k = 1
+    while np.searchsorted(ordered, alpha / k, side="right") > k:
+        k += 1
+    return k
+
+
+def verdict(p: float, level: float, smallest: float = 0.0) -> str:
+    """Violated where the p-value is at most the level, not testable where even p* is above it, else not refuted."""
+    if smallest > level:
+        return NOT_TESTABLE
+    return VIOLATED if p <= level else NOT_REFUTED
+
+
+def refutable(trials: int, covered: int, candidates: int, delta: float, level: float) -> float:
+    """The largest claimed loss that so many right guesses of as many trials would refute at a level, in nats.
+
+    covered: the trials that the claim is about, the same loss claimed for each; the others count as surely right. 0
+    where even a claim of 0 would stand.
+    """
+    if not covered:
+        return 0.0
+    # (1 - covered (1 - q) / trials)^trials = level, for the success probability q that the claim allows.
+    allowed = 1 + trials * math.expm1(math.log(level) / trials) / covered
+    return loss_at(allowed, candidates, delta) if allowed > 0 else 0.0
+
+
+def trials_needed(allowed: float, level: float) -> int | None:
+    """From how many trials on a claim can be refuted at a level that allows this share of right guesses on average.
+
+    Every guess being right. None where it allows all of them.
+    """
+    return None if allowed >= 1 else max(1, math.ceil(math.log(level) / math.log(allowed)))
 
 
 def describe(guarantee: Guarantee | None) -> str:

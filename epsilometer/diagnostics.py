@@ -6,7 +6,7 @@ Nothing here proves or refutes a claim. Losses are in nats.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from epsilometer.guarantees import Granularity, Guarantee
 from epsilometer.mechanism import Latents
 
-STRONGEST = "strongest"  # the row of `estimates` that holds the best attack, corrected for the choice
+# The rows of `estimates` that hold the best attack, corrected for the choice:
+STRONGEST = "strongest"  # of those that see what is released
+STRONGEST_INSIDE = "strongest_inside"  # of all, those that see latents or what a provider gets too
+CHOSEN = (STRONGEST, STRONGEST_INSIDE)
 _PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 _FLAT = 4.0  # budgets at least so many times apart should not give the same loss
 _MANY = 0.5  # of all outputs
@@ -99,19 +102,21 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
     cell = ["dataset", "mechanism"]
     for (dataset, mechanism), rows in estimates.sort(*cell, "epsilon").group_by(cell, maintain_order=True):
         name = f"{mechanism} on {dataset}"
-        strongest = rows.filter(attack=STRONGEST).to_dicts()
-        found += [f"{name}: {what}" for what in (_falling(rows), _flat(strongest), _chance(strongest)) if what]
+        attacks = rows.filter(~pl.col("attack").is_in(CHOSEN)).group_by("attack", maintain_order=True)
+        curves = {str(attack): curve.to_dicts() for (attack,), curve in attacks}
+        everything = rows.filter(attack=STRONGEST_INSIDE).to_dicts()
+        found += [f"{name}: {what}" for what in (_falling(curves), _flat(curves), _chance(everything)) if what]
     for row in outputs.sort(*cell, "epsilon").to_dicts():
         name = f"{row['mechanism']} on {row['dataset']} at ε = {row['epsilon']:g}"
         found += [f"{name}: {what}" for what in _odd(row)]
     return found
 
 
-def _falling(rows: pl.DataFrame) -> str | None:
+def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
     """The deepest fall of any attack's loss from one budget to a larger one, beyond both intervals."""
     deepest, words = 0.0, None
-    for (attack,), curve in rows.filter(pl.col("attack") != STRONGEST).group_by("attack", maintain_order=True):
-        for one, other in combinations(curve.to_dicts(), 2):
+    for attack, curve in curves.items():
+        for one, other in combinations(curve, 2):
             if one["loss"] - other["upper"] > deepest:
                 deepest = one["loss"] - other["upper"]
                 words = (
@@ -121,16 +126,17 @@ def _falling(rows: pl.DataFrame) -> str | None:
     return words
 
 
-def _flat(curve: list[dict[str, Any]]) -> str | None:
-    if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:
-        return None
-    low, high = max(row["loss"] for row in curve), min(row["upper"] for row in curve)
-    if low > high or curve[-1]["loss"] == 0:
-        return None
-    return (
-        f"flat: from ε = {curve[0]['epsilon']:g} to {curve[-1]['epsilon']:g} the intervals of all losses have the part "
-        f"from {low:.2f} to {high:.2f} nats in common"
-    )
+def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
+    """The attacks whose losses hardly differ from the smallest budget to the largest."""
+    flat = []
+    for attack, curve in curves.items():
+        if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:
+            continue
+        low, high = max(row["loss"] for row in curve), min(row["upper"] for row in curve)
+        if low <= high and curve[-1]["loss"] > 0:
+            flat.append(f"{attack} ({low:.2f} to {high:.2f} nats)")
+            ends = f"from ε = {curve[0]['epsilon']:g} to {curve[-1]['epsilon']:g}"
+    return f"flat: {ends} the intervals of all losses have a part in common under {', '.join(flat)}" if flat else None
 
 
 def _chance(curve: list[dict[str, Any]]) -> str | None:

@@ -197,7 +197,7 @@ def _draw(
         )
     noise = Noise.named(len(sets), seed, "recorded", "target")
     order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]
-    target = (noise.uniforms(1, first=1)[order, 0] * candidates).astype(np.int8)
+    target = (noise.uniforms(1, first=1)[order, 0] * candidates).astype(np.int16)
     drawn = Trials(sets[order].astype(np.int32), target)
     first = np.cumsum(counts) - counts
     return drawn, first[drawn.source] + numbers[order, target]

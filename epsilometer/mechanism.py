@@ -23,6 +23,12 @@ from epsilometer.randomness import Noise
 
 RewriteFunction = Callable[[str, float, np.random.Generator], str]
 
+# What an adversary may see of a rewrite. Which of them a mechanism gives out is said by its `releases`.
+TEXT = "text"  # the rewritten text
+UNITS = "units"  # the privatised units behind it
+LATENTS = "latents"  # the noisy vector that it was decoded from
+PROVIDER = "provider"  # what a provider is shown on the way to it, besides the text
+
 
 @dataclass(frozen=True)
 class Latents:
@@ -194,6 +200,24 @@ class WantsAll(Protocol):
     """A mechanism to which every call costs much, such as the start of a program: it is given all texts at once."""
 
     wants_all: bool
+
+
+def releases(mechanism: Mechanism | None) -> frozenset[str]:
+    """What a mechanism gives out: its `releases`; the text alone where it says nothing.
+
+    Units belong to it where the released text determines them, so that who has the text has them as well.
+    """
+    return getattr(mechanism, "releases", frozenset({TEXT}))
+
+
+def law_of(mechanism: Mechanism | None) -> str:
+    """What a mechanism's law or likelihood describes: its `law_of`; the units where it says nothing."""
+    return getattr(mechanism, "law_of", UNITS)
+
+
+def is_control(mechanism: Mechanism | None) -> bool:
+    """Whether a mechanism is there to check the audit and not to be used (`control = True`)."""
+    return bool(getattr(mechanism, "control", False))
 
 
 class FunctionMechanism:

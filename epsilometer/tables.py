@@ -21,10 +21,10 @@ from epsilometer.errors import UserError
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
-TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int8}
+TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int16}
 REWRITES: Schema = {"trial": pl.Int64, "text": pl.String, "units": pl.List(pl.Int32), "claim": pl.Float64}
-GUESSES: Schema = {"epsilon": pl.Float64, "attack": pl.String, "trial": pl.Int64, "guess": pl.Int8}
-ESTIMATES: Schema = {
+GUESSES: Schema = {"epsilon": pl.Float64, "attack": pl.String, "trial": pl.Int64, "guess": pl.Int16}
+ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -33,14 +33,27 @@ ESTIMATES: Schema = {
     "candidates": pl.Int64,
     "successes": pl.Int64,
     "success_rate": pl.Float64,
-    "loss": pl.Float64,
+    "loss": pl.Float64,  # with delta (TeDA eq. 11), as are point, upper and ceiling
     "point": pl.Float64,
     "upper": pl.Float64,
     "ceiling": pl.Float64,
+    "delta": pl.Float64,  # of the claim; 0 without one
+    "loss_at_delta_0": pl.Float64,
+    "equal_trials": pl.Int64,  # those whose candidates have equally many words
+    "equal_successes": pl.Int64,
+    "equal_loss": pl.Float64,  # the loss on these trials, beyond what length gives away; null where there are none
     "claim": pl.String,
+    "covered": pl.Int64,  # trials between whose candidates the claim bounds the loss
     "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
     "p_value": pl.Float64,
     "verdict": pl.String,
+    "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
+    "trials_needed": pl.Int64,  # from so many trials on the claim could be refuted; null where it never could
+    "best_attack": pl.String,  # which attack a row of the strongest is; null in other rows
+    "control": pl.Boolean,  # the mechanism checks the audit and is not to be used
+    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
+    "released": pl.Boolean,  # whether the mechanism gives that out
+    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
 }
 
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
@@ -154,6 +167,7 @@ ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "attack": pl.String,
+    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "factor": pl.String,
     "value": pl.Float64,
     "trials": pl.Int64,

@@ -27,10 +27,10 @@ _REACH = 80  # nats below the likeliest text at which a text counts as never dra
 
 @dataclass(frozen=True)
 class Trials:
-    """candidates: int32 [count, k] text numbers, distinct in a row; target: int8 [count], the source's slot."""
+    """candidates: int32 [count, k] text numbers, distinct in a row; target: int16 [count], the source's slot."""
 
     candidates: NDArray[np.int32]
-    target: NDArray[np.int8]
+    target: NDArray[np.int16]
 
     @property
     def source(self) -> NDArray[np.int32]:
@@ -57,6 +57,8 @@ def sample(
     total = len(embeddings)
     if count < 1:
         raise UserError(f"trials must be >= 1, got {count}")
+    if candidates > np.iinfo(np.int16).max:
+        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
     if not 2 <= candidates <= total:
         raise UserError(
             f"candidates (k) must be between 2 and the number of distinct texts ({total}), got {candidates}"
@@ -77,8 +79,27 @@ def sample(
         )
         chosen[rows] = group[local]
         border += len(group)
-    target = (uniforms[:, -1] * candidates).astype(np.int8)
+    target = (uniforms[:, -1] * candidates).astype(np.int16)
     return Trials(chosen, target)
+
+
+def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """[count]: whether all candidates of a trial have equally many words; words: [texts].
+
+    Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
+    """
+    lengths = words[candidates]
+    return (lengths == lengths[:, :1]).all(axis=1)
+
+
+def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
+    """How many texts serve as distractors, and the share of the five commonest; candidates: [count, k].
+
+    The first candidate of a set is uniform, so only the others are counted. Where few texts are drawn again and again,
+    the losses are averages over pairs with these few, not over the pairs of all texts.
+    """
+    _, counts = np.unique(candidates[:, 1:], return_counts=True)
+    return {"distinct": len(counts), "five_commonest": float(np.sort(counts)[-5:].sum() / counts.sum())}
 
 
 def _extend(

@@ -14,8 +14,7 @@ import polars as pl
 
 from epsilometer import tables
 from epsilometer.api import attacked
-from epsilometer.attack import Attack, Embedded
-from epsilometer.component import build, find
+from epsilometer.attack import Embedded
 from epsilometer.mechanism import HasFirstTokens, HasTokens
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
@@ -23,6 +22,7 @@ from epsilometer.progress import track
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import sample
+from tasks.adversaries import attacks
 from tasks.cells import mechanism
 from tasks.entry import run
 from tasks.files import audited, audited_texts
@@ -93,14 +93,10 @@ def _run(
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
     built = mechanism(params, name)
     made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
-    attacks: dict[str, Attack] = {
-        attack: build(find("attacks", attack, "guess"), settings, f"attacks.{attack}")
-        for attack, settings in params.attacks.items()
-    }
     found = attacked(
-        texts, drawn, [epsilon], made, attacks, built, embedded, params.audit.alpha, params.audit.seed + seed
+        texts, drawn, [epsilon], made, attacks(params), built, embedded, params.audit.alpha, params.audit.seed + seed
     )
-    columns = ("epsilon", "attack", "trials", "success_rate", "loss", "point", "upper", "ceiling")
+    columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
     return found.select(
         *columns,
         dataset=pl.lit(cell.dataset),

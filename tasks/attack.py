@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from epsilometer import tables
 from epsilometer.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
-from epsilometer.component import build, find
 from epsilometer.params import read as read_params
 from epsilometer.randomness import Noise
 from epsilometer.scaling import run as run_slices
 from epsilometer.scaling import slices
+from tasks.adversaries import attacks
 from tasks.cells import mechanism, rewrites, trials
 from tasks.entry import run
 from tasks.files import audited_texts
@@ -32,7 +32,7 @@ class Guessed:
     """What the attacks made of some trials: by attack an array [n] an epsilon, and what was counted meanwhile."""
 
     rows: NDArray[np.int64]
-    guesses: dict[str, list[NDArray[np.int8]]]
+    guesses: dict[str, list[NDArray[np.int16]]]
     tallies: dict[str, list[dict[str, float]]]
 
 
@@ -44,11 +44,11 @@ def main(name: str) -> None:
     count = len(drawn.target)
     # Trials with the same candidates fall into one slice, so that equal questions are put once, however it is cut.
     parts = slices(drawn.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
-    guesses: dict[str, NDArray[np.int8]] = {}
+    guesses: dict[str, NDArray[np.int16]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}
     for found in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
         for attack, named in found.guesses.items():
-            guesses.setdefault(attack, np.empty((len(named), count), np.int8))[:, found.rows] = named
+            guesses.setdefault(attack, np.empty((len(named), count), np.int16))[:, found.rows] = named
         for attack, counted in found.tallies.items():
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
@@ -73,15 +73,12 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
     embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
     public = params.datasets[cell.dataset].public
-    attacks: dict[str, Attack] = {
-        attack: build(find("attacks", attack, "guess"), settings, f"attacks.{attack}")
-        for attack, settings in params.attacks.items()
-    }
+    known = attacks(params)
 
     def guess(rows: NDArray[np.int64]) -> Guessed:
         made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.epsilons]
         found = Guessed(rows, {}, {})
-        for attack_name, attack in attacks.items():
+        for attack_name, attack in known.items():
             if isinstance(attack, Selective) and not attack.applies(built):
                 continue
             stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)

@@ -46,6 +46,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for epsilon in cell.epsilons:
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
         (made, claims), guarantee = rewrites(name, epsilon), built.guarantee(epsilon)
+        delta = guarantee.delta if guarantee else 0.0
         units = None if made.units is None else made.units.lengths
         about = describe(originals, made.texts, units, made.latents)
         claim = {"claim": claimed(guarantee), "composed": composed(guarantee, about.units, claims.to_numpy())}
@@ -54,7 +55,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():
             for count in _counts(len(guess)):
-                losses = _both(guess[:count], drawn.target[:count], params)
+                losses = _both(guess[:count], drawn.target[:count], params, delta)
                 yield "estimators", where | {"attack": attack, "trials": count} | losses
         for right, wrong, count, first in disagreements({a: g == drawn.target for a, g in guessed.items()}):
             yield "disagreements", where | {"right": right, "wrong": wrong, "trials": count, "trial": first}
@@ -65,15 +66,15 @@ def _counts(trials: int) -> list[int]:
     return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
 
 
-def _both(guess: NDArray[np.int8], target: NDArray[np.int8], params: Params) -> dict[str, float]:
+def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Params, delta: float) -> dict[str, float]:
     """The reduced form, and that by true and false positives of the first slot."""
     asked, named = target == 0, guess == 0
     if not asked.any() or asked.all():
         by_rates = 0.0
     else:
         rates = int((asked & named).sum()), int(asked.sum()), int((~asked & named).sum()), int((~asked).sum())
-        by_rates = loss_by_rates(*rates, params.audit.alpha)
-    found = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha)
+        by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
+    found = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta)
     return {"loss": found.loss, "by_rates": by_rates}
 
 

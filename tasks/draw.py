@@ -10,13 +10,13 @@ import polars as pl
 
 from epsilometer import tables
 from epsilometer.params import read as read_params
-from epsilometer.trials import sample
+from epsilometer.trials import sample, variety
 from tasks.entry import run
 from tasks.files import audited
 
 
 def main(name: str) -> None:
-    """Write data/trials/<name>.parquet, and how many texts found no partners."""
+    """Write data/trials/<name>.parquet, and how many texts found no partners or serve as distractors."""
     params = read_params()
     settings = params.trials
     table = audited(params, name)
@@ -40,7 +40,8 @@ def main(name: str) -> None:
     tables.write(rows, f"data/trials/{name}.parquet", tables.TRIALS)
     sizes = np.unique(groups, return_counts=True)[1] if groups is not None else np.array([len(table)])
     alone = int(sizes[sizes < settings.candidates].sum())
-    tables.write_json({"texts": len(table), "unmatched_dropped": alone}, f"data/trials/{name}.json")
+    counts = {"texts": len(table), "unmatched_dropped": alone} | variety(drawn.candidates)
+    tables.write_json(counts, f"data/trials/{name}.json")
 
 
 if __name__ == "__main__":

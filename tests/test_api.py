@@ -19,6 +19,7 @@ from epsilometer.estimation import success_bound
 from epsilometer.mechanism import Rewrites
 from epsilometer.mechanisms.identity import Identity
 from epsilometer.mechanisms.randomized_response import RandomizedResponse
+from epsilometer.tables import ESTIMATES
 from epsilometer.trials import sample
 
 TEXTS = [f"please book table {i} for {n} people" for i, n in zip(range(30), "abcdefghij" * 3, strict=True)]
@@ -50,10 +51,7 @@ def test_a_constant_gives_nothing_away() -> None:
 
 def test_columns_and_their_order() -> None:
     found = epsilometer.audit(TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, temperature=0)
-    assert found.columns == [
-        "epsilon", "attack", "trials", "candidates", "successes",
-        "success_rate", "loss", "point", "upper", "ceiling",
-    ]  # fmt: skip
+    assert found.columns == list(ESTIMATES)[2:]
     names = ("lexical", "length", "strongest")
     assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
 
@@ -175,7 +173,7 @@ def judged(mechanism: RandomizedResponse, attack: str) -> str:
     found = epsilometer.audit(TEXTS, mechanism, [1.0], [attack], trials, temperature=0, alpha=0.01, seed=seed)
     drawn = sample(np.zeros((len(TEXTS), 1), np.float32), trials, 2, 0, seed)
     expected = expected_successes(trial_claims(mechanism, 1.0, TEXTS, drawn.candidates), 2, 0.0)
-    return verdict(p_value(found["successes"].item(), trials, expected), 0.01, 1)
+    return verdict(p_value(found["successes"].item(), trials, expected), 0.01)
 
 
 def test_the_correct_mechanism_is_not_refuted(public: Path) -> None:
@@ -191,7 +189,7 @@ def test_mechanisms_broken_on_purpose_are_caught(broken: type[RandomizedResponse
     pl.DataFrame({"text": texts}).write_parquet(public)
     found = epsilometer.audit(texts, broken(resource=public), [1.0], ["lexical"], trials, temperature=0, seed=3)
     expected = trials * np.e / (np.e + 1)
-    assert verdict(p_value(found["successes"].item(), trials, expected), 0.01, 1) == VIOLATED
+    assert verdict(p_value(found["successes"].item(), trials, expected), 0.01) == VIOLATED
 
 
 class Agreement:
@@ -200,11 +198,11 @@ class Agreement:
     def guess(self, rewrites: Rewrites, candidates: np.ndarray, context: Context) -> np.ndarray:
         alike = np.array([len(set(text.split())) for text in context.texts])
         seen = np.array([len(set(text.split())) for text in rewrites.texts])
-        return (alike[candidates] == seen[:, None]).argmax(axis=1).astype(np.int8)
+        return (alike[candidates] == seen[:, None]).argmax(axis=1).astype(np.int16)
 
 
 def test_reused_noise_is_caught() -> None:
     """Every guess is right, where the claim of 2 words * 0.1 allows 55 %: certain."""
     found = epsilometer.audit(["yes yes", "yes no"], NoiseReused(), [0.1], [Agreement()], 1000, temperature=0)
     bound = 1000 * success_bound(2 * 0.1, 2)
-    assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01, 1) == VIOLATED
+    assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01) == VIOLATED

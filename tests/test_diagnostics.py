@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.diagnostics import STRONGEST, anomalies, composed, describe, disagreements, signal_to_noise
+from epsilometer.diagnostics import CHOSEN, anomalies, composed, describe, disagreements, signal_to_noise
 from epsilometer.estimation import estimate
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.mechanism import Latents
@@ -15,7 +15,7 @@ from epsilometer.tables import ESTIMATES, OUTPUTS
 
 def curve(successes: list[int], epsilons: tuple[float, ...] = (1, 10, 100, 1000), attack: str = "a") -> pl.DataFrame:
     rows = []
-    for name in (attack, STRONGEST):
+    for name in (attack, *CHOSEN):
         for epsilon, hits in zip(epsilons, successes, strict=True):
             e = estimate(hits, 1000)
             rows.append(
@@ -47,6 +47,15 @@ def test_odd_curves_are(successes: list[int], words: str) -> None:
     (found,) = anomalies(curve(successes), outputs())
     assert found.startswith("m on d: ")
     assert words in found
+
+
+def test_each_attack_is_tested_for_flatness() -> None:
+    """TeDA's anomaly: the attack on the text sees no difference between budgets where one on the latents does."""
+    text = curve([650, 655, 645, 652], attack="embedding").filter(~pl.col("attack").is_in(CHOSEN))
+    (found,) = anomalies(pl.concat([curve([520, 700, 900, 999], attack="internal"), text]), outputs())
+    assert "flat: from ε = 1 to 1000" in found
+    assert "under embedding (0.4" in found
+    assert "internal" not in found
 
 
 def test_a_fall_within_the_intervals_is_none() -> None:

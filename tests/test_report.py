@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
-from epsilometer.diagnostics import STRONGEST
+from epsilometer.diagnostics import CHOSEN
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
@@ -58,15 +58,16 @@ Row = tuple[str, str, float, str, int, float | None, str]
 def frame(*rows: Row) -> pl.DataFrame:
     """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict.
 
-    The rows of the strongest attack follow.
+    All attacks see the text. The rows of the strongest follow.
     """
     cells: dict[tuple[str, str, float], list[Row]] = {}
     for row in rows:
         cells.setdefault(row[:3], []).append(row)
-    best = [(*cell, STRONGEST, *max(them, key=lambda row: row[4])[4:]) for cell, them in cells.items()]
+    best = [(*cell, name, *max(them, key=lambda row: row[4])[4:]) for cell, them in cells.items() for name in CHOSEN]
     made = []
     for dataset, mechanism, epsilon, attack, successes, expected, verdict in [*rows, *best]:
-        attacks = len(cells[dataset, mechanism, epsilon]) if attack == STRONGEST else 1
+        others = cells[dataset, mechanism, epsilon]
+        attacks = len(others) if attack in CHOSEN else 1
         e = estimate(successes, TRIALS, alpha=0.01 / attacks)
         made.append(
             {
@@ -74,6 +75,12 @@ def frame(*rows: Row) -> pl.DataFrame:
                 "mechanism": mechanism,
                 "epsilon": epsilon,
                 "attack": attack,
+                "best_attack": max(others, key=lambda row: row[4])[3] if attack in CHOSEN else None,
+                "control": mechanism == "identity",
+                "sees": "text",
+                "released": True,
+                "validated": True,
+                "delta": 0.0,
                 "trials": TRIALS,
                 "candidates": 2,
                 "successes": successes,
@@ -182,7 +189,7 @@ def audit(**changes: object) -> AuditData:
         ),
         "ablations": pl.DataFrame(
             [
-                ("queries", name, 5.0, "embedding", factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
+                ("queries", name, 5.0, "embedding", True, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
                 for name in ("mvc", HOSTILE)
                 for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
                 for value in values
@@ -637,6 +644,7 @@ def test_metrics_are_rounded_sorted_and_finite(tmp_path: Path) -> None:
         "embedding": round(estimate(820, TRIALS).loss, 3),
         "length": round(estimate(800, TRIALS).loss, 3),
         "strongest": round(estimate(820, TRIALS, alpha=0.005).loss, 3),
+        "strongest_inside": round(estimate(820, TRIALS, alpha=0.005).loss, 3),
     }
     assert tree["queries"]["identity"]["1"]["embedding"] == round(estimate(TRIALS, TRIALS).ceiling, 3)
     assert tree["queries"]["dp_bart"]["5"]["length"] == 0

@@ -27,7 +27,7 @@ FLOORS = [
     ["utility"],
     ["calibration"],
     ["claims"],
-    ["finding", "monte_carlo", "noise_fit"],
+    ["estimates", "finding", "monte_carlo", "noise_fit"],
     ["worst_case"],
     ["largest_loss"],
     ["api"],
@@ -88,7 +88,7 @@ def test_every_stage_lists_the_files_that_it_uses() -> None:
             if isinstance(item, dict) and "file" in item:
                 listed = [dep.replace("${item.file}", item["file"]) for dep in listed]
                 used |= closure(ROOT / item["file"])
-            if name == "attack":
+            if name in ("attack", "estimate"):
                 used |= {path for a in params["attacks"] for path in closure(ROOT / f"epsilometer/attacks/{a}.py")}
             if name == "instrument":
                 used |= closure(ROOT / "epsilometer/attacks/likelihood.py")

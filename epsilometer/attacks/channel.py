@@ -49,13 +49,13 @@ class ChannelAttack:
 
         return Seq2Seq(self.model or cached("minilm-seq2seq"), self.precision, self.device)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the largest score."""
         return self.guess_grid([rewrites], candidates, [context])[0]
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """All epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)

@@ -30,13 +30,13 @@ class EmbeddingAttack:
     def _encoder(self) -> Encoder:
         return Encoder(self.model, self.precision, self.device)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the largest cosine."""
         return self.guess_grid([rewrites], candidates, [context])[0]
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
         texts, found = contexts[0].texts, contexts[0].embedded
         if found is not None and (found.model, found.precision) == (self.model, self.precision):

@@ -15,7 +15,7 @@ from epsilometer.attack import Context, choose
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.language.latent_mechanism import latents_after, slices
-from epsilometer.mechanism import HasLatents, Mechanism, Rewrites
+from epsilometer.mechanism import LATENTS, HasLatents, Mechanism, Rewrites
 
 
 @component
@@ -26,13 +26,17 @@ class InternalAttack:
         """Whether the mechanism has latents."""
         return isinstance(mechanism, HasLatents)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def sees(self, mechanism: Mechanism | None) -> str:
+        """The latents after the noise."""
+        return LATENTS
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the largest cosine between its latent before, and the rewrite's after the noise."""
         return self.guess_grid([rewrites], candidates, [context])[0]
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """All epsilons at once: one pass of the encoder over the candidates' texts."""
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):

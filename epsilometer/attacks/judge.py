@@ -39,6 +39,8 @@ from epsilometer.language.judge_prompt import Question, message, numbers, parse
 from epsilometer.mechanism import Rewrites
 from epsilometer.resources import EMBEDDED
 
+LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (docs/results.md)
+
 Price = Annotated[float, Field(ge=0)]
 
 
@@ -71,6 +73,11 @@ class JudgeAttack:
         if self.endpoint and self.reading != "generate":
             raise ValueError("endpoint: true needs reading: generate, since endpoints do not score labels")
         return self
+
+    @property
+    def largest_set(self) -> int | None:
+        """Up to which k the embedded judge was validated; None for another model, of which nothing is known here."""
+        return LARGEST_SET if self.model is None else None
 
     @cached_property
     def _local(self) -> JudgeModel:
@@ -108,7 +115,7 @@ class JudgeAttack:
             )
         check_environment()
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate that the model names. Equal questions are put once."""
         self.check(context.public)
         asked = [
@@ -123,7 +130,7 @@ class JudgeAttack:
         slots = self._verdicts(list(number), counts)[of]
         lost = slots < 0
         counts["at_random"] += int(lost.sum())
-        chance = (context.noise.uniforms()[:, 0] * candidates.shape[1]).astype(np.int8)
+        chance = (context.noise.uniforms()[:, 0] * candidates.shape[1]).astype(np.int16)
         return np.where(lost, chance, slots)
 
     def _scores(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.float32]:
@@ -133,10 +140,10 @@ class JudgeAttack:
         counts["cut"] += self._local.cut - cut
         return scores
 
-    def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int8]:
+    def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
         """The slot that each answer names, -1 where neither of two does: [n]."""
         labels = numbers(len(questions[0][1]))
-        slots = np.full(len(questions), -1, np.int8)
+        slots = np.full(len(questions), -1, np.int16)
         for again in (False, True):
             asked = np.flatnonzero(slots < 0)
             if not len(asked):

@@ -15,7 +15,7 @@ from epsilometer.mechanism import Rewrites
 class LengthAttack:
     """Needs no model and reads no word."""
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the least difference in length."""
         known = np.array([len(words(text)) for text in context.texts])
         length = np.array([len(words(text)) for text in rewrites.texts])

@@ -28,13 +28,13 @@ class LexicalAttack:
     shortest: PositiveInt = 2
     longest: PositiveInt = 4
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the largest cosine."""
         return self.guess_grid([rewrites], candidates, [context])[0]
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """All epsilons at once: the candidates' texts are counted once, for later calls too."""
         vectorizer, known = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
         guesses = []

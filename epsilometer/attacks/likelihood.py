@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from epsilometer.attack import Context, choose
 from epsilometer.component import component
 from epsilometer.laws import log_likelihood
-from epsilometer.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites
+from epsilometer.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites, law_of
 
 
 @component
@@ -30,13 +30,17 @@ class LikelihoodAttack:
         # Where a setting rules it out, a mechanism has None in the method's place.
         return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int8]:
+    def sees(self, mechanism: Mechanism | None) -> str:
+        """What the mechanism's law describes."""
+        return law_of(mechanism)
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate under which the output is most likely."""
         return self.guess_grid([rewrites], candidates, [context])[0]
 
     def guess_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int8]]:
+    ) -> list[NDArray[np.int16]]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once."""
         mechanism: object = contexts[0].mechanism
         texts, epsilons = contexts[0].texts, [context.epsilon for context in contexts]

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.language.bounds import Clip, bounds
-from epsilometer.mechanism import Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.randomness import Noise
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class GenerativeMechanism(ABC):
 
     clip: [low, high] of the logits, by default the model's measured bounds. published: the release's form.
     """
+
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
 
     resource: str | Path
     max_new_tokens: Annotated[int, Field(ge=1, le=4096)] = 32

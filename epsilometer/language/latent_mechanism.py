@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from pydantic import field_validator
 from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.latent_noise import LatentNoise, add
-from epsilometer.mechanism import Latents, Rewrites
+from epsilometer.mechanism import LATENTS, Latents, Rewrites
 from epsilometer.progress import track
 from epsilometer.randomness import Noise
 
@@ -30,6 +31,8 @@ _CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 @component
 class LatentMechanism(ABC):
     """resource: the model's folder or id; delta: the additive slack of the claim, for a whole text."""
+
+    law_of: ClassVar[str] = LATENTS
 
     resource: str | Path
     delta: float = 1e-5

@@ -19,6 +19,7 @@ from epsilometer.component import component
 from epsilometer.language.bounds import Clip, bounds
 from epsilometer.language.masked_lm import MaskedLM
 from epsilometer.language.words import words
+from epsilometer.mechanism import TEXT, UNITS
 from epsilometer.ragged import Ragged
 
 
@@ -27,6 +28,7 @@ class MaskMechanism:
     """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
 
     embedded: ClassVar[str] = "minilm-mlm"
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
 
     resource: str | Path
     clip: Clip | None = None

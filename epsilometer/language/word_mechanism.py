@@ -22,13 +22,15 @@ from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.vocabulary import Vocabulary
 from epsilometer.language.words import lay_out
-from epsilometer.mechanism import Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.ragged import Ragged
 
 
 @component
 class WordMechanism(ABC):
     """resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim)."""
+
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the words of the text are the units
 
     resource: Path
     layout: Literal["normalised", "kept"] = "normalised"

@@ -44,7 +44,7 @@ from epsilometer.language.tagging import Triple, sentences
 from epsilometer.language.triples import TripleCorpus
 from epsilometer.language.writer import Writer
 from epsilometer.laws import Laws, sample
-from epsilometer.mechanism import Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -77,6 +77,11 @@ class DPST:
     longest: Annotated[int, Field(ge=1)] = 64
     published: bool = False
     device: str = "cpu"
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The template spells the triples out; a language model writes a text that they cannot be read off."""
+        return frozenset({TEXT, UNITS} if self.writer == TEMPLATE else {TEXT})
 
     @cached_property
     def _corpus(self) -> TripleCorpus:

@@ -7,6 +7,7 @@ of trials. Epsilon has no effect.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from epsilometer.component import component
 from epsilometer.guarantees import Guarantee
@@ -17,6 +18,8 @@ from epsilometer.randomness import Noise
 @component
 class Identity:
     """No privatization at all."""
+
+    control: ClassVar[bool] = True
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """The texts themselves."""

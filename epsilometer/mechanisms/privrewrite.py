@@ -64,7 +64,7 @@ from epsilometer.language.models import locate
 from epsilometer.language.moved_words import MovedWords
 from epsilometer.language.words import words
 from epsilometer.laws import log_likelihood
-from epsilometer.mechanism import Rewrites
+from epsilometer.mechanism import PROVIDER, TEXT, UNITS, Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -111,6 +111,16 @@ class PrivRewrite:
         if self.variant == "wp":
             self.__dict__["log_likelihoods"] = None  # MVC's law cannot be computed
         return self
+
+    @property
+    def law_of(self) -> str:
+        """The likelihood is of what provider and reader see together; of `em` it is of the released words."""
+        return UNITS if self.variant == "em" else PROVIDER
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The chosen candidate's text; of `em` and `wp` the words themselves."""
+        return frozenset({TEXT, UNITS} if self.variant in ("em", "wp") else {TEXT})
 
     @cached_property
     def sanitiser(self) -> CosineMechanism:

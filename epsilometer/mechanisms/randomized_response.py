@@ -25,7 +25,7 @@ from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.laws import Laws, sample
-from epsilometer.mechanism import Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -35,6 +35,8 @@ class RandomizedResponse:
     """resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones."""
 
     among_texts: ClassVar[bool] = True
+    control: ClassVar[bool] = True
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the text is the unit
 
     resource: Path | tuple[str, ...]
 

@@ -14,7 +14,7 @@ import jinja2
 import polars as pl
 
 from epsilometer.claims import NO_CLAIM, VIOLATED
-from epsilometer.diagnostics import STRONGEST, anomalies
+from epsilometer.diagnostics import CHOSEN, STRONGEST, anomalies
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
 from epsilometer.report import similarity as closeness
@@ -350,14 +350,12 @@ def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
     optimal: False where the optimal adversary is not among its attacks, but among those of other mechanisms.
     """
     cell = ["dataset", "mechanism", "epsilon"]
-    is_optimal = pl.col("attack") == OPTIMAL
-    best = (
-        estimates.filter(pl.col("attack") != STRONGEST)
-        .with_columns(optimal=is_optimal.any().over(cell) | ~is_optimal.any())
-        .sort("successes", "attack", descending=[True, False])
+    optimal = pl.col("released") & (pl.col("attack") == OPTIMAL)
+    known = estimates.filter(~pl.col("attack").is_in(CHOSEN)).with_columns(
+        optimal=optimal.any().over(cell) | ~optimal.any()
     )
-    names = best.unique(cell, keep="first", maintain_order=True).select(*cell, "attack", "optimal")
-    return estimates.filter(attack=STRONGEST).drop("attack").join(names, on=cell).sort(cell)
+    names = estimates.filter(attack=STRONGEST).drop("attack").rename({"best_attack": "attack"})
+    return names.join(known.select(*cell, "optimal").unique(), on=cell).sort(cell)
 
 
 def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
@@ -508,7 +506,7 @@ def _facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
         (f"{broken} of {claims}", "claims violated"),
         (f"{estimates['mechanism'].n_unique()}", "mechanisms"),
         (f"{estimates['dataset'].n_unique()}", "data sets"),
-        (f"{estimates.filter(pl.col('attack') != STRONGEST)['attack'].n_unique()}", "attacks"),
+        (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
         (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
         (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most it can show"),
     ]
@@ -592,7 +590,7 @@ def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _claims(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
     """Each claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, pl.col("attack") != STRONGEST).with_columns(
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN)).with_columns(
         allowed=pl.col("expected") / pl.col("trials"),
         excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
     )

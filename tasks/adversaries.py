@@ -1,0 +1,15 @@
+"""The audit's attacks."""
+
+from __future__ import annotations
+
+from epsilometer.attack import Attack
+from epsilometer.component import build, find
+from epsilometer.params import Params
+
+
+def attacks(params: Params) -> dict[str, Attack]:
+    """By name, in the order of the parameters; their models load at first use."""
+    return {
+        name: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+        for name, settings in params.attacks.items()
+    }
