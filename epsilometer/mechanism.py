@@ -160,10 +160,10 @@ class MovesVectors(Protocol):
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """The vectors [n, d] of texts of one unit, and where they land with the noise that `rewrite` adds.
 
-        In coordinates in which the claim's distance is Euclidean.
+        In coordinates in which the claim's distance is Euclidean. None where more than that point decides the output.
         """
         ...
 

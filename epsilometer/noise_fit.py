@@ -39,9 +39,10 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
     if claim is None or not isinstance(mechanism, MovesVectors):
         return None
     source = [texts[i % len(texts)] for i in range(DRAWS)]
-    before, after = mechanism.moved(source, epsilon, Noise.named(DRAWS, "noise fit", seed, epsilon))
-    if before.shape[1] < 2:
+    landed = mechanism.moved(source, epsilon, Noise.named(DRAWS, "noise fit", seed, epsilon))
+    if landed is None or landed[0].shape[1] < 2:
         return None
+    before, after = landed
     pairs = np.arange(min(len(texts), DRAWS) // 2 * 2).reshape(-1, 2)
     claims = pair_claims(mechanism, epsilon, source, pairs)
     apart = claim.epsilon * np.linalg.norm(before[pairs[:, 0]] - before[pairs[:, 1]], axis=1)

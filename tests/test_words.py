@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsilometer.language.words import lay_out, words
+from epsilometer.language.words import STOP_WORDS, lay_out, words
 
 
 def test_layout_is_kept() -> None:
@@ -22,3 +22,10 @@ def test_every_word_has_its_place(text: str) -> None:
     found = words(text)
     numbered = [f"x{i}x" for i in range(len(found))]
     assert words(lay_out(text, numbered)) == numbered
+
+
+def test_stop_words_are_those_of_the_released_mechanisms() -> None:
+    assert len(STOP_WORDS) == 198
+    assert {"the", "don't", "ain", "you're", "s"} <= STOP_WORDS
+    assert not {"system", "fifty", "cannot", "whereas"} & STOP_WORDS  # of other lists
+    assert all(words(word) == [word] for word in STOP_WORDS)

@@ -44,8 +44,13 @@ class MovedWords(WordVectorMechanism):
         """The inverse of `stretched`: where spherical noise on [n, d] is what stretched noise is on the vectors."""
         return points
 
-    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said."""
+    def chosen(
+        self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said.
+
+        private: the words [n] that were moved. To look at them is no post-processing: for what breaks its claim alone.
+        """
         return self.vectors.nearest(points)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
@@ -55,12 +60,12 @@ class MovedWords(WordVectorMechanism):
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
             part = private.take(rows)
             points, uniforms = self._landed(part, epsilon, noise[rows])
-            made.append(self.chosen(points, uniforms))
+            made.append(self.chosen(points, uniforms, part.values))
         return self.written(texts, Ragged(np.concatenate(made).astype(np.int32), private.offsets))
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """As `MovesVectors`: each text's one word, where the claim's distance is Euclidean."""
         words = self.vocabulary.encode(texts)
         points, _ = self._landed(words, epsilon, noise)

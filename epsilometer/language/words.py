@@ -38,13 +38,23 @@ def _normalised(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
-def stop_words() -> frozenset[str]:
-    """The English stop-words of scikit-learn: what mechanisms that spare stop-words leave as they are."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return frozenset(ENGLISH_STOP_WORDS)
-
-
 def write(words: Iterable[str]) -> str:
     """Words as a text."""
     return " ".join(words)
+
+
+# The English stop-words of NLTK, which the released mechanisms leave as they are (`nltk_data`, corpora/stopwords).
+STOP_WORDS = frozenset(
+    """
+    a about above after again against ain all am an and any are aren as at be because been before being below
+    between both but by can couldn d did didn do does doesn doing don down during each few for from further had hadn
+    has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just
+    ll m ma me mightn more most mustn my myself needn no nor not now o of off on once only or other our ours
+    ourselves out over own re s same shan she should shouldn so some such t than that the their theirs them
+    themselves then there these they this those through to too under until up ve very was wasn we were weren what
+    when where which while who whom why will with won wouldn y you your yours yourself yourselves
+    aren't couldn't didn't doesn't don't hadn't hasn't haven't he'd he'll he's i'd i'll i'm i've isn't it'd it'll
+    it's mightn't mustn't needn't shan't she'd she'll she's should've shouldn't that'll they'd they'll they're
+    they've wasn't we'd we'll we're we've weren't won't wouldn't you'd you'll you're you've
+    """.split()  # noqa: SIM905
+)

@@ -11,10 +11,21 @@ is claimed: the output names the group with certainty.
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words and each pair of words
 shares a group; vectors, groups and the order of words are public.
 
-Departures. The released code (sai4july/CusText 4a3ced8) gives a word the nearest of all words, taken or not, so the
-sets of outputs overlap without being equal, and an output rules inputs out; its claim is epsilon for any two words.
-`published: true` does the same and claims the same, so that it can be seen to fail. The release also builds the
-mapping from the private corpus and lets words outside it pass; here such a word becomes a fixed word first.
+Departures. The released code (sai4july/CusText 4a3ced8) has three ways of giving words their sets, by its option
+`mapping_strategy`:
+
+    conservative  its default, and what its README runs: words that have a set are blanked, so that the groups are those
+                  above (but for the last, which it fills up with used words where the vocabulary leaves it short)
+    aggressive    every word has its own nearest words as its set
+    overlapping   any other value: a word takes the nearest of all words, used or not, and those of them that have no
+                  set yet share it
+
+Its claim is epsilon for any two words. `published: true` claims the same, so that it can be seen to fail. With the
+conservative mapping the mechanism is the one above, the claim is true within a group and violated between any two words
+of different groups. With the other two, which need `published: true`, sets overlap without being equal, an output rules
+inputs out, and the claim fails between near words too. The release also builds the mapping from the private corpus and
+lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
+and scores by the cosine, where blanked words rank before those of negative cosine; this module has the distance alone.
 
 CusText+ (`stop_words: kept`) leaves stop-words as they are, which drops the claim.
 """
@@ -27,13 +38,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy.special import log_softmax
 
 from epsilometer.component import component
 from epsilometer.guarantees import Guarantee
 from epsilometer.language.word_mechanism import WordVectorMechanism
-from epsilometer.language.words import stop_words
+from epsilometer.language.words import STOP_WORDS
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -44,15 +55,25 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 
 @component
 class CusText(WordVectorMechanism):
-    """size: words in a group; stop_words: whether they are replaced too; published: the release's overlapping sets."""
+    """size: words in a set; stop_words: whether they are replaced too.
+
+    published: the release's claim; mapping: its way of giving words their sets.
+    """
 
     size: Annotated[int, Field(ge=2)] = 20
     stop_words: Literal["replaced", "kept"] = "replaced"
     published: bool = False
+    mapping: Literal["conservative", "aggressive", "overlapping"] = "conservative"
+
+    @model_validator(mode="after")
+    def _only_released(self) -> CusText:
+        if self.mapping != "conservative" and not self.published:
+            raise ValueError(f"mapping: {self.mapping} has overlapping sets, and no claim holds; give published: true")
+        return self
 
     @cached_property
     def _sets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The group of each word [V], and the words of each group [groups, size], -1 where it has fewer."""
+        """The number of each word's set [V], and the words of each set [sets, size], -1 where it has fewer."""
         group, sets = np.full(len(self.vectors), -1), list[NDArray[np.int64]]()
         while len(left := np.flatnonzero(group < 0)):
             # Distances from many words at a time; some of them will have found a group when their turn comes.
@@ -60,13 +81,14 @@ class CusText(WordVectorMechanism):
             for word, distance in zip(batch, self.vectors.distances(batch), strict=True):
                 if group[word] >= 0:
                     continue
-                if not self.published:
+                if self.mapping == "conservative":
                     distance[group >= 0] = np.inf
                 distance[word] = -1
                 last = min(self.size, int(np.isfinite(distance).sum())) - 1
                 near = np.flatnonzero(distance <= np.partition(distance, last)[last])
                 members = near[np.argsort(distance[near], kind="stable")][: last + 1]
-                group[members[group[members] < 0]] = len(sets)
+                sharing = members[group[members] < 0] if self.mapping != "aggressive" else word
+                group[sharing] = len(sets)
                 sets.append(np.pad(members, (0, self.size - len(members)), constant_values=-1))
         return group, np.array(sets, np.int32)
 
@@ -85,7 +107,7 @@ class CusText(WordVectorMechanism):
         """[V]: the words that are left as they are."""
         if self.stop_words == "replaced":
             return np.zeros(len(self.vocabulary), bool)
-        return np.isin(self.vocabulary.words, list(stop_words()))
+        return np.isin(self.vocabulary.words, list(STOP_WORDS))
 
     def _law(self, words: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """The possible outputs of each word [n, size] and their log-probabilities."""
@@ -112,7 +134,7 @@ class CusText(WordVectorMechanism):
         return self.vocabulary.distance(texts, pairs, between)
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The largest excess within any group, exactly (none for the release's sets)."""
+        """The largest excess within any group, exactly (none for the release's claim)."""
         if self.published or self.stop_words == "kept":
             return None
         _, sets = self._sets

@@ -28,11 +28,12 @@ for 23,000 words.
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
 same public vocabulary, and every word of it can come out for every word.
 
-Departures. Released code (sjmeis/Diffractor 338d305, c56f560) lets stop-words, numbers and words outside the lists
-through unchanged, and takes candidates only from the lists that hold the word, so that an output can rule an input out;
-here a word outside the vocabulary becomes a fixed word first (`epsilometer.language.vocabulary`). Released code fixes
-gamma at 5 where the paper computes it from epsilon. `published: true` lets stop-words and words outside the lists
-through as the release does, has its gamma where none is given, and makes its claim, so that it can be seen to fail.
+Departures. Released code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
+unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
+an input out; here a word outside the vocabulary becomes a fixed word first (`epsilometer.language.vocabulary`).
+Released code fixes gamma at 5 where the paper computes it from epsilon. `published: true` lets stop-words and words
+outside the lists through as the release does (a number in the lists is moved like any word), has its gamma where none
+is given, and makes its claim, so that it can be seen to fail.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from epsilometer.guarantees import Guarantee
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vocabulary import Vocabulary
 from epsilometer.language.word_mechanism import WordMechanism
-from epsilometer.language.words import lay_out, stop_words, words, write
+from epsilometer.language.words import STOP_WORDS, lay_out, words, write
 from epsilometer.laws import Laws
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -231,8 +232,7 @@ class Diffractor(WordMechanism):
     @cached_property
     def _passes(self) -> NDArray[np.bool_]:
         """[V]: the words of the vocabulary that are let through."""
-        spared = stop_words() if self.published else frozenset()
-        return np.array([word in spared or (self.published and word.isdecimal()) for word in self.vocabulary.words])
+        return np.array([self.published and word in STOP_WORDS for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""

@@ -38,7 +38,7 @@ from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.mask_mechanism import MaskMechanism, word_rows
 from epsilometer.language.masked_lm import MaskedLM
-from epsilometer.language.words import lay_out, stop_words, words, write
+from epsilometer.language.words import STOP_WORDS, lay_out, words, write
 from epsilometer.laws import Laws, sample
 from epsilometer.mechanism import Rewrites
 from epsilometer.ragged import Ragged
@@ -80,8 +80,8 @@ class DPMLM(MaskMechanism):
             return {}
         pieces = self._model.outputs
         number = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
-        others = iter(range(len(pieces), len(pieces) + len(stop_words())))
-        return {word: number[word] if word in number else next(others) for word in sorted(stop_words())}
+        others = iter(range(len(pieces), len(pieces) + len(STOP_WORDS)))
+        return {word: number[word] if word in number else next(others) for word in sorted(STOP_WORDS)}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`).

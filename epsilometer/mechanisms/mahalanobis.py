@@ -52,10 +52,6 @@ class Mahalanobis(MovedWords):
         values, axes = self._axes
         return noise @ (axes * np.sqrt(values) @ axes.T)
 
-    def chosen(self, points: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The nearest word."""
-        return self.vectors.nearest(points)
-
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
         return self.claim(epsilon, "Mahalanobis distance")
