@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.errors import UserError, printable
+from epsilometer.errors import UserError, disk_trouble, printable
 from epsilometer.progress import note
 
 if TYPE_CHECKING:
@@ -484,6 +484,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        denied = f"{error.filename} may not be read or written; change its permissions"
+        trouble = denied if isinstance(error, PermissionError) else disk_trouble(error)
+        if trouble is None:
+            raise
+        print(f"error: {trouble}, then run again", file=sys.stderr)
         sys.exit(2)
 
 

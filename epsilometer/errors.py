@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import re
 from collections.abc import Iterable
 
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and what no encoding has
+
+# What a disk may answer, and what to do about it; these messages quote no text.
+_DISK = {
+    errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
+    errno.EDQUOT: "the disk's quota is used up; free some space",
+    errno.EFBIG: "a file may not grow to the size that it needs (ulimit -f); raise the limit",
+    errno.EROFS: "the folder that it writes to is on a file system that is mounted read-only; mount it writable",
+    errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
+    errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
+    errno.EIO: "the disk reports an error; have it looked at",
+}
+_FULL = os.strerror(errno.ENOSPC)  # of libraries that tell of it without its number
 
 
 class UserError(ValueError):
@@ -27,3 +41,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(str(name), options, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(options) or 'none'}"
     return UserError(f"unknown {kind} {str(name)!r}; {hint}")
+
+
+def disk_trouble(error: BaseException) -> str | None:
+    """What the disk answered and what to do about it; None where it is not the disk's error. Quotes no text."""
+    return _DISK.get(errno.ENOSPC if _FULL in str(error) else getattr(error, "errno", None) or 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from epsilometer import checksums
 from epsilometer.component import PACKAGE
-from epsilometer.errors import UserError
+from epsilometer.errors import UserError, disk_trouble
 
 EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models"
 
@@ -102,7 +102,10 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
 
 
 def cached(name: str) -> Path:
-    """The cached resource of this name, made on first use; a folder for a model."""
+    """The cached resource of this name, made on first use; a folder for a model.
+
+    Raises UserError where the cache cannot be written to, and leaves nothing half written there.
+    """
     from platformdirs import user_cache_path
 
     path = user_cache_path("epsilometer") / name
@@ -111,11 +114,18 @@ def cached(name: str) -> Path:
 
         path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"partial-{os.getpid()}-{name}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             _MAKERS[name](partial)
+            if partial.is_dir():
+                checksums.write(partial)
             os.replace(partial, path)
+        except OSError as error:
+            if (trouble := disk_trouble(error)) is None:
+                raise
+            raise UserError(f"{name} cannot be kept in {path.parent}: {trouble}, then run again") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+    checksums.check(path)
     return path

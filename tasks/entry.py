@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
 from collections.abc import Callable
 
-from epsilometer.errors import UserError
+from epsilometer.errors import UserError, disk_trouble
 from tasks.inputs import guarded
 from tasks.parent import end_with_parent
-
-# What a disk may answer, and what to do about it; these messages quote no text.
-_DISK = {
-    errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
-    errno.EDQUOT: "the disk's quota is used up; free some space",
-    errno.EFBIG: "a file may not grow to the size that it needs (ulimit -f); raise the limit",
-    errno.EROFS: "the folder that it writes to is on a file system that is mounted read-only; mount it writable",
-    errno.EACCES: "it may not write where it must; give the folder's permissions back (chmod u+w)",
-    errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
-    errno.EIO: "the disk reports an error; have it looked at",
-}
-_FULL = os.strerror(errno.ENOSPC)  # of libraries that tell of it without its number
 
 
 def run(main: Callable[..., None]) -> None:
@@ -39,10 +26,9 @@ def run(main: Callable[..., None]) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
-        number = errno.ENOSPC if _FULL in str(error) else getattr(error, "errno", None)
-        if number in _DISK:
+        if (trouble := disk_trouble(error)) is not None:
             stage = " ".join([os.path.basename(sys.argv[0]).removesuffix(".py"), *sys.argv[1:]])
-            print(f"error: {stage}: {_DISK[number]}, then run again; what other stages made is kept", file=sys.stderr)
+            print(f"error: {stage}: {trouble}, then run again; what other stages made is kept", file=sys.stderr)
             sys.exit(2)
         if os.environ.get("EPSILOMETER_SHOW_ERRORS"):
             raise

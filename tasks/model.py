@@ -14,6 +14,7 @@ import json
 import shutil
 from pathlib import Path
 
+from epsilometer import checksums
 from epsilometer.errors import UserError
 from epsilometer.language import masked_lm, seq2seq
 from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds
@@ -23,7 +24,7 @@ from tasks.entry import run
 
 
 def main(name: str) -> None:
-    """Write data/models/<name>."""
+    """Write data/models/<name>, with the checksums of its files."""
     params = read()
     source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
     if (source / "delta.safetensors").is_file():
@@ -42,6 +43,7 @@ def main(name: str) -> None:
             f"models.{name}: {source} is neither a folder with a model, delta.safetensors or decoder.safetensors, nor "
             "a .json pin of a model"
         )
+    checksums.write(out)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ On a project of two stages: `make` writes a file of each kind, `use` reads them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -23,8 +24,12 @@ import yaml
 from conftest import ROOT
 from test_kills import at_work, below, command, wait
 
-from epsilometer import checking, checksums, params, tables
+from epsilometer import checking, checksums, cli, params, resources, tables
 from epsilometer.errors import UserError
+from epsilometer.language.bounds import store
+from epsilometer.language.models import locate
+from epsilometer.language.vectors import write_arrays
+from tasks import model
 from tasks.inputs import digest, listed
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
@@ -210,7 +215,8 @@ def test_the_embedded_weights_are_those_that_are_stated(tmp_path: Path) -> None:
     models = ROOT / "data/embedded/models"
     checksums.check(models)
     stated = {line.split()[1] for line in (models / checksums.NAME).read_text().splitlines()}
-    assert stated == {path.relative_to(models).as_posix() for path in models.rglob("*.safetensors")}
+    files = {path for path in models.rglob("*") if path.is_file() and path.name not in ("README.md", checksums.NAME)}
+    assert stated == {path.relative_to(models).as_posix() for path in files}
     shutil.copy(models / checksums.NAME, tmp_path)
     shutil.copytree(models / "minilm-heads", tmp_path / "minilm-heads")
     checksums.check(tmp_path / "minilm-heads")
@@ -219,6 +225,44 @@ def test_the_embedded_weights_are_those_that_are_stated(tmp_path: Path) -> None:
         checksums.check(tmp_path / "minilm-heads")
     with pytest.raises(UserError, match="is missing or damaged"):
         checksums.check(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "bounds.json", "model.safetensors", "tokenizer.json"])
+def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of one that was fetched, and of one that a stage has made, also where no stage reads it."""
+    (tmp_path / "hub").mkdir()
+    for one in ("config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(ROOT / "data/embedded/models/judge" / one, tmp_path / "hub")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    pin = {"model": "some/model", "revision": "a" * 40, "low": -1, "high": 1}
+    Path("pin.json").write_text(json.dumps(pin))
+    settings = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"models": {"mine": "pin.json"}}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    model.main("mine")
+    made = Path("data/models/mine")
+    for folder, place in (("some/model", Path("hub")), (str(made), made)):
+        if not (place / name).exists():
+            continue
+        locate(folder)
+        flip(place / name)
+        os.utime(place / name)
+        with pytest.raises(UserError, match=rf"{name} is missing or damaged"):
+            locate(folder)
+
+
+def test_bounds_that_are_measured_again_are_stated_again(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "data/embedded/models/judge", tmp_path / "judge")
+    checksums.write(tmp_path)
+    store(tmp_path / "judge", {"low": -1, "high": 1})
+    assert "judge/bounds.json" in (tmp_path / checksums.NAME).read_text()
+    checksums.check(tmp_path)
+    flip(tmp_path / "judge/bounds.json")
+    os.utime(tmp_path / "judge/bounds.json")
+    with pytest.raises(UserError, match=r"bounds.json is missing or damaged"):
+        checksums.check(tmp_path / "judge")
 
 
 def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
@@ -349,6 +393,34 @@ def test_a_full_disk_leaves_the_earlier_file(small_disk: Path, write: Callable[[
         write(path, 200_000)
     assert path.read_bytes() == before
     assert [file.name for file in small_disk.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["vectors.npz", "lists.npz", "minilm-paraphraser"])
+def test_a_full_disk_while_the_library_keeps_what_it_has_made(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
+    if name != "minilm-paraphraser":
+        full = np.zeros(1 << 20)
+        monkeypatch.setitem(resources._MAKERS, name, lambda out: write_arrays(out, words=full))
+    with pytest.raises(UserError, match=rf"^{name} cannot be kept in \S+: there is no space left .*; free some, then"):
+        resources.cached(name)
+    assert not [path for path in small_disk.rglob("*") if path.is_file() or "partial" in path.name]
+
+
+def test_the_command_line_says_what_the_disk_answered(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(*_: object) -> None:
+        (small_disk / "x").write_bytes(bytes(1 << 20))
+
+    monkeypatch.setattr(checking, "check", check)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["check", str(ROOT / "params.yaml")])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: there is no space left on the disk that it writes to; free some, then run again\n"
+    )
 
 
 def test_a_full_disk_under_data(project: Project) -> None:

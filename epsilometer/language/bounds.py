@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
+from epsilometer import checksums
 from epsilometer.errors import UserError
 from epsilometer.language.models import REVISIONS, hub_id, locate, read_pin
 
@@ -135,6 +136,7 @@ def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = Non
             revision = folder.name  # the commit, in the hub's cache
         stated = {"model": name, "revision": revision, **measured}
     path.write_text(json.dumps(stated, indent=2) + "\n")
+    checksums.restate(path)
     return path
 
 

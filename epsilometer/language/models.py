@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from epsilometer import checksums
 from epsilometer.errors import UserError
 
 EMBEDDED = "all-MiniLM-L6-v2"
@@ -53,8 +54,9 @@ def locate(name: str | Path) -> Path:
     """The folder of a model: config, tokeniser and safetensors weights. Downloads a hub model that is not there yet.
 
     name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
-    file that pins one.
-    Raises UserError when there is no such folder or no such weights in it, or the model cannot be had.
+    file that pins one. What was fetched has its checksums stated beside it, which are compared from then on, as are
+    those of any folder that states some.
+    Raises UserError when there is no such folder, no such weights in it or a damaged file, or the model cannot be had.
     """
     pin = read_pin(name)
     name = f"{pin['model']}@{pin['revision']}" if pin else name
@@ -64,6 +66,7 @@ def locate(name: str | Path) -> Path:
             f"model {str(name)!r}: {folder} does not hold a configuration and safetensors weights; weights in other "
             "formats are not loaded: convert the model, or give a revision that holds safetensors (id@revision)"
         )
+    checksums.check(folder)
     return folder
 
 
@@ -120,13 +123,17 @@ def _download(name: str) -> Path:
 
     model, revision = hub_id(name)
     try:
-        return Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
+        folder = Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
     except (OSError, ValueError) as error:  # what the hub's client raises: no network, no such id, a malformed id
         command = f"hf download {model}" + (f" --revision {revision}" if revision else "")
         raise UserError(
             f"model {name!r} cannot be had from the Hugging Face hub ({type(error).__name__}); download it "
             f"beforehand where there is a network ({command}), give the folder of a model, or use an embedded one"
         ) from error
+    if not (folder / checksums.NAME).exists():
+        with suppress(OSError):  # a cache that others fill
+            checksums.write(folder)
+    return folder
 
 
 def _complete(folder: Path) -> bool:
