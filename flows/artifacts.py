@@ -18,10 +18,15 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_HOME
 
 from epsilometer import tables
+from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.report import origin
 from tasks.output import run
 
-_COLUMNS = ["dataset", "mechanism", "epsilon", "attack", "loss", "point", "upper", "ceiling", "claim", "verdict"]
+_COLUMNS = [
+    "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",
+    "claim", "verdict",
+]  # fmt: skip
+_ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
 ROOT = Path(__file__).resolve().parents[1]
 _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
 
@@ -37,9 +42,11 @@ def publish(folder: Path) -> None:
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
             description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
         )
+        claims = folder / "data/claims.parquet"
+        checked = tables.read(claims, tables.CLAIMS) if claims.is_file() else pl.DataFrame(schema=dict(tables.CLAIMS))
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
-            markdown=verdicts(table),
+            markdown=verdicts(table, checked),
             description="The claims against the measurements. Not refuted is not proven.",
         )
     pictures = sorted(folder.glob("reports/figures/*.svg"))
@@ -64,19 +71,15 @@ def prefixed(folder: Path, key: str) -> str:
     return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
-def verdicts(estimates: pl.DataFrame) -> str:
-    """Each mechanism's verdicts in Markdown: how many of its estimates came to which."""
-    counted = (
-        estimates.group_by("dataset", "mechanism", "verdict", maintain_order=True)
-        .agg(pl.len().alias("estimates"), pl.col("epsilon").unique().sort().alias("at"))
-        .sort("verdict", descending=True, maintain_order=True)  # violated first
-    )
+def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame) -> str:
+    """One verdict a claim in Markdown, from the audit and the exact check together; violated claims first."""
+    judged = overall(estimates, claims).filter(pl.col("verdict") != NO_CLAIM)
+    order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
-        f"| {row['verdict']} | {row['dataset']} | {row['mechanism']} | {row['estimates']} |"
-        f" {', '.join(f'{epsilon:g}' for epsilon in row['at'])} |"
-        for row in counted.to_dicts()
+        f"| {row['verdict']} | {row['mechanism']} | {row['epsilon']:g} | {row['by'] or row['reason'] or ''} |"
+        for row in judged.sort(order, "mechanism", "epsilon").to_dicts()
     ]
-    return "\n".join(["| verdict | data set | mechanism | estimates | at epsilon |", "|---|---|---|---|---|", *rows])
+    return "\n".join(["| verdict | mechanism | epsilon | by, or why not |", "|---|---|---|---|", *rows])
 
 
 def _figure(picture: Path) -> str:

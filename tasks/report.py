@@ -98,6 +98,8 @@ def _dataset(params: Params, name: str) -> dict[str, Any]:
         "cut": cut["cut"],
         "mean_words": audited(params, name)["words"].mean(),
         "match": None if params.match(name) == "none" else params.match(name),
+        "distinct": drawn["distinct"],
+        "five_commonest": drawn["five_commonest"],
     }
 
 

@@ -95,7 +95,7 @@ def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
     assert artifacts.keys() == {"calibration", "verdicts", "figures", "report"}
     assert '"loss": 1.235' in artifacts["calibration"]
     assert '"ceiling": "inf"' in artifacts["calibration"]
-    assert "| violated | toy | tem | 1 | 0.5 |" in artifacts["verdicts"]
+    assert "| violated | tem | 0.5 | audit |" in artifacts["verdicts"]
     assert "![Toy_Curve](data:image/svg+xml;base64," in artifacts["figures"]
     assert (project / "reports/audit.html").as_uri() in artifacts["report"]
     assert not any("private" in shown for shown in artifacts.values())

@@ -15,16 +15,16 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED, p_value
-from epsilometer.diagnostics import CHOSEN
+from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
+from epsilometer.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
 from epsilometer.report import figures, page
 from epsilometer.report.page import (
     AuditData,
     Settings,
-    answer,
     build,
+    few_sentence,
     instrument_sentence,
     length_sentence,
     strongest,
@@ -47,55 +47,72 @@ from epsilometer.tables import (
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
-CHECKED = (
-    "mechanism", "epsilon", "claim", "verdict", "method", "claimed", "worst", "x", "other", "output", "bound",
-    "inputs", "draws",
-)  # fmt: skip
+CONTROLS = ("identity", "randomized_response")
+INSIDE = ("internal",)  # attacks on latents, which nobody releases
+LEVEL = 0.01 / 16  # of a test
 
 Row = tuple[str, str, float, str, int, float | None, str]
 
 
-def frame(*rows: Row) -> pl.DataFrame:
+def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -> pl.DataFrame:
     """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict.
 
-    All attacks see the text. The rows of the strongest follow.
+    equal: trials with candidates of equal length, and successes among them, in every row. Attacks of INSIDE see
+    latents, all others the text. The rows of the strongest follow, over what is released and over everything.
     """
     cells: dict[tuple[str, str, float], list[Row]] = {}
     for row in rows:
         cells.setdefault(row[:3], []).append(row)
-    best = [(*cell, name, *max(them, key=lambda row: row[4])[4:]) for cell, them in cells.items() for name in CHOSEN]
+    chosen = []
+    for cell, them in cells.items():
+        for name, among in ((STRONGEST, [r for r in them if r[3] not in INSIDE]), (STRONGEST_INSIDE, them)):
+            if among:
+                best = max(among, key=lambda row: row[4])
+                chosen.append(((*cell, name, *best[4:]), best[3], len(among)))
     made = []
-    for dataset, mechanism, epsilon, attack, successes, expected, verdict in [*rows, *best]:
-        others = cells[dataset, mechanism, epsilon]
-        attacks = len(others) if attack in CHOSEN else 1
+    for row, best, attacks in [*((row, None, 1) for row in rows), *chosen]:
+        dataset, mechanism, epsilon, attack, successes, expected, verdict = row
         e = estimate(successes, TRIALS, alpha=0.01 / attacks)
+        of = best or attack
         made.append(
             {
                 "dataset": dataset,
                 "mechanism": mechanism,
                 "epsilon": epsilon,
                 "attack": attack,
-                "best_attack": max(others, key=lambda row: row[4])[3] if attack in CHOSEN else None,
-                "control": mechanism == "identity",
-                "sees": "text",
-                "released": True,
-                "validated": True,
-                "delta": 0.0,
+                "best_attack": best,
+                "control": mechanism in CONTROLS,
+                "sees": "latents" if of in INSIDE else "text",
+                "released": of not in INSIDE,
+                "validated": validated,
                 "trials": TRIALS,
                 "candidates": 2,
                 "successes": successes,
                 "success_rate": e.success_rate,
+                "delta": 0.0,
                 "loss": e.loss,
+                "loss_at_delta_0": e.loss,
                 "point": e.point,
                 "upper": e.upper,
                 "ceiling": e.ceiling,
+                "equal_trials": equal[0],
+                "equal_successes": equal[1],
+                "equal_loss": estimate(equal[1], equal[0]).loss if equal[0] else None,
                 "claim": f"{epsilon:g} per word" if expected else NO_CLAIM,
+                "covered": TRIALS if expected else 0,
                 "expected": expected,
                 "p_value": p_value(successes, TRIALS, expected) if expected else None,
                 "verdict": verdict,
+                "refutable": 4.63 if expected else None,
+                "trials_needed": trials_needed(expected / TRIALS, LEVEL) if expected else None,
             }
         )
     return pl.DataFrame(made, schema=ESTIMATES)
+
+
+def checks(*rows: dict[str, object]) -> pl.DataFrame:
+    """Rows of `tables.CLAIMS`; what is not given is null, and every epsilon is an audited one."""
+    return pl.DataFrame([{"audited": True, **row} for row in rows], schema=dict(CLAIMS))
 
 
 def estimates() -> pl.DataFrame:
@@ -108,7 +125,7 @@ def estimates() -> pl.DataFrame:
             for i, epsilon in enumerate((0.5, 5.0, 2500.0)):
                 rows += [
                     (dataset, "dp_bart", epsilon, attack, 500, 900.0, NOT_REFUTED),
-                    (dataset, "mvc", epsilon, attack, 800 if length else 700 + 120 * i, 995.0, NOT_REFUTED),
+                    (dataset, "mvc", epsilon, attack, 800 if length else 700 + 120 * i, 995.0, NOT_TESTABLE),
                     (
                         dataset,
                         HOSTILE,
@@ -140,19 +157,58 @@ def downstream() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
 
 
-def checked(*rows: tuple[object, ...]) -> pl.DataFrame:
-    """Rows of the schema CLAIMS: the columns CHECKED, the others null."""
-    return pl.DataFrame([dict(zip(CHECKED, row, strict=True)) for row in rows], schema=dict(CLAIMS))
-
-
 def audit(**changes: object) -> AuditData:
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
     data = {
         "estimates": estimates(),
-        "claims": checked(
-            ("mvc", 5.0, "5 per word", NOT_REFUTED, "Monte Carlo", 9.5, 1.25, "cat", "dog", "bird", None, 24, 4000),
-            (HOSTILE, 5.0, "5 per word", VIOLATED, "exact", 5.0, math.inf, HOSTILE, "dog", "cat", None, 1000, None),
-            ("dp_bart", 5.0, "5 per text", NOT_REFUTED, "largest found", 5.0, 4.0, *[None] * 3, -1.0, 200, None),
+        "claims": checks(
+            {
+                "mechanism": "mvc",
+                "epsilon": 5.0,
+                "claim": "5 per word",
+                "verdict": NOT_TESTABLE,
+                "worst": 1.25,
+                "reason": "no draw could refute it",
+                "method": "Monte Carlo",
+                "claimed": 9.5,
+                "slack": 8.25,
+                "x": "cat",
+                "other": "dog",
+                "output": "bird",
+                "inputs": 24,
+                "draws": 4000,
+                "testable": 4.58,
+                "largest": 17.0,
+                "largest_method": "bound",
+            },
+            {
+                "mechanism": HOSTILE,
+                "epsilon": 5.0,
+                "claim": "5 per word",
+                "verdict": VIOLATED,
+                "method": "exact",
+                "claimed": 5.0,
+                "worst": math.inf,
+                "slack": -math.inf,
+                "x": HOSTILE,
+                "other": "dog",
+                "output": "cat",
+                "inputs": 1000,
+                "largest": math.inf,
+                "largest_method": "exact",
+            },
+            {
+                "mechanism": "dp_bart",
+                "epsilon": 5.0,
+                "claim": "5 per text",
+                "verdict": NOT_REFUTED,
+                "worst": 4.0,
+                "method": "largest found",
+                "claimed": 5.0,
+                "slack": 1.0,
+                "bound": -1.0,
+                "inputs": 200,
+            },
         ),
         "words": pl.DataFrame(
             [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],
@@ -189,7 +245,7 @@ def audit(**changes: object) -> AuditData:
         ),
         "ablations": pl.DataFrame(
             [
-                ("queries", name, 5.0, "embedding", True, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
+                ("queries", name, 5.0, "embedding", value < 16, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
                 for name in ("mvc", HOSTILE)
                 for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
                 for value in values
@@ -250,8 +306,8 @@ def audit(**changes: object) -> AuditData:
         ),
         "datasets": pl.DataFrame(
             [
-                ("queries", "a grammar", True, 4000, 312, 0, 0, 0, 9.31, None),
-                ("letters", HOSTILE, False, 1200, 0, 2, 110, 14, 48.7, "words"),
+                ("queries", "a grammar", True, 4000, 312, 0, 0, 0, 9.31, None, 115, 0.54),
+                ("letters", HOSTILE, False, 1200, 0, 2, 110, 14, 48.7, "words", 1100, 0.01),
             ],
             schema=page.DATASETS,
             orient="row",
@@ -367,8 +423,12 @@ def test_violated_claims_stand_first(elements: Elements) -> None:
     assert claims.count("✕ violated") == 1
     assert "4 of 4" in claims  # both attacks on both data sets
     assert claims.index("✕ violated") < claims.index("0 of 4")
-    assert "36 tests, each at level 0.01 / 36 = 3 × 10⁻⁴" in claims
-    assert "3 of 9 claims allow an adversary to be right in more than 99 %" in claims
+    # 900 and 700 of 1,000 allowed are testable with 1,000 right guesses, and 995 are not: 3 x 4 + 3 x 4 of 36 tests.
+    assert "24 of 36 tests could come out either way. Each of them is at level 0.01 / 24 = 4 × 10⁻⁴" in claims
+    tested, not_testable = claims.split("Not testable at this number of trials")
+    assert "mvc" not in tested
+    assert not_testable.count("mvc") == 3
+    assert f"4.63{trials_needed(0.995, LEVEL):,}" in not_testable
     assert "No claim is made by identity." in claims
 
 
@@ -401,7 +461,7 @@ def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) ->
     assert "on queries mvc at ε = 0.5 keeps most within 1.5 nats: cosine 0.40 (0.30 to 0.50)" in text
     points = tradeoff_points(strongest(estimates()), audit().similarity, downstream(), 0.01).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
-    assert front == [("dp_bart", 0.5), ("identity", 1.0), ("mvc", 0.5), ("mvc", 2500.0)]
+    assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
     assert tradeoff_sentence(points, 0.001).startswith("On queries dp_bart at ε = 0.5")
     assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 0.001)
     assert tradeoff_sentence(points.clear(), 1.0) == ""
@@ -410,7 +470,6 @@ def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) ->
 def test_who_was_spared_the_optimal_adversary_is_said() -> None:
     spared = estimates().filter(dataset="queries")
     assert strongest(spared)["optimal"].all()  # nobody met it
-    assert not any("optimal" in sentence for sentence in answer(spared))
     own = frame(("queries", HOSTILE, 0.5, "likelihood", 990, None, NOT_REFUTED)).filter(attack="likelihood")
     unequal = pl.concat([spared.filter(pl.col("epsilon") == 0.5), own])
     assert strongest(unequal).select("mechanism", "optimal").rows() == [
@@ -418,8 +477,6 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
         ("dp_bart", False),
         ("mvc", False),
     ]
-    assert answer(unequal)[-1] == "No optimal adversary attacks dp_bart and mvc: they may leak more than is seen here."
-    assert "identity" not in answer(pl.concat([spared, own]))[-1]  # leaks all that can be seen
     points = tradeoff_points(strongest(unequal), audit().similarity, downstream(), 0.01).filter(measure="cosine")
     said = tradeoff_sentence(points, 1.5)
     assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.5 nats")
@@ -480,10 +537,13 @@ def test_worst_cases_name_their_witness(elements: Elements) -> None:
     assert f"Beyond its claim: {HOSTILE} at ε = 5." in worst
     assert f"cat for {HOSTILE} rather than dog" in worst
     assert "∞" in worst
-    assert "Monte Carlo, lower bound from 4,000 draws for each of 24 words" in worst
+    assert "Monte Carlo, 4,000 draws for each of 24 words; refutes claims up to 4.58; no draw could refute it" in worst
+    assert "bird for cat rather than dog" not in worst  # a witness of a claim that was not tested shows nothing
+    assert "17.00 bound" in worst
+    assert "−∞" in worst  # the slack where an output is possible under one input only
     assert "largest found, 200 inputs; over all words at least 1.00 within the claim" in worst
     assert "exact, 1,000 inputs" in worst
-    assert worst.index("✕ violated") < worst.index("Monte Carlo, lower bound")  # in the table, after the words above it
+    assert worst.index("✕ violated") < worst.index("Monte Carlo, 4,000")  # in the table, after the words above it
     sound = audit().claims.filter(verdict=NOT_REFUTED)
     assert worst_sentence(sound).startswith("In none of the 1 laws")
     assert "could be computed" in worst_sentence(sound.clear())
@@ -525,7 +585,7 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
     )
     build(tmp_path / "audit.html", tmp_path / "figures", bare)
     text = "".join(Elements((tmp_path / "audit.html").read_text(encoding="utf-8")).text)
-    assert "No mechanism of this audit makes a claim that could be tested." in text
+    assert "No mechanism but controls was audited." in text
     assert "The instrument was not checked" in text
     assert "Rewrites at comparable loss" not in text
     assert [p.name for p in sorted((tmp_path / "figures").iterdir())] == ["curves-queries.png", "curves-queries.svg"]
@@ -554,58 +614,12 @@ def test_tables_are_checked(tmp_path: Path, changes: dict[str, object], message:
 # ---------------------------------------------------------------------------------------------------- sentences
 
 
-def test_answer_names_what_is_violated_and_what_leaks() -> None:
-    table = frame(
-        ("queries", "mvc", 1.0, "length", 800, 990.0, NOT_REFUTED),
-        ("queries", "mvc", 10.0, "embedding", 990, 500.0, VIOLATED),
-        ("queries", "dp_bart", 10.0, "embedding", 500, 900.0, NOT_REFUTED),
-        ("queries", "dp_bart", 1000.0, "embedding", 700, 900.0, NOT_REFUTED),
-    )
-    largest, ceiling, length, bart = (estimate(s, TRIALS).loss for s in (990, 1000, 800, 700))
-    assert answer(table) == [
-        "1 of 4 claims tested is violated: mvc at ε = 10.",
-        f"At their largest budgets mvc leaks most, at least {largest:.2f} of the {ceiling:.2f} nats that this audit "
-        f"can show (embedding attack on queries); dp_bart leaks least, {bart:.2f}.",
-        f"At the smallest budgets no attack found evidence against dp_bart, while mvc ({length:.2f}) still leaks, and "
-        "this is what length alone gives away.",
-    ]
-
-
-def test_answer_without_any_evidence_promises_nothing() -> None:
-    table = frame(
-        ("queries", "dp_bart", 1.0, "embedding", 500, 900.0, NOT_REFUTED),
-        ("queries", "adept", 1.0, "embedding", 510, 900.0, NOT_REFUTED),
-    )
-    assert answer(table) == [
-        "None of the 2 claims tested was refuted; that does not prove them.",
-        "No attack found evidence of a leak, not even at the largest budgets. That is no proof of privacy.",
-    ]
-
-
-def test_answer_for_a_single_mechanism() -> None:
-    loss, ceiling = estimate(900, TRIALS).loss, estimate(TRIALS, TRIALS).ceiling
-    one = [("queries", "mvc", e, "embedding", s, 900.0, NOT_REFUTED) for e, s in ((1.0, 700), (5.0, 900))]
-    assert answer(frame(one[1])) == [
-        "The one claim tested was not refuted; that does not prove it.",
-        f"At its largest budget mvc leaks at least {loss:.2f} of the {ceiling:.2f} nats that this audit can show "
-        "(embedding attack on queries).",
-    ]
-    assert answer(frame(*one))[2] == f"Even at the smallest budgets mvc ({estimate(700, TRIALS).loss:.2f}) still leaks."
-    hardly = ("queries", "mvc", 1.0, "embedding", 542, 900.0, NOT_REFUTED)  # 0.003 nats are proven
-    assert answer(frame(hardly, one[1]))[2] == "Even at the smallest budgets mvc (below 0.01) still leaks."
-
-
-def test_answer_joins_ties_and_counts_long_lists() -> None:
-    table = frame(*(("queries", f"m{i}", 1.0, "embedding", 1000, None, NO_CLAIM) for i in range(9)))
-    assert answer(table)[1].startswith("At their largest budgets m0, m1, m2, m3, m4 and 4 more leak at least ")
-
-
 @pytest.mark.parametrize(
     ("losses", "expected"),
     [
         ((0.45, 0.9), "Passed: at all 2 known losses"),
-        ((0.55, 0.9), "Look here first: the instrument reported more than the truth at 0.5 nats."),
-        ((0.45, 0.8), "Look here first: the instrument missed more than 15 % of it at 1 nats."),
+        ((0.55, 0.9), "Look here first. The instrument reported more than the truth at 0.5 nats."),
+        ((0.45, 0.8), "Look here first. The instrument missed more than 15 % of it at 1 nats."),
     ],
 )
 def test_instrument_sentence(losses: tuple[float, float], expected: str) -> None:
@@ -615,6 +629,14 @@ def test_instrument_sentence(losses: tuple[float, float], expected: str) -> None
         orient="row",
     )
     assert instrument_sentence(table).startswith(expected)
+
+
+def test_few_distractors_are_said() -> None:
+    assert few_sentence(audit().datasets) == (
+        "Few texts serve as distractors on queries (115 of 4,000; five of them 54.0\N{NO-BREAK SPACE}% of the times): "
+        "losses there are averages over pairs with these few."
+    )
+    assert few_sentence(audit().datasets.filter(dataset="letters")) == ""
 
 
 def test_length_sentence() -> None:
@@ -681,7 +703,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), 
 USE = """<script>setTimeout(() => {
   document.querySelectorAll("[data-mechanism]")[1].click();
   const heads = document.querySelectorAll("#table th[data-sort]");
-  heads[4].click();
+  heads[5].click();
   const select = document.querySelector(".filters select");
   select.value = "queries";
   select.dispatchEvent(new Event("change"));

@@ -15,6 +15,8 @@ import polars as pl
 import vl_convert
 from altair.utils._importers import vl_version_for_vl_convert
 
+from epsilometer.diagnostics import STRONGEST_INSIDE
+
 Specification = dict[str, Any]
 """A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""
 
@@ -178,10 +180,14 @@ def instrument(table: pl.DataFrame) -> Specification:
 def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specification:
     """Empirical loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
 
-    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. All
-    figures of one audit share their axes and styles. The parameter `highlight` (names; none for all) fades the rest.
+    Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. Dots
+    are hollow where the attack sees what is not released, or has not been validated for so many candidates. The
+    strongest attack inside has a panel where it is another than the strongest on what is released. All figures of one
+    audit share their axes and styles. The parameter `highlight` (names; none for all) fades the rest.
     """
     style = styles(estimates["mechanism"])
+    if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
+        estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
     attacks = here["attack"].unique(maintain_order=True).to_list()
     columns = min(estimates["attack"].n_unique(), 3)  # panels of one size in all figures
@@ -215,6 +221,7 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     tooltip = [
         alt.Tooltip("mechanism:N"),
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+        alt.Tooltip("sees:N"),
         alt.Tooltip("interval:N", title="loss to upper end"),
         alt.Tooltip("plug_in:N", title="plug-in"),
         alt.Tooltip("correct:N", title="correct guesses"),
@@ -255,10 +262,13 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
             base.transform_filter("datum.above")
             .mark_point(shape=ARROW, size=34, filled=True, yOffset=-7)
             .encode(x, y("upper"), colour, opacity=shown(1, 0.1)),
-            base.mark_point(filled=True, size=38).encode(
-                x, y("point"), colour, shape, opacity=shown(1, 0.1), tooltip=tooltip
-            ),
-        ).properties(width=width, height=210, title=attack)
+            base.transform_filter("datum.solid")
+            .mark_point(filled=True, size=38)
+            .encode(x, y("point"), colour, shape, opacity=shown(1, 0.1), tooltip=tooltip),
+            base.transform_filter("!datum.solid")
+            .mark_point(strokeWidth=1.4, size=38)
+            .encode(x, y("point"), colour, shape, opacity=shown(1, 0.1), tooltip=tooltip),
+        ).properties(width=width, height=210, title=attack.replace("_", " "))
 
     chart = (
         alt.concat(*(panel(i, a) for i, a in enumerate(attacks)), columns=columns, spacing=22)
@@ -272,11 +282,12 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
     """Utility against the loss of the strongest attack: a row of panels a data set, a panel a measure of utility.
 
     A line is a mechanism, with its budgets along it. points: as `worth.tradeoff_points` gives them: dataset, measure,
-    mechanism, epsilon, attack, loss, point, upper, ceiling, optimal, utility, low, high, best (no other point is both
-    worth more and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across for comparison.
+    mechanism, epsilon, attack, loss, point, upper, ceiling, optimal, control, utility, low, high, best (no other point
+    is both worth more and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
+    controls = points.filter("control")["mechanism"].unique().sort().to_list()
     panels = points.select("dataset", "measure").unique(maintain_order=True).rows()
     columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
     columns = 2 if columns == 1 else columns
@@ -287,11 +298,11 @@ def tradeoff(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[st
     ]
     x = alt.X(
         "point:Q",
-        title="empirical loss of the strongest attack (nats)",
+        title="empirical loss of the strongest attack on what is released (nats)",
         scale=alt.Scale(domain=[0, 1.04 * _range(points["ceiling"])[1]], nice=False),
         axis=alt.Axis(tickCount=6),
     )
-    colour, shape = _by_name(style, names)
+    colour, shape = _by_name(style, names, controls)
     tooltip = [
         alt.Tooltip("mechanism:N"),
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
@@ -341,6 +352,7 @@ def _apart(levels: pl.DataFrame) -> pl.DataFrame:
 def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Loss against the value of one factor of the audit: a row of panels a factor, a panel an attack.
 
+    Dots are hollow beyond the number of candidates that an attack was validated for.
     table: schema `tables.ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
     """
     style = styles(mechanisms)
@@ -362,7 +374,12 @@ def ablations(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
         return alt.layer(
             base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(x, alt.Y("loss:Q"), alt.Y2("upper"), colour),
             base.mark_line(strokeWidth=1.4).encode(x, y, colour, detail="dataset:N"),
-            base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("datum.validated")
+            .mark_point(filled=True, size=40, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("!datum.validated")
+            .mark_point(strokeWidth=1.4, size=40, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
         ).properties(width=width, height=180, title=attack)
 
     factors = table["factor"].unique().sort().to_list()
@@ -406,9 +423,10 @@ def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification
     return specify(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
 
 
-def _by_name(style: dict[str, Style], names: list[str]) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of these mechanisms, with one legend that the opacity of areas leaves alone."""
-    legend = alt.Legend(title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0)
+def _by_name(style: dict[str, Style], names: list[str], controls: Sequence[str] = ()) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of these mechanisms, with one legend that marks controls and that areas do not make pale."""
+    label = f"indexof({json.dumps(list(controls))}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
+    legend = alt.Legend(title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0, labelExpr=label)
     return (
         alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]), legend=legend),
         alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]), legend=legend),
@@ -426,6 +444,9 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
             "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
             "plug_in": nats(full["point"], full["ceiling"]),
             "correct": f"{full['successes']:,} of {full['trials']:,} ({share(full['success_rate'])})",
+            "solid": full["released"] and full["validated"],
+            "sees": f"{full['sees']}{'' if full['released'] else ', not released'}"
+            f"{'' if full['validated'] else ', beyond its validated k'}",
         }
         for row, full in zip(drawn.select(columns).to_dicts(), estimates.to_dicts(), strict=True)
     ]

@@ -12,15 +12,18 @@ from typing import Any
 
 import jinja2
 import polars as pl
+from markupsafe import Markup, escape
 
-from epsilometer.claims import NO_CLAIM, VIOLATED
-from epsilometer.diagnostics import CHOSEN, STRONGEST, anomalies
+from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, divisor, overall, smallest_p_value
+from epsilometer.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE, anomalies
 from epsilometer.errors import UserError
 from epsilometer.report import figures as draw
 from epsilometer.report import similarity as closeness
 from epsilometer.report import sweeps as swept
 from epsilometer.report import worth
 from epsilometer.report.figures import budget, nats, share
+from epsilometer.report.summary import REACH, summary
+from epsilometer.report.wording import at_budgets, listed, odds
 from epsilometer.tables import (
     ABLATIONS,
     CLAIMS,
@@ -66,6 +69,8 @@ DATASETS: Schema = {
     "cut": pl.Int64,
     "mean_words": pl.Float64,
     "match": pl.String,
+    "distinct": pl.Int64,  # texts that serve as distractors
+    "five_commonest": pl.Float64,  # the share of all distractors that the five commonest of them are
 }
 
 DISPUTES: Schema = {
@@ -81,9 +86,9 @@ DISPUTES: Schema = {
 }
 TALLIES: Schema = {"attack": pl.String, "what": pl.String, "count": pl.Float64}
 
-_WIDE = 0.99  # a claim under which an adversary may be right this often can hardly be refuted by counting
 OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
-_NAMED = 6  # mechanisms named in one sentence before the rest is counted
+_FEW = 0.25  # the share of the five commonest distractors from which on an average is said to be one over few texts
+CELL = ["dataset", "mechanism", "epsilon"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Settings:
 class AuditData:
     """All that the page shows.
 
-    estimates:  schema `tables.ESTIMATES`, verdicts as in `claims`; `point` and `upper` may be infinite.
+    estimates:  schema `tables.ESTIMATES`; `point` and `upper` may be infinite.
     claims:     schema `tables.CLAIMS`, each claim's worst case; may have no rows.
     words:      schema `tables.DENIABILITY`, plausible deniability of words; may have no rows.
     similarity: schema `tables.SIMILARITY`, how close rewrites are to their originals; may have no rows.
@@ -180,8 +185,9 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         drawn = swept.figure(audit.sweeps, estimates["mechanism"])
         draw.save(drawn, figures, "sweeps")
         settings = _Figure.of("sweeps", drawn, "Utility and loss when one setting of a mechanism is varied")
-    alpha, exchange = audit.settings.alpha, None
-    points = worth.tradeoff_points(strongest(estimates), audit.similarity, audit.downstream, alpha)
+    alpha, exchange, best = audit.settings.alpha, None, strongest(estimates)
+    controls = estimates.filter("control")["mechanism"].unique().sort().to_list()
+    points = worth.tradeoff_points(best, audit.similarity, audit.downstream, alpha)
     if len(points):
         drawn = draw.tradeoff(points, worth.levels(audit.downstream), estimates["mechanism"], audit.target)
         draw.save(drawn, figures, "tradeoff")
@@ -198,11 +204,23 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"nats": nats, "budget": budget, "p": _probability, "share": share}
+    environment.filters |= {"nats": nats, "budget": budget, "p": _probability, "share": share, "shade": _shade}
+    environment.filters |= {"beyond": _unbounded, "code": _code}
+    environment.globals["tested"] = lambda row: row["verdict"] in (VIOLATED, NOT_REFUTED)
     environment.filters["metric"] = closeness.written
     html = environment.get_template("page.html.j2").render(
         audit=audit,
-        answer=answer(estimates),
+        controls=controls,
+        summary=summary(
+            estimates,
+            best,
+            strongest(estimates, STRONGEST_INSIDE),
+            overall(estimates, audit.claims),
+            audit.target,
+            instrument_fault(audit.instrument),
+        ),
+        reach=REACH,
+        chance=odds(1 / audit.settings.candidates),
         facts=_facts(estimates),
         instrument=check_figure,
         instrument_sentence=instrument_sentence(audit.instrument),
@@ -214,6 +232,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         curves=curves,
         rows=_rows(estimates),
         claims=_claims(estimates, alpha),
+        untestable=_untestable(estimates),
         unclaimed=_unclaimed(estimates),
         worst=audit.claims.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
         worst_sentence=worst_sentence(audit.claims),
@@ -235,6 +254,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         examples=_examples(audit.examples),
         confidence=_confidence(alpha),
         datasets=audit.datasets.to_dicts(),
+        few_sentence=few_sentence(audit.datasets),
         script=draw.script(),
         width=draw.WIDTH,
     )
@@ -311,172 +331,100 @@ class _Figure:
 # ---------------------------------------------------------------------------------------------------- sentences
 
 
-def answer(estimates: pl.DataFrame) -> list[str]:
-    """What the audit found, in plain sentences: claims, largest budgets, smallest budgets, unequal adversaries."""
-    return [_claims_sentence(estimates), *_budget_sentences(estimates), *_without_optimal(estimates)]
-
-
-def _claims_sentence(estimates: pl.DataFrame) -> str:
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM)
-    claims = judged.select("mechanism", "epsilon").unique()
-    broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").unique().sort("mechanism", "epsilon")
-    if not len(claims):
-        return "No mechanism of this audit makes a claim that could be tested."
-    if not len(broken):
-        them = "The one claim tested was" if len(claims) == 1 else f"None of the {len(claims)} claims tested was"
-        no = "not " if len(claims) == 1 else ""
-        return f"{them} {no}refuted; that does not prove {'it' if len(claims) == 1 else 'them'}."
-    named = _list([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
-    count = "The one claim tested is" if len(claims) == 1 else f"{len(broken)} of {len(claims)} claims tested"
-    verb = "" if len(claims) == 1 else " is" if len(broken) == 1 else " are"
-    return f"{count}{verb} violated: {named}."
-
-
 def worst_sentence(claims: pl.DataFrame) -> str:
     """Whether the worst case stays within the claims."""
-    judged = claims.filter(pl.col("method").is_in(["exact", "largest found"]))
     broken = claims.filter(verdict=VIOLATED).sort("mechanism", "epsilon")
     if len(broken):
-        named = _list([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
+        named = listed([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
         return f"Beyond its claim: {named}."
-    if not len(judged):
-        return "No mechanism of this audit has a law whose worst case could be computed."
-    return f"In none of the {len(judged)} laws that could be computed does the worst case exceed the claim."
+    laws = claims.filter(pl.col("method").is_in(["exact", "largest found"]), pl.col("slack").is_not_null())
+    if len(laws):
+        return f"In none of the {len(laws)} laws that could be computed does the worst case exceed the claim."
+    return "No law of these mechanisms could be computed."
 
 
-def strongest(estimates: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, mechanism and epsilon: the numbers of the row `strongest`, and the attack that they are of.
+def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
+    """A row a data set, mechanism and epsilon: the numbers of the row `over`, and the attack that they are of.
 
-    optimal: False where the optimal adversary is not among its attacks, but among those of other mechanisms.
+    over: STRONGEST, of what is released, or STRONGEST_INSIDE, of everything. optimal: False where the optimal adversary
+    is not among the attacks on what is released, but among those on other mechanisms.
     """
-    cell = ["dataset", "mechanism", "epsilon"]
     optimal = pl.col("released") & (pl.col("attack") == OPTIMAL)
-    known = estimates.filter(~pl.col("attack").is_in(CHOSEN)).with_columns(
-        optimal=optimal.any().over(cell) | ~optimal.any()
+    met = (
+        estimates.filter(~pl.col("attack").is_in(CHOSEN))
+        .with_columns(optimal=optimal.any().over(CELL) | ~optimal.any())
+        .select(*CELL, "optimal")
+        .unique()
     )
-    names = estimates.filter(attack=STRONGEST).drop("attack").rename({"best_attack": "attack"})
-    return names.join(known.select(*cell, "optimal").unique(), on=cell).sort(cell)
-
-
-def _budget_sentences(estimates: pl.DataFrame) -> list[str]:
-    largest = _at_end(estimates, largest=True)
-    top, bottom = nats(largest[0]["loss"]), nats(largest[-1]["loss"])
-    if largest[0]["loss"] == 0:
-        return ["No attack found evidence of a leak, not even at the largest budgets. That is no proof of privacy."]
-    most = [row for row in largest if nats(row["loss"]) == top]
-    least = sorted(row["mechanism"] for row in largest if nats(row["loss"]) == bottom)
-    none = sorted(row["mechanism"] for row in largest if row["loss"] == 0)
-    named, leak = _list(sorted(row["mechanism"] for row in most)), "leaks" if len(most) == 1 else "leak"
-    sentence = (
-        f"At {'its' if len(largest) == 1 else 'their'} largest budget{'s' if len(largest) > 1 else ''} {named} {leak} "
-        f"{'most, ' if len(most) < len(largest) else ''}at least {top} of the "
-        f"{nats(largest[0]['ceiling'])} nats that this audit can show"
-    )
-    if len(most) == 1:
-        sentence += f" ({most[0]['attack']} attack on {most[0]['dataset']})"
-    if none:
-        sentence += f"; no attack found evidence against {_list(none)}"
-    elif len(most) < len(largest):
-        sentence += f"; {_list(least)} {'leaks' if len(least) == 1 else 'leak'} least, {bottom}"
-    return [f"{sentence}.", *_smallest_budgets(estimates)]
-
-
-def _without_optimal(estimates: pl.DataFrame) -> list[str]:
-    """Whose law cannot be computed, where the optimal adversary attacks others: their losses compare unequally."""
-    spared = strongest(estimates).filter(
-        ~pl.col("optimal"), pl.col("point").is_finite()
-    )  # always found out: no more to see
-    names = spared["mechanism"].unique().sort().to_list()
-    they = "they" if len(names) > 1 else "it"
-    return [f"No optimal adversary attacks {_list(names)}: {they} may leak more than is seen here."] if names else []
-
-
-def _smallest_budgets(estimates: pl.DataFrame) -> list[str]:
-    swept = estimates.filter(pl.col("epsilon").n_unique().over("mechanism") > 1)
-    if not len(swept):
-        return []
-    smallest = _at_end(swept, largest=False)
-    none = sorted(row["mechanism"] for row in smallest if row["loss"] == 0)
-    leaking = [row for row in smallest if row["loss"] > 0]
-    listed = _list(
-        [f"{row['mechanism']} ({nats(row['loss']) if row['loss'] >= 0.005 else 'below 0.01'})" for row in leaking]
-    )
-    if not leaking:
-        return ["At their smallest budgets no attack found evidence against any mechanism."]
-    sentence = f"{listed} still {'leak' if len(leaking) > 1 else 'leaks'}"
-    by_length = [
-        row["mechanism"]
-        for row in leaking
-        if _loss_of_length(estimates, row["dataset"], row["mechanism"], row["epsilon"]) >= 0.9 * row["loss"]
-    ]
-    if by_length:
-        whose = "this" if len(by_length) == len(leaking) else f"for {_list(sorted(by_length))} this"
-        sentence += f", and {whose} is what length alone gives away"
-    if none:
-        return [f"At the smallest budgets no attack found evidence against {_list(none)}, while {sentence}."]
-    return [f"Even at the smallest budgets {sentence}."]
-
-
-def _at_end(estimates: pl.DataFrame, largest: bool) -> list[dict[str, Any]]:
-    """For each mechanism the row of its largest loss at its largest (smallest) budget; largest loss first."""
-    epsilon = pl.col("epsilon")
-    end = (epsilon.max() if largest else epsilon.min()).over("mechanism")
-    rows = (
-        strongest(estimates)
-        .filter(epsilon == end)
-        .sort("loss", "mechanism", "dataset", descending=[True, False, False])
-    )
-    return rows.unique("mechanism", keep="first", maintain_order=True).to_dicts()
-
-
-def _loss_of_length(estimates: pl.DataFrame, dataset: str, mechanism: str, epsilon: float) -> float:
-    losses = estimates.filter(dataset=dataset, mechanism=mechanism, epsilon=epsilon, attack=LENGTH)["loss"]
-    return float(losses[0]) if len(losses) else 0.0
+    rows = estimates.filter(attack=over).drop("attack").rename({"best_attack": "attack"})
+    return rows.join(met, on=CELL).sort(CELL)
 
 
 def instrument_sentence(table: pl.DataFrame) -> str:
     """Whether the audit found what it should where the true loss is known."""
     if not len(table):
         return "The instrument was not checked against a known loss in this run."
+    fault = instrument_fault(table)
+    if fault:
+        return f"Look here first. {fault}"
+    where = "the one known loss" if len(table) == 1 else f"all {len(table)} known losses"
+    return (
+        f"Passed: at {where} the reported figure is at most the truth and at least 0.85 of it, "
+        "so where it can be checked the instrument overstates nothing and misses little."
+    )
+
+
+def instrument_fault(table: pl.DataFrame) -> str:
+    """Where the audit did not find a known loss; empty where it did."""
     above = table.filter(pl.col("loss") > pl.col("epsilon"))["epsilon"].sort().to_list()
     below = table.filter(pl.col("loss") < 0.85 * pl.col("epsilon"))["epsilon"].sort().to_list()
-    if not above and not below:
-        where = "the one known loss" if len(table) == 1 else f"all {len(table)} known losses"
-        return (
-            f"Passed: at {where} the reported figure is at most the truth and at least 0.85 of it, "
-            "so where it can be checked the instrument overstates nothing and misses little."
-        )
     parts = []
     if above:
-        parts.append(f"reported more than the truth at {_list([f'{e:g}' for e in above])} nats")
+        parts.append(f"reported more than the truth at {listed([f'{e:g}' for e in above])} nats")
     if below:
-        parts.append(f"missed more than 15 % of it at {_list([f'{e:g}' for e in below])} nats")
-    return f"Look here first: the instrument {' and '.join(parts)}."
+        parts.append(f"missed more than 15 % of it at {listed([f'{e:g}' for e in below])} nats")
+    return f"The instrument {' and '.join(parts)}." if parts else ""
+
+
+def few_sentence(datasets: pl.DataFrame) -> str:
+    """On which data sets an average over drawn pairs is one over pairs with few texts."""
+    few = datasets.filter(pl.col("five_commonest") >= _FEW).sort("dataset")
+    named = [
+        f"{row['dataset']} ({row['distinct']:,} of {row['texts']:,}; five of them "
+        f"{share(row['five_commonest'])} of the times)"
+        for row in few.to_dicts()
+    ]
+    if not named:
+        return ""
+    return f"Few texts serve as distractors on {listed(named)}: losses there are averages over pairs with these few."
 
 
 def length_sentence(estimates: pl.DataFrame) -> str:
     """For which mechanisms length alone tells the candidates apart at every budget."""
-    lengths = estimates.filter(attack=LENGTH)
+    lengths = estimates.filter(~pl.col("control"), attack=LENGTH)
     if not len(lengths):
         return "This audit ran no attack that looks at length alone."
     best = lengths.group_by("mechanism", "epsilon").agg(pl.max("loss"))
     every = best.group_by("mechanism").agg(pl.min("loss")).filter(pl.col("loss") > 0).sort("mechanism")
     if not len(every):
         return "There is no mechanism whose texts length alone tells apart at every budget."
-    named = _list([f"{row['mechanism']} ({nats(row['loss'])})" for row in every.to_dicts()])
+    named = listed([f"{row['mechanism']} ({nats(row['loss'])})" for row in every.to_dicts()])
     return f"At every budget, length alone gives away at least: {named}."
-
-
-def _list(names: Sequence[str]) -> str:
-    """`a, b and c`; a long list is cut and the rest counted."""
-    if len(names) > _NAMED:
-        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _confidence(alpha: float, sides: int = 1) -> str:
     """Of one end of an interval, or of both."""
     return f"{100 * (1 - sides * alpha / 2):g} %"
+
+
+def _code(text: str) -> Markup:
+    """The text as HTML, what stands in backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _unbounded(loss: float | None) -> str:
+    """A loss with two decimals; `∞` where an output is possible under one input only, `–` where there is none."""
+    return "–" if loss is None else f"{loss:,.2f}" if abs(loss) < 1e300 else "−∞" if loss < 0 else "∞"
 
 
 def _probability(p: float) -> str:
@@ -499,12 +447,9 @@ def _facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
     def span(values: Iterable[str]) -> str:
         return " to ".join(dict.fromkeys(values))
 
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM)
-    broken = judged.filter(verdict=VIOLATED).select("mechanism", "epsilon").n_unique() if len(judged) else 0
-    claims = judged.select("mechanism", "epsilon").n_unique() if len(judged) else 0
     return [
-        (f"{broken} of {claims}", "claims violated"),
-        (f"{estimates['mechanism'].n_unique()}", "mechanisms"),
+        (f"{estimates.filter(~pl.col('control'))['mechanism'].n_unique()}", "mechanisms"),
+        (f"{estimates.filter('control')['mechanism'].n_unique()}", "controls"),
         (f"{estimates['dataset'].n_unique()}", "data sets"),
         (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
         (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
@@ -588,32 +533,46 @@ def _rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
+def _judged(estimates: pl.DataFrame) -> pl.DataFrame:
+    """The tests of claims, those of the strongest apart, which repeat others: with allowed, the share allowed."""
+    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN))
+    return judged.with_columns(allowed=pl.col("expected") / pl.col("trials"))
+
+
 def _claims(estimates: pl.DataFrame, alpha: float) -> dict[str, Any]:
-    """Each claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
-    judged = estimates.filter(pl.col("verdict") != NO_CLAIM, ~pl.col("attack").is_in(CHOSEN)).with_columns(
-        allowed=pl.col("expected") / pl.col("trials"),
+    """Each testable claim with its hardest test (the one that came nearest to refuting it); violated claims first."""
+    judged = _judged(estimates)
+    tested = judged.filter(pl.col("verdict") != NOT_TESTABLE).with_columns(
         excess=(pl.col("successes") - pl.col("expected")) / pl.col("trials"),
     )
     claim = ["mechanism", "epsilon", "claim"]
     rows = (
-        judged.with_columns(
+        tested.with_columns(
             tests=pl.len().over(claim),
             violations=(pl.col("verdict") == VIOLATED).sum().over(claim),
-            narrowest=pl.col("allowed").min().over(claim),
         )
         .sort("p_value", "excess", "dataset", "attack", descending=[False, True, False, False])
         .unique(claim, keep="first", maintain_order=True)
         .sort(pl.col("violations") == 0, "mechanism", "epsilon")
     )
+    least = [smallest_p_value(*row) for row in judged.select("trials", "expected").iter_rows()]
+    shared = divisor(least, alpha)
     return {
         "rows": rows.to_dicts(),
-        "any_violated": VIOLATED in rows["verdict"],
         "tests": len(judged),
+        "tested": len(tested),
         "alpha": alpha,
-        "level": alpha / len(judged) if len(judged) else None,
-        "wide": len(rows.filter(pl.col("narrowest") > _WIDE)),
-        "wide_from": _WIDE,
+        "divisor": shared,
+        "level": alpha / shared,
     }
+
+
+def _untestable(estimates: pl.DataFrame) -> list[dict[str, Any]]:
+    """The claims that no test of this audit could refute: the largest loss that one could, and the trials it takes."""
+    claim = ["mechanism", "epsilon", "claim"]
+    never = _judged(estimates).filter((pl.col("verdict") == NOT_TESTABLE).all().over(claim))
+    rows = never.group_by(claim, maintain_order=True).agg(pl.min("allowed", "trials_needed"), pl.max("refutable"))
+    return rows.sort("mechanism", "epsilon").to_dicts()
 
 
 def _unclaimed(estimates: pl.DataFrame) -> str:
@@ -621,38 +580,44 @@ def _unclaimed(estimates: pl.DataFrame) -> str:
     budgets = estimates.group_by("mechanism", "epsilon").agg(silent=(pl.col("verdict") == NO_CLAIM).all())
     silent = budgets.with_columns(never=pl.col("silent").all().over("mechanism")).filter("silent")
     never = silent.filter("never")["mechanism"].unique().sort().to_list()
-    partly = silent.filter(~pl.col("never")).sort("mechanism", "epsilon").to_dicts()
-    return _list(never + [f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in partly])
+    partly = silent.filter(~pl.col("never")).select("mechanism", "epsilon").rows()
+    return listed([*never, *([at_budgets(partly, [])] if partly else [])])
 
 
 def _heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each data set: mechanism by budget, smallest first -> largest loss over attacks, and that of length."""
+    """For each data set: mechanism by budget, smallest first -> the strongest attack on what is released.
+
+    Beside it that of length, that among candidates of equal length, and that of the strongest attack on everything.
+    """
     matched = dict(datasets.select("dataset", "match").iter_rows())
+    length = estimates.filter(attack=LENGTH).select(*CELL, length="loss")
+    inside = strongest(estimates, STRONGEST_INSIDE).filter(~pl.col("released")).select(*CELL, "sees", inside="loss")
+    best = strongest(estimates).drop("sees").join(length, on=CELL, how="left").join(inside, on=CELL, how="left")
     tables = []
-    for (dataset,), table in strongest(estimates).group_by("dataset", maintain_order=True):
+    for (dataset,), table in best.sort("dataset", "control", *CELL[1:]).group_by("dataset", maintain_order=True):
         rows = {
-            str(mechanism): [_cell(estimates, cell) for cell in cells.to_dicts()]
+            str(mechanism): [_cell(cell) for cell in cells.to_dicts()]
             for (mechanism,), cells in table.group_by("mechanism", maintain_order=True)
         }
-        width = max(map(len, rows.values()))
-        tables.append({"dataset": dataset, "match": matched.get(dataset), "rows": rows, "width": width})
+        tables.append({"dataset": dataset, "match": matched.get(dataset), "rows": rows})
     return tables
 
 
-def _cell(estimates: pl.DataFrame, best: dict[str, Any]) -> dict[str, Any]:
-    full = min(1.0, best["loss"] / best["ceiling"]) if best["ceiling"] else 0.0
-    run = estimates.filter(dataset=best["dataset"], mechanism=best["mechanism"], epsilon=best["epsilon"], attack=LENGTH)
-    length = float(run["loss"][0]) if len(run) else None
-    # Dark text is legible on the whole scale.
-    shade = [round(white + (dark - white) * full) for white, dark in zip((250, 252, 254), (86, 160, 211), strict=True)]
+def _cell(best: dict[str, Any]) -> dict[str, Any]:
+    length = best["length"]
+    some = best["equal_loss"] is not None and best["equal_trials"] < best["trials"]
     return {
-        "epsilon": best["epsilon"],
-        "loss": best["loss"],
-        "attack": best["attack"],
-        "length": length,
+        **{name: best[name] for name in ("epsilon", "loss", "attack", "length", "equal_trials", "sees", "inside")},
+        "equal": best["equal_loss"] if some else None,
         "part": min(1.0, length / best["loss"]) if length is not None and best["loss"] else 0.0,
-        "colour": "#" + "".join(f"{c:02x}" for c in shade),
+        "full": min(1.0, best["loss"] / best["ceiling"]) if best["ceiling"] else 0.0,
     }
+
+
+def _shade(full: float) -> str:
+    """A colour between white and blue, 0 to 1, on which dark text is legible."""
+    parts = (round(white + (dark - white) * full) for white, dark in zip((250, 252, 254), (86, 160, 211), strict=True))
+    return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 def _examples(examples: pl.DataFrame) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ def tradeoff_points(
     strongest: as `page.strongest` gives it; downstream: schema `tables.DOWNSTREAM`. The measures are the mean cosine
     and each task's macro F1 after training on rewritten texts, with intervals at confidence 1 - alpha over texts and
     over seeds. best: on the Pareto front of its data set and measure, where no other point is worth more at a lower
-    loss; the front is read off the plug-in values, without their intervals.
+    loss; the front is read off the plug-in values, without their intervals. Controls are no part of it.
     """
     kept = ["measure", "utility", "low", "high"]
     cosine = similarity.select(*CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high")
@@ -37,19 +37,22 @@ def tradeoff_points(
         pl.col("low", "high").clip(least, 1)
     )
     found = strongest.join(worth, on=CELL).sort("dataset", pl.col("measure") == COSINE, "measure", *CELL[1:])
-    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", *kept)
+    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", "control", *kept)
     points = rows.to_dicts()
 
     def beaten(one: dict[str, Any]) -> bool:
         return any(
-            all(other[name] == one[name] for name in _GROUP)
+            not other["control"]
+            and all(other[name] == one[name] for name in _GROUP)
             and other["utility"] >= one["utility"]
             and other["point"] <= one["point"]
             and (other["utility"] > one["utility"] or other["point"] < one["point"])
             for other in points
         )
 
-    return rows.with_columns(best=pl.Series([not beaten(point) for point in points], dtype=pl.Boolean))
+    return rows.with_columns(
+        best=pl.Series([not (point["control"] or beaten(point)) for point in points], dtype=pl.Boolean)
+    )
 
 
 def levels(downstream: pl.DataFrame) -> pl.DataFrame:
@@ -69,9 +72,9 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 
 def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
-    """Which mechanism is worth most at a loss of at most the target, by data set and measure."""
+    """Which mechanism is worth most at a loss of at most the target, by data set and measure; never a control."""
     parts, limit = [], f"{target:g} nat{'s' * (target != 1)}"
-    for (dataset, measure), table in points.group_by(_GROUP, maintain_order=True):
+    for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
         within = table.filter(pl.col("point") <= target).sort("utility", "mechanism", descending=[True, False])
         if not len(within):
             parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
