@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 from tqdm import tqdm
 
@@ -20,6 +20,24 @@ _PART = 3.0  # seconds of a part of paced work
 _EARLY, _LONG = 3.0, 15.0  # seconds before work is said to be long, and left of it to say so
 _BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
 _LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
+
+_stream: TextIO | None = None
+
+
+def speak_to(stream: TextIO) -> None:
+    """Have progress and notes written there from now on, and not on standard error."""
+    global _stream
+    _stream = stream
+
+
+def stream() -> TextIO:
+    """Where progress and notes are written."""
+    return _stream or sys.stderr
+
+
+def say(text: str) -> None:
+    """Write a line that quotes no private text."""
+    print(text, file=stream(), flush=True)
 
 
 @dataclass(frozen=True)
@@ -42,39 +60,37 @@ def parse(line: str) -> Progress | None:
 
 
 def note(text: str) -> None:
-    """Print something worth knowing on standard error."""
-    print(f"note: {printable(text)}", file=sys.stderr, flush=True)
+    """Say something worth knowing."""
+    say(f"note: {printable(text)}")
 
 
 def now_and_then() -> Callable[[str], None]:
-    """Prints a line on standard error, unless the last one, or the beginning, was a moment ago."""
+    """Says a line, unless the last one, or the beginning, was a moment ago."""
     last = time.monotonic()
 
-    def say(text: str) -> None:
+    def sometimes(text: str) -> None:
         nonlocal last
         if time.monotonic() - last >= _SECONDS:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
             last = time.monotonic()
 
-    return say
+    return sometimes
 
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """The items, with progress on standard error."""
-    if sys.stderr.isatty():
-        yield from tqdm(items, total=total, desc=label, leave=False, delay=1)
+    """The items, with progress where `say` writes."""
+    if stream().isatty():
+        yield from tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream())
         return
     begun = last = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
         if done and now - last >= _SECONDS:
-            print(
-                Progress(label, done, total, round((now - begun) / done * (total - done))), file=sys.stderr, flush=True
-            )
+            say(str(Progress(label, done, total, round((now - begun) / done * (total - done)))))
             last = now
         yield item
     if last > begun:
-        print(Progress(label, total, total, 0), file=sys.stderr, flush=True)
+        say(str(Progress(label, total, total, 0)))
 
 
 class Pace:
@@ -92,7 +108,9 @@ class Pace:
         self._begun = self._last = time.monotonic()
         self._said = False
         self._say = now_and_then()
-        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, disable=not sys.stderr.isatty(), delay=1)
+        self._bar = tqdm(
+            total=1.0, desc=label, leave=False, bar_format=_BAR, file=stream(), disable=not stream().isatty(), delay=1
+        )
 
     def add(self, units: float) -> None:
         """A part of this many units is done. The first one's time is not counted: models load in it."""

@@ -129,7 +129,7 @@ def _in_processes(
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a worker process died (what it said stands above), most likely for want of memory; use fewer "
+            "a worker process died, most likely for want of memory; use fewer "
             "runtime.workers or a smaller runtime.block, then run again"
         ) from None
     finally:

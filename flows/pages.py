@@ -1,5 +1,5 @@
 """Serves the report pages of this project, and nothing else of it, on 127.0.0.1: browsers follow no link from a page
-of Prefect's to a file.
+of Prefect's to a file. Other sites' pages, and other names for this address, are refused as by `flows.server`.
 
 usage: python -m flows.pages PORT
 """
@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+HOSTS = ("127.0.0.1", "localhost")  # names of this server, as a browser that was asked for it says them
 _SERVED = re.compile(r"/(runs/[\w-]+/)?reports/audit\.html")
 
 
@@ -20,9 +21,14 @@ class Pages(SimpleHTTPRequestHandler):
     """Report pages of the default run and of profiles; any other path does not exist."""
 
     def send_head(self):  # type: ignore[no-untyped-def]
-        if _SERVED.fullmatch(self.path):
+        port = self.connection.getsockname()[1]
+        own = {f"{host}:{port}" for host in HOSTS}
+        if self.headers["Host"] not in own or self.headers["Origin"] not in {None, *(f"http://{one}" for one in own)}:
+            self.send_error(403)
+        elif not _SERVED.fullmatch(self.path):
+            self.send_error(404)
+        else:
             return super().send_head()
-        self.send_error(404)
         return None
 
     def end_headers(self) -> None:

@@ -3,7 +3,7 @@
 usage: python -m flows.ui start [--port 4200] | stop
 
 They listen on 127.0.0.1 alone and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
-the server's address stands in Prefect's profile there, so that `make flow` and `prefect` find it.
+the server's address and secret stand in Prefect's profile there, so that `make flow` and `prefect` find it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ from typing import Any
 
 import psutil
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectAlreadyExists
-from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings, update_current_profile
-from prefect.workers.process import ProcessWorker
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_HOME,
+    temporary_settings,
+    update_current_profile,
+)
 
 from epsilometer.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 POOL = "epsilometer"  # as in prefect.yaml
 PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
+_SECRET = "PREFECT_API_AUTH_STRING"  # set when this package is imported
 _PATIENCE = 600.0  # seconds until a part must be up; 10 do on an idle machine
 _GRACE = 10.0  # seconds between asking processes to end and ending them
 
@@ -49,7 +55,7 @@ def start(port: int) -> str:
             raise UserError(f"port {number} is taken, and not by this project; try `make ui PORT={port + 10}`")
     url = f"http://127.0.0.1:{port}"
     commands = {
-        "server": ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+        "server": ["flows.server", str(port)],
         "pages": ["flows.pages", str(port + 1)],
         "worker": ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL],
     }
@@ -61,8 +67,8 @@ def start(port: int) -> str:
     server, _ = up("server"), up("pages")
     with temporary_settings({PREFECT_API_URL: f"{url}/api"}), get_client(sync_client=True) as client:
         _wait(server, "server", lambda: client.api_healthcheck() is None)
-        update_current_profile({PREFECT_API_URL: f"{url}/api"})
-        _create_pool(client)
+        update_current_profile({PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: os.environ[_SECRET]})
+        _set_up_pool(client)
         worker = up("worker")
         deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
         done = subprocess.run(deploy, cwd=ROOT, env=_environment(url), capture_output=True, text=True)
@@ -77,7 +83,7 @@ def stop() -> bool:
     running = _running()
     for part in filter(running.get, PARTS):
         _end(running[part])
-    update_current_profile({PREFECT_API_URL: None})
+    update_current_profile({PREFECT_API_URL: None, PREFECT_API_AUTH_STRING: None})
     _file().unlink(missing_ok=True)
     return bool(running)
 
@@ -95,12 +101,22 @@ def _environment(url: str) -> dict[str, str]:
     }
 
 
-def _create_pool(client: SyncPrefectClient) -> None:
-    """The deployments' pool: one run at a time, as all of them work in the same folders."""
-    template = ProcessWorker.get_default_base_job_template()
-    pool = WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
-    with contextlib.suppress(ObjectAlreadyExists):
-        client.create_work_pool(pool)
+def _set_up_pool(client: SyncPrefectClient) -> None:
+    """The deployments' pool: one run at a time, as all of them work in the same folders.
+
+    Its template has no variables, so that no deployment, run or automation says by which command, where, or in which
+    environment a run starts. (An `env` in it would be merged with what they say, so there is none.)
+    """
+    template = {
+        "job_configuration": {"working_dir": str(ROOT), "stream_output": True},
+        "variables": {"type": "object", "properties": {}},
+    }
+    try:
+        client.create_work_pool(
+            WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=1)
+        )
+    except ObjectAlreadyExists:  # of an earlier start, perhaps of an earlier version
+        client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
@@ -204,6 +220,7 @@ def main() -> None:
         if given.what == "start":
             url = start(given.port)
             print(f"{url} shows every audit, {url}/deployments starts one; `make flow` reports there too")
+            print(f"it asks once for the project's secret: cat {os.path.relpath(_home() / 'secret')}")
         else:
             print("stopped" if stop() else "nothing was running")
     except UserError as error:

@@ -12,6 +12,7 @@ from epsilometer.component import build
 from epsilometer.language.autoencoder import Shape, Training, train
 from epsilometer.language.vectors import WordVectors
 from epsilometer.params import read
+from epsilometer.progress import say
 from tasks.entry import run
 from tasks.public_texts import public_texts
 
@@ -27,7 +28,7 @@ def main(name: str) -> None:
         if entry.source == corpus.source and entry.part in (corpus.parts or (None,))
     ]
     if audited:
-        print(
+        say(
             f"note: {', '.join(audited)} come from {corpus.source} too; ADePT's claim takes the training text as public"
         )
     vectors = None if chosen.vectors is None else WordVectors.load(params.path(chosen.vectors)).whole_words()
@@ -40,7 +41,7 @@ def main(name: str) -> None:
     out = Path(f"data/autoencoders/{name}")
     model.save(out)
     tables.write_json({"corpus": corpus.model_dump(), **record}, out / "training.json")
-    print(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")
+    say(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")
 
 
 if __name__ == "__main__":

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from epsilometer.errors import UserError, disk_trouble
+from epsilometer.progress import say
 from tasks.inputs import guarded
 from tasks.parent import end_with_parent
+from tasks.withholding import SHOW, report, where, withhold
 
 
 def run(main: Callable[..., None]) -> None:
     """Call a stage with the command line's arguments; its inputs are checked, and it ends with its parent.
 
-    A user's error and a disk's is one message and exit code 2. Any other error shows where it happened but not its
-    message, which may quote a private text and would end in logs; EPSILOMETER_SHOW_ERRORS=1 shows it all.
+    A user's error and a disk's is one message and exit code 2, Ctrl-C one and 130. Any other error, whatever its kind,
+    shows where it happened but not its message, which may quote a private text and would end in logs; neither is
+    anything shown that mechanisms, attacks and libraries write. EPSILOMETER_SHOW_ERRORS=1 shows it all.
     """
     end_with_parent()
+    data = Path("data")
+    data.mkdir(exist_ok=True)
+    data.chmod(0o700)  # private texts are in it
+    written = withhold()
     try:
         with guarded():
             main(*sys.argv[1:])
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except Exception as error:
+        say(f"error: {error}")
+        code = 2
+    except KeyboardInterrupt:
+        say("interrupted; what other stages made is kept, and the next run goes on from there")
+        code = 130
+    except BaseException as error:  # SystemExit too: with a text for its code, Python would print that
         if (trouble := disk_trouble(error)) is not None:
             stage = " ".join([os.path.basename(sys.argv[0]).removesuffix(".py"), *sys.argv[1:]])
-            print(f"error: {stage}: {trouble}, then run again; what other stages made is kept", file=sys.stderr)
-            sys.exit(2)
-        if os.environ.get("EPSILOMETER_SHOW_ERRORS"):
+            say(f"error: {stage}: {trouble}, then run again; what other stages made is kept")
+            code = 2
+        elif written is None:
             raise
-        print(*traceback.format_tb(error.__traceback__), sep="", end="", file=sys.stderr)
-        print(
-            f"{type(error).__name__}: message withheld, it may quote a private text; "
-            "set EPSILOMETER_SHOW_ERRORS=1 to see it",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        else:
+            say(f"{where(error)}: message withheld, it may quote a private text; {SHOW}=1 shows it")
+            code = 1
+    else:
+        code = 0
+    report(written)
+    if code:
+        sys.exit(code)

@@ -10,6 +10,7 @@ from pathlib import Path
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vectors import WordVectors
 from epsilometer.params import read
+from epsilometer.progress import say
 from tasks.entry import run
 
 
@@ -19,7 +20,7 @@ def main() -> None:
     sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
     made = WordLists.build(sources, params.words.lists, params.audit.seed)
     for name, source in zip(params.words.sources, sources, strict=True):
-        print(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
+        say(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
     made.save(Path("data/lists.npz"))
 
 

@@ -11,6 +11,7 @@ from epsilometer import tables
 from epsilometer.component import build
 from epsilometer.language.noise_aware import NoiseAware, train
 from epsilometer.params import read
+from epsilometer.progress import say
 from tasks.entry import run
 from tasks.public_texts import public_texts
 
@@ -23,7 +24,7 @@ def main(name: str) -> None:
     out = Path(f"data/noise_aware/{name}")
     record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
     tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
-    print(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")
+    say(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from epsilometer import checksums
 from epsilometer.errors import UserError
 from epsilometer.pretraining.training import Progress, Recipe, train
+from epsilometer.progress import say
 from tasks.entry import run
 
 MODELS = {  # name: (module, class)
@@ -67,7 +68,7 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
     record |= {"steps": done.steps, "tokens": done.tokens, "minutes": spent, "seed": SEED, "held_out": held_out}
     (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
     checksums.write(OUT)
-    print(f"{name}: {held_out}")
+    say(f"{name}: {held_out}")
 
 
 def _device() -> tuple[str, str]:

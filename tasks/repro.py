@@ -46,6 +46,10 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         return
     with Repo() as repo:
         place = Path(str(repo.tmp_dir), "epsilometer.lock")
+        copies = Path(repo.dvc_dir, "cache")
+        if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose
+            copies.mkdir(exist_ok=True)
+            copies.chmod(0o700)
     with place.open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from epsilometer.language.triples import build
 from epsilometer.params import read
+from epsilometer.progress import say
 from tasks.entry import run
 from tasks.public_texts import public_texts
 
@@ -28,7 +29,7 @@ def main(name: str) -> None:
         entry.corpus.seed,
         entry.device,
     )
-    print(f"triples: {len(made.triples)}")
+    say(f"triples: {len(made.triples)}")
 
 
 if __name__ == "__main__":

@@ -38,10 +38,11 @@ import numpy as np, polars as pl
 from safetensors.numpy import save_file
 from pathlib import Path
 from epsilometer import tables
+from epsilometer.progress import say
 from tasks.entry import run
 
 def main():
-    print("at work", flush=True)
+    say("at work")
     time.sleep(float(os.environ.get("PAUSE", 0)))
     numbers = np.random.default_rng(0).normal(size=50_000)
     tables.write(pl.DataFrame({"x": numbers}), "data/x.parquet", {"x": pl.Float64})
@@ -57,10 +58,11 @@ USE = """import os, time
 import factor
 import numpy as np
 from epsilometer import tables
+from epsilometer.progress import say
 from tasks.entry import run
 
 def main():
-    print("at work", flush=True)
+    say("at work")
     total = float(np.load("data/x.npy").sum() + np.load("data/folder/x.npy").sum())
     time.sleep(float(os.environ.get("PAUSE", 0)))
     tables.write_json(total * factor.FACTOR, "data/sum.json")

@@ -444,9 +444,14 @@ def test_the_walk_sees_what_it_looks_for(code: str) -> None:
 
 CANARY = "zyxomma petiolatum at midnight"
 CRASH = """
+import sys
+import warnings
+
 class Crash:
     def rewrite(self, texts, epsilon, noise):
-        raise ValueError("cannot rewrite: " + " ".join(texts))
+        warnings.warn(texts[0])
+        print(texts[1], file=sys.stderr, flush=True)
+        raise SystemExit("cannot rewrite: " + " ".join(texts))
 
     def guarantee(self, epsilon):
         return None

@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from http.server import ThreadingHTTPServer
+from functools import cached_property, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +172,10 @@ def test_report_pages_are_served_and_nothing_else(tmp_path: Path) -> None:
             connection = http.client.HTTPConnection(*server.server_address)
             connection.request("GET", path)
             answers[path] = connection.getresponse().status
+        for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            connection = http.client.HTTPConnection(*server.server_address)
+            connection.request("GET", "/reports/audit.html", headers=header)
+            assert connection.getresponse().status == 403
         server.shutdown()
     assert [path for path, status in answers.items() if status == 200] == list(answers)[:2]
 
@@ -293,10 +297,22 @@ class Watched:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    @property
+    def secret(self) -> str:
+        return (self.folder / ".prefect/secret").read_text()
+
+    @cached_property
+    def client(self) -> httpx.Client:
+        """One that knows the secret, and has a token against forged requests."""
+        client = httpx.Client(base_url=f"{self.url}/api/", auth=tuple(self.secret.split(":")), timeout=60)
+        token = client.get("csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
+        client.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
+        return client
+
     def ask(self, path: str, **body: Any) -> Any:
         until = time.monotonic() + PATIENCE
         # 503: its database is busy. Prefect's own client asks again, too.
-        while (answer := httpx.post(f"{self.url}/api/{path}", json=body, timeout=60)).status_code == 503:
+        while (answer := self.client.post(path, json=body)).status_code == 503:
             assert time.monotonic() < until, answer.text
             time.sleep(1)
         answer.raise_for_status()
@@ -304,13 +320,15 @@ class Watched:
 
     def start(self, deployment: str, **parameters: Any) -> str:
         """Ask for a flow run by the worker; its id."""
-        found = httpx.get(f"{self.url}/api/deployments/name/{deployment}", timeout=60).raise_for_status().json()
-        return str(self.ask(f"deployments/{found['id']}/create_flow_run", parameters=parameters)["id"])
+        return str(self.ask(f"deployments/{self.deployment(deployment)}/create_flow_run", parameters=parameters)["id"])
+
+    def deployment(self, name: str) -> str:
+        return str(self.client.get(f"deployments/name/{name}").raise_for_status().json()["id"])
 
     def wait(self, run: str, *states: str) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE
         while True:
-            found: dict[str, Any] = httpx.get(f"{self.url}/api/flow_runs/{run}", timeout=60).json()
+            found: dict[str, Any] = self.client.get(f"flow_runs/{run}").json()
             if found["state_type"] in (states or ("COMPLETED", "FAILED", "CRASHED")):
                 return found
             assert time.monotonic() < until, found["state"]
@@ -372,13 +390,71 @@ def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
     for part in ("server", "pages"):
         listening = [c.laddr.ip for c in psutil.Process(recorded[part][0]).net_connections() if c.status == "LISTEN"]
         assert set(listening) == {"127.0.0.1"}
-    elsewhere = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    answer = httpx.options(f"{watched.url}/api/flow_runs/filter", headers=elsewhere, timeout=60)
-    assert "access-control-allow-origin" not in answer.headers
+    assert (watched.folder / ".prefect").stat().st_mode & 0o777 == 0o700
+    assert (watched.folder / ".prefect/secret").stat().st_mode & 0o777 == 0o600
+
+
+ATTACK = {
+    "name": "theirs",
+    "trigger": {"type": "event", "posture": "Reactive", "expect": ["prefect.flow-run.Completed"], "threshold": 1},
+    "actions": [
+        {"type": "run-deployment", "source": "selected", "job_variables": {"command": "sh -c 'id > owned.txt'"}}
+    ],
+}
+
+FORGED = """<title>waiting</title><script>
+const body = JSON.stringify(%s);
+const socket = new Promise(done => {
+  const one = new WebSocket("ws://127.0.0.1:%d/api/events/in");
+  one.onopen = () => done("open"); one.onerror = one.onclose = () => done("closed");
+});
+const forged = {method: "POST", mode: "no-cors", body, headers: {"content-type": "text/plain"}};
+fetch("http://127.0.0.1:%d/api/automations/", forged)
+  .finally(async () => { document.title = "sent, socket " + await socket; });
+</script>"""
+
+
+@pytest.mark.slow
+def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: Path) -> None:
+    """An automation may start a deployment with a command of its own; neither a request nor a page can make one."""
+    attack = json.loads(json.dumps(ATTACK))
+    attack["actions"][0]["deployment_id"] = watched.deployment("audit/audit")
+    address, plain = f"{watched.url}/api/automations/", {"Content-Type": "text/plain"}
+    assert httpx.post(address, content=json.dumps(attack), headers=plain, timeout=60).status_code in (401, 403)
+    assert httpx.post(f"{address}filter", json={}, timeout=60).status_code in (401, 403)
+    for header in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{watched.port}"}):
+        for url in (f"{watched.url}/api/health", f"http://127.0.0.1:{watched.port + 1}/reports/audit.html"):
+            assert httpx.get(url, timeout=60).status_code in (200, 404), "there may be no report yet"
+            forged = httpx.get(url, headers=header, timeout=60)
+            assert forged.status_code in (400, 403), f"{header} at {url}"
+    curl = shutil.which("curl")
+    if os.geteuid() == 0 and curl:  # another user of this machine, who may not read the secret
+        asks = [curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST", address]
+        other = subprocess.run(asks, user=65534, cwd="/", capture_output=True, text=True)
+        assert other.stdout in ("401", "403")
+
+    (tmp_path / "page.html").write_text(FORGED % (json.dumps(attack), watched.port, watched.port))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.get(f"http://127.0.0.1:{server.server_address[1]}/page.html")
+        until = time.monotonic() + PATIENCE
+        while not browser.title.startswith("sent"):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        server.shutdown()
+    assert browser.title == "sent, socket closed"
+    assert watched.ask("automations/filter") == []
 
 
 @pytest.mark.slow
 def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
+    browser.get(watched.url)  # asks for the secret, once a browser
+    until = time.monotonic() + PATIENCE
+    while not (fields := browser.find_elements("css selector", "input[type=password]")):
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    fields[0].send_keys(watched.secret, "\n")
+    _reads(browser, f"{watched.url}/deployments", "audit", "reaudit", "calibrate")
     run = watched.start("audit/audit")
     until = time.monotonic() + PATIENCE
     seen = set()
@@ -409,6 +485,21 @@ def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
     watched.wait(again)
     cached = _reads(browser, f"{watched.url}/runs/flow-run/{again}", "reproduced: nothing, all was up to date")
     assert cached.count("Finished in state Cached") == len(STAGES)
+
+
+@pytest.mark.slow
+def test_no_job_variable_overrides_how_a_run_starts(watched: Watched) -> None:
+    witness = watched.folder / "owned.txt"
+    variables = {
+        "command": f"sh -c 'id > {witness}'",
+        "working_dir": "/",
+        "env": {"PYTHONPATH": "/nowhere", "PATH": "/nowhere"},
+        "env.PREFECT_HOME": "/nowhere",
+    }
+    path = f"deployments/{watched.deployment('audit/audit')}/create_flow_run"
+    run = str(watched.ask(path, parameters={}, job_variables=variables)["id"])
+    assert watched.wait(run)["state_type"] == "COMPLETED"
+    assert not witness.exists()
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from epsilometer.progress import say
 from epsilometer.randomness import Noise
 
 if TYPE_CHECKING:
@@ -88,9 +89,7 @@ def train(
         for figure, value in figures.items():
             seen[figure] = 0.95 * seen.get(figure, value) + 0.05 * value
         if now - said > SAID:
-            print(
-                f"{name}: {state.progress}: " + ", ".join(f"{f} {v:.3f}" for f, v in sorted(seen.items())), flush=True
-            )
+            say(f"{name}: {state.progress}: " + ", ".join(f"{f} {v:.3f}" for f, v in sorted(seen.items())))
             said = now
         if now - saved > SAVED:
             state.store(checkpoint)
