@@ -173,7 +173,7 @@ class HasLargestDistance(Protocol):
     """A mechanism that knows how far apart two of its inputs can be."""
 
     def largest_distance(self, epsilon: float) -> float:
-        """Between two inputs of one unit, of all pairs that the claim at this budget covers."""
+        """Between two inputs of one unit; infinite where the claim at this budget does not cover some pair."""
         ...
 
 

@@ -36,6 +36,10 @@ class CosineMechanism(KernelMechanism):
         """How many words differ; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 
+    def largest_distance(self, epsilon: float) -> float:
+        """1: any two words are equally far apart."""
+        return 1.0
+
     def excess_bound(self, epsilon: float) -> float | None:
         """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
         (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])

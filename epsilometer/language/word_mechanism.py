@@ -94,3 +94,11 @@ class WordVectorMechanism(WordMechanism, ABC):
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)
+
+    @cached_property
+    def _diameter(self) -> float:
+        return self.vectors.extremes()[1]
+
+    def largest_distance(self, epsilon: float) -> float:
+        """Between any two words of the vocabulary."""
+        return self._diameter

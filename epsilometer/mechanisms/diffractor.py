@@ -240,11 +240,15 @@ class Diffractor(WordMechanism):
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of d_max, with tem at most gamma each; infinite for texts of unlike numbers of words."""
-        place = self.lists.place
-        largest = self._moves.cut(epsilon) if isinstance(self._moves, Truncated) else math.inf
+        place, largest = self.lists.place, self.largest_distance(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
         )
+
+    def largest_distance(self, epsilon: float) -> float:
+        """From one end of a list to the other, with tem at most gamma."""
+        ends = len(self.vocabulary) - 1
+        return min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary; single entries in closed form."""

@@ -27,6 +27,7 @@ from pydantic import Field
 from epsilometer.component import component
 from epsilometer.guarantees import Guarantee
 from epsilometer.language.moved_words import MovedWords
+from epsilometer.language.vectors import WordVectors
 
 
 @component
@@ -41,6 +42,16 @@ class Mahalanobis(MovedWords):
         covariance = np.cov(self.vectors.exact, rowvar=False, ddof=0).reshape(self.vectors.vectors.shape[1], -1)
         values, axes = np.linalg.eigh(covariance)
         return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
+
+    @property
+    def _white(self) -> NDArray[np.float64]:
+        """[V, d]: the words where the Mahalanobis distance is Euclidean."""
+        values, axes = self._axes
+        return self.vectors.exact @ (axes / np.sqrt(values))
+
+    @cached_property
+    def _diameter(self) -> float:
+        return WordVectors(self.vectors.words, self._white).extremes()[1]
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """M^(-1/2) x of points [n, d]."""
@@ -58,6 +69,5 @@ class Mahalanobis(MovedWords):
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""
-        values, axes = self._axes
-        white = self.vectors.exact @ (axes / np.sqrt(values))
+        white = self._white
         return self.vocabulary.distance(texts, pairs, lambda a, b: np.linalg.norm(white[a] - white[b], axis=1))

@@ -53,6 +53,11 @@ class TEM(KernelMechanism):
         """-epsilon / 2 times the distance, cut off at gamma."""
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
+    def largest_distance(self, epsilon: float) -> float:
+        """At most gamma: two words beyond it lose no more, in the paper's form."""
+        farthest = super().largest_distance(epsilon)
+        return farthest if self.published else min(farthest, self.gamma(epsilon))
+
     def excess_bound(self, epsilon: float) -> float | None:
         """From the normalisers of the exponential mechanism, which the release's law is not."""
         return None if self.published else super().excess_bound(epsilon)
