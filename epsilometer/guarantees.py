@@ -29,6 +29,9 @@ class Neighbours(StrEnum):
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
 
 
+_COVERED = {Neighbours.ANY: "any two texts", Neighbours.SAME_LENGTH: "texts of equal length"}
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """A claim: for neighbours x, x' and every set S, P(M(x) in S) <= e^(epsilon d(x, x')) P(M(x') in S) + delta.
@@ -60,8 +63,7 @@ class Guarantee:
             parts.append(f"times {self.metric}")
         if self.delta:
             parts.append(f"delta {self.delta:g}")
-        covered = "any two texts" if self.neighbours is Neighbours.ANY else "texts of equal length"
-        return ", ".join(parts) + f"; {covered}"
+        return ", ".join(parts) + f"; {_COVERED[self.neighbours]}"
 
 
 def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:

@@ -95,3 +95,5 @@ def test_epsilon_out_of_range(epsilon: float) -> None:
 def test_guarantee_in_words() -> None:
     claim = Guarantee(0.5, Granularity.WORD, Neighbours.SAME_LENGTH, metric="L2 distance")
     assert claim.describe() == "0.5 per word, times L2 distance; texts of equal length"
+    every = [Guarantee(1, Granularity.WORD, relation).describe() for relation in Neighbours]
+    assert len(set(every)) == len(every), "each relation has words of its own"

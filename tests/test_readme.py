@@ -1,0 +1,128 @@
+"""What the README and the guide to one's own mechanism say about their examples."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from conftest import ROOT
+
+import epsilometer
+from epsilometer import api, cli, params
+from epsilometer.claims import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.corpora.synthetic import generate
+from epsilometer.estimation import success_bound
+from epsilometer.worst_case import check_claim
+
+README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs/your-own-mechanism.md").read_text()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples that are files, under the names that they give themselves."""
+    place = tmp_path_factory.mktemp("examples")
+    for text, name in ((README, "mine.py"), (GUIDE, "response.py")):
+        (code,) = [block for block in blocks(text, "python") if block.startswith(f"# {name}\n")]
+        (place / name).write_text(code)
+    return place
+
+
+def commands() -> list[str]:
+    """Every call of epsilometer in the README, without what the shell does about it."""
+    lines = "\n".join(blocks(README, "sh")).splitlines()
+    calls = [part.strip() for line in lines for part in line.partition("#")[0].split(";")]
+    return [call for call in calls if call.startswith("epsilometer ")]
+
+
+def queries(count: int = 400) -> list[str]:
+    return list(dict.fromkeys(generate("queries", count, 1)["text"]))
+
+
+@pytest.mark.parametrize("call", commands())
+def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
+    _, name, *arguments = shlex.split(call)
+    group: Any = typer.main.get_command(cli.app)
+    command = group.commands[name]
+    command.make_context(name, arguments)
+
+
+def test_the_function_of_the_notebook_is_audited() -> None:
+    (code,) = [block for block in blocks(README, "python") if "epsilometer.audit(" in block]
+    *statements, last = code.rstrip().rpartition("\nepsilometer.audit")
+    scope: dict[str, Any] = {"texts": queries(60)}
+    exec("".join(statements[:1]), scope)
+    call = f"epsilometer.audit{last}".partition("  #")[0].replace(")", ", trials=100)")
+    table = eval(call, scope | {"epsilometer": epsilometer})
+    assert table["epsilon"].unique().to_list() == [1, 5, 9]
+
+
+def test_the_audit_of_the_mechanism_refutes_its_claim_at_both_budgets(folder: Path) -> None:
+    """As in the default audit, T = 1,000 and k = 2, at a level of alpha over 1,000 tests."""
+    (entry,) = [block for block in blocks(README, "yaml") if "mine:" in block]
+    mechanism = api.mechanism(str(folder / "mine.py"))
+    epsilons = yaml.safe_load(entry)["mechanisms"]["mine"]["epsilons"]
+    table = epsilometer.audit(queries(), mechanism, epsilons, ["lexical"], trials=1000)
+    for epsilon, successes in table.select("epsilon", "successes").iter_rows():
+        allowed = 1000 * success_bound(epsilon, 2)
+        assert p_value(successes, 1000, allowed) <= 0.01 / 1000
+    for epsilon in epsilons:
+        assert check_claim(mechanism, epsilon).verdict == NOT_CHECKED
+
+
+def test_the_entry_of_the_mechanism_can_be_pasted(tmp_path: Path) -> None:
+    (entry,) = [block for block in blocks(README, "yaml") if "mine:" in block]
+    mechanisms, cells = re.fullmatch(r"mechanisms:\n(.*)cells:\n(.*)", entry, re.DOTALL).groups()
+    text = (ROOT / "params.yaml").read_text()
+    text = text.replace("\nmechanisms:\n", f"\nmechanisms:\n{mechanisms}").replace("\ncells:\n", f"\ncells:\n{cells}")
+    (tmp_path / "params.yaml").write_text(text)
+    cell = params.read(tmp_path / "params.yaml").cells["queries-mine"]
+    assert (cell.file, cell.epsilons) == ("mine.py", (1, 2))
+
+
+def test_the_worst_case_of_the_released_custext_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = [block for block in blocks(README, "console") if "epsilometer claims" in block]
+    assert output(shown, capsys) == (shown.partition("\n")[2], 1)
+
+
+def test_the_template_holds_its_claim_and_a_forgotten_sensitivity_is_seen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (shown,) = blocks(GUIDE, "console")
+    assert output(shown, capsys) == (shown.partition("\n")[2], 0)
+    code = Path("response.py").read_text()
+    for name, old, new, verdict, status in (
+        ("double.py", "= epsilon\n", "= 2 * epsilon\n", VIOLATED, 1),
+        ("silent.py", "def distance(", "def unnamed(", NOT_CHECKED, 3),
+    ):
+        assert code.count(old) == 1
+        Path(name).write_text(code.replace(old, new))
+        printed, ended = output(f"$ epsilometer claims {name} --epsilon 2 --json\n", capsys)
+        assert (json.loads(printed)["verdict"], ended) == (verdict, status)
+    assert "distance(texts, pairs, epsilon)" in json.loads(printed)["reason"]
+
+
+def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
+    mechanism = api.mechanism(str(folder / "response.py"))
+    ends = ("london", "paris", "monday", "me", "book")
+    texts = [f"show me a flight from {a} to {b}" for a in ends for b in ends]
+    table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, temperature=0)
+    assert 0.5 < table["loss"].item() <= 4  # two words differ at most, of epsilon 2 each
+
+
+def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
+    """What the command after the `$` prints, and how it ends."""
+    arguments = shlex.split(shown.partition("\n")[0].removeprefix("$ "))[1:]
+    status = cli.app(arguments, standalone_mode=False)
+    return capsys.readouterr().out, status or 0
