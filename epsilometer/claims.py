@@ -135,10 +135,16 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     estimates, claims: schemas `tables.ESTIMATES` and `tables.CLAIMS`. What either violates is violated; else what
     either tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by ("audit", "exact check" or "both":
-    whose verdict it is; null where nothing could be tested), reason (why not; null where something was).
+    whose verdict it is; null where nothing could be tested), reason (why a claim is not testable or not checked, and
+    what speaks against noise; else null).
     """
     claim = ["mechanism", "epsilon"]
-    audited = estimates.select(*claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.lit(None, pl.String))
+    most = pl.col("refutable").max().over(claim)
+    none, some = "the audit met no pair of texts that the claim covers", "the audit could refute claims up to {} nats"
+    untested = pl.when(most > 0).then(pl.format(some, most.round(2))).otherwise(pl.lit(none))
+    audited = estimates.select(
+        *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
+    )
     checked = claims.select(*claim, "claim", "verdict", by=pl.lit("exact check"), reason="reason")
     return (
         pl.concat([audited, checked])

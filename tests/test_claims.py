@@ -3,14 +3,27 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.claims import (
+    NO_CLAIM,
+    NOT_CHECKED,
+    NOT_REFUTED,
+    NOT_TESTABLE,
+    VIOLATED,
+    expected_successes,
+    overall,
+    p_value,
+    trial_claims,
+    verdict,
+)
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.mechanisms.identity import Identity
+from epsilometer.tables import CLAIMS, ESTIMATES
 
 
 class PerWord:
@@ -97,3 +110,41 @@ def test_guarantee_in_words() -> None:
     assert claim.describe() == "0.5 per word, times L2 distance; texts of equal length"
     every = [Guarantee(1, Granularity.WORD, relation).describe() for relation in Neighbours]
     assert len(set(every)) == len(every), "each relation has words of its own"
+
+
+@pytest.mark.parametrize(
+    ("audited", "checked", "together", "by"),
+    [
+        ([NOT_REFUTED, VIOLATED], [NOT_REFUTED], VIOLATED, "audit"),
+        ([NOT_REFUTED], [VIOLATED], VIOLATED, "exact check"),
+        ([VIOLATED], [VIOLATED], VIOLATED, "both"),
+        ([NOT_TESTABLE], [NOT_REFUTED], NOT_REFUTED, "exact check"),
+        ([NOT_TESTABLE, NOT_REFUTED], [NOT_REFUTED], NOT_REFUTED, "both"),
+        ([NOT_REFUTED], [NOT_CHECKED], NOT_REFUTED, "audit"),
+        ([NOT_TESTABLE], [NOT_CHECKED], NOT_TESTABLE, None),
+        ([NOT_TESTABLE], [NOT_TESTABLE], NOT_TESTABLE, None),
+        ([], [NOT_CHECKED], NOT_CHECKED, None),
+        ([NOT_REFUTED], [], NOT_REFUTED, "audit"),
+        ([NO_CLAIM], [NO_CLAIM], NO_CLAIM, None),
+    ],
+)
+def test_a_claim_has_one_verdict(audited: list[str], checked: list[str], together: str, by: str | None) -> None:
+    cell = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word"}
+    estimates = pl.DataFrame([cell | {"verdict": v, "refutable": 4.625} for v in audited], schema=dict(ESTIMATES))
+    claims = pl.DataFrame([cell | {"verdict": v, "reason": _why(v)} for v in checked], schema=dict(CLAIMS))
+    (row,) = overall(estimates, claims).to_dicts()
+    assert (row["claim"], row["verdict"], row["by"]) == ("2 per word", together, by)
+    reasons = [_why(together)] if together in checked else []
+    if together == NOT_TESTABLE and together in audited:
+        reasons.insert(0, "the audit could refute claims up to 4.62 nats")
+    assert row["reason"] == ("; ".join(filter(None, reasons)) or None)
+
+
+def _why(verdict: str) -> str | None:
+    return f"why {verdict}" if verdict in (NOT_TESTABLE, NOT_CHECKED) else None
+
+
+def test_a_claim_that_no_trial_meets_says_so() -> None:
+    row = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word", "verdict": NOT_TESTABLE, "refutable": 0.0}
+    found = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)))
+    assert found["reason"].to_list() == ["the audit met no pair of texts that the claim covers"]

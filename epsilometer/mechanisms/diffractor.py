@@ -248,7 +248,7 @@ class Diffractor(WordMechanism):
     def largest_distance(self, epsilon: float) -> float:
         """From one end of a list to the other, with tem at most gamma."""
         ends = len(self.vocabulary) - 1
-        return min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends
+        return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary; single entries in closed form."""
