@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer import estimates
-from epsilometer.attack import Attack, Context, Embedded, Selective, guess_all
+from epsilometer.attack import SEES, Attack, Context, Embedded, Selective, guess_all
+from epsilometer.attack import sees as seen_by
 from epsilometer.calibration import Calibrated, Watch, unwatched
 from epsilometer.calibration import calibrate as search
 from epsilometer.claims import trial_claims
@@ -21,7 +23,15 @@ from epsilometer.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.errors import UserError
 from epsilometer.guarantees import check_epsilons
 from epsilometer.language.words import words
-from epsilometer.mechanism import FunctionMechanism, Mechanism, RewriteFunction, Rewrites, build_mechanism
+from epsilometer.mechanism import (
+    TEXT,
+    FunctionMechanism,
+    Mechanism,
+    RewriteFunction,
+    Rewrites,
+    build_mechanism,
+    releases,
+)
 from epsilometer.progress import note
 from epsilometer.randomness import Noise
 from epsilometer.resources import cached
@@ -31,6 +41,7 @@ from epsilometer.trials import Trials, sample
 from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
 ENCODER = "all-MiniLM-L6-v2"
+VIEWS = ("text", "released", "inside")  # what an adversary may see
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
@@ -91,18 +102,20 @@ def calibrate(
     journal: MutableMapping[tuple[str, float, int, int], int] | None = None,
     watch: Watch = unwatched,
     settings: Mapping[str, Any] | None = None,
+    sees: str = "released",
 ) -> Calibrated:
     """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
 
-    The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
-    sets, targets and noise. texts, mechanism, settings, attacks, candidates, temperature: as in `audit`. width, alpha,
-    budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the texts' embeddings and what
-    the candidates of a trial agree in, where they are known already. journal: successes by attack, epsilon, first trial
-    and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
+    sees: which attacks count: those that see the "text" alone, what is "released" (of a word mechanism its units too),
+    or all ("inside"). The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch
+    has fresh candidate sets, targets and noise. texts, mechanism, settings, attacks, candidates, temperature: as in
+    `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the
+    texts' embeddings and what the candidates of a trial agree in, where they are known already. journal: successes by
+    attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
     """
     texts = distinct(texts)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
-    applied = list(applicable(chosen, made_by).items())
+    applied = list(seeing(applicable(chosen, made_by), made_by, view=sees).items())
     if embedded is None:
         _, embedded = draw(texts, 1, candidates, temperature, seed)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
@@ -141,10 +154,11 @@ def calibrate(
         raise UserError(
             f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
         )
-    return search(
+    found = search(
         measure, target, low, high, len(applied), candidates, width, alpha,
         budget=budget, watch=watch, delta=delta(low),
     )  # fmt: skip
+    return replace(found, attacks=tuple(name for name, _ in applied))
 
 
 def similarity(
@@ -241,6 +255,17 @@ def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> di
         raise UserError(
             f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
         )
+    return found
+
+
+def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
+    """Those attacks that see no more than the "text", or what is "released", or all ("inside")."""
+    if view not in VIEWS:
+        raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
+    allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
+    found = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
+    if not found:
+        raise UserError(f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length")
     return found
 
 

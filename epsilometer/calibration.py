@@ -88,7 +88,7 @@ class Calibrated:
     monotone" (it is above the target at one epsilon and below it at a larger one; the interval is that of the largest
     epsilon below which no measured one exceeds the target).
     trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
-    two points that show it, by epsilon.
+    two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
     """
 
     target: float
@@ -99,6 +99,7 @@ class Calibrated:
     trials: int
     points: Sequence[Point] = field(repr=False)
     contradiction: tuple[Point, Point] | None = None
+    attacks: tuple[str, ...] = ()
 
 
 def calibrate(
@@ -121,14 +122,7 @@ def calibrate(
     trials at a time, at least. budget: all trials together. watch: called after every batch.
     Raises UserError for a target or range outside the rules, before anything is measured.
     """
-    if not (target > 0 and math.isfinite(target)):
-        raise UserError(f"the target loss must be a finite number > 0, got {target}")
-    if not 0 < low < high < math.inf:
-        raise UserError(f"the range of epsilon must be 0 < low < high, got {low:g} to {high:g}")
-    if not width > 1:
-        raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {width}")
-    if not 0 < alpha < 1:
-        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+    check(target, low, high, width, alpha)
     if not success_bound(target, candidates, delta) < 1:
         raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(width)))
@@ -171,6 +165,18 @@ def calibrate(
     points = [point(int(place)) for place in np.flatnonzero(drawn[1, 0])]
     shown = (point(contradiction[0]), point(contradiction[1])) if contradiction else None
     return Calibrated(target, status, *ends, best, spent, points, shown)
+
+
+def check(target: float, low: float, high: float, width: float, alpha: float) -> None:
+    """Raise UserError for a search that the rules forbid."""
+    if not (target > 0 and math.isfinite(target)):
+        raise UserError(f"the target loss must be a finite number > 0, got {target}")
+    if not 0 < low < high < math.inf:
+        raise UserError(f"the range of epsilon must be 0 < low < high, got {low:g} to {high:g}")
+    if not width > 1:
+        raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {width}")
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be in (0, 1), got {alpha}")
 
 
 class _Curves:

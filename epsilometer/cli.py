@@ -118,129 +118,73 @@ def audit(
 @app.command()
 def calibrate(
     target: Annotated[float, typer.Option(help="The loss to meet, in nats.")],
+    file: Annotated[Path | None, typer.Argument(help="Texts of your own; the data sets of params.yaml else.")] = None,
     mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
-    attack: Annotated[
-        str, typer.Option(help="One of params.yaml's attacks, or `strongest`: the best of all.")
-    ] = "strongest",
+    attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest",
+    sees: Annotated[
+        str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")
+    ] = "released",
+    match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None,
+    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None,
     width: Annotated[float, typer.Option(help="Stop when the interval's ends are within this ratio.")] = 1.25,
     budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
+    text: Annotated[str, typer.Option(help="The column of the texts of FILE.")] = "text",
+    settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
-    """Find the nominal epsilon at which each mechanism's loss meets a target, between the epsilons of params.yaml.
+    """Find the nominal epsilon at which each mechanism's loss meets a target, a row a mechanism and data set.
 
-    Needs the data sets as `make audit` prepared them. Rewrites and attacks fresh trials. What was measured is kept in
-    data/calibrating: a search that was stopped goes on, and one for another target uses what it can.
+    Without a FILE it needs the data sets as `make audit` prepared them, and keeps what was measured in
+    data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
+    attacks fresh trials.
     """
-    import numpy as np
-    import polars as pl
-
-    from epsilometer import api, tables
-    from epsilometer.attack import Embedded
-    from epsilometer.component import build, find
-    from epsilometer.errors import unknown
-    from epsilometer.fingerprint import fingerprint
-    from epsilometer.journal import Journal
-    from epsilometer.mechanism import build_mechanism
+    from epsilometer import choosing
     from epsilometer.params import read
 
-    params = read()
-    for kind, asked, known in (
-        ("mechanism", mechanism, params.mechanisms),
-        ("data set", dataset, params.datasets),
-        ("attack", [] if attack == "strongest" else [attack], params.attacks),
-    ):
-        for name in asked:
-            if name not in known:
-                raise unknown(kind, name, known)
-    named = params.attacks if attack == "strongest" else {attack: params.attacks[attack]}
-    attacks = {n: build(find("attacks", n, "guess"), settings, f"attacks.{n}") for n, settings in named.items()}
-    rows = []
-    for cell in params.cells.values():
-        if (mechanism and cell.mechanism not in mechanism) or (dataset and cell.dataset not in dataset):
-            continue
-        if len(cell.epsilons) < 2:
-            note(f"{cell.mechanism} is left out: params.yaml gives it one epsilon, so there is no range to search")
-            continue
-        table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
-        table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
-        embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
-        vectors, match = np.load(embeddings), params.match(cell.dataset)
-        given = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
-        kept = fingerprint(
-            [*given, match, params.audit.seed],
-            table["text"],
-            Path(params.path(cell.file)),
-            [Path(cell.resource), embeddings, *_files([named, cell.settings, *named.values()])],
-        )
-        where = f"mechanisms.{cell.mechanism}.settings"
-        found = api.calibrate(
-            table["text"].to_list(),
-            build_mechanism(params.path(cell.file), cell.settings, cell.resource, where),
-            target,
-            min(cell.epsilons),
-            max(cell.epsilons),
-            list(attacks.values()),
-            params.trials.candidates,
-            params.trials.temperature,
-            width,
-            params.audit.alpha,
-            params.audit.seed,
-            budget,
-            Embedded(params.embedding.model, params.embedding.precision, vectors),
-            table["words"].to_numpy() if match == "words" else None,
-            Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{kept}.jsonl")),
-            _searching(f"{cell.mechanism} on {cell.dataset}", budget),
-        )
-        rows.append(
-            {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "status": found.status}
-            | {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials}
-        )
-        if found.status == "outside":
-            end, where = (min, "below") if found.low == 0 else (max, "above")
-            note(
-                f"{cell.mechanism} on {cell.dataset}: the target lies {where} what it reaches between epsilon "
-                f"{min(cell.epsilons):g} and {max(cell.epsilons):g}; give params.yaml a {end.__name__}imum further out"
-            )
-    _print(rows, as_json)
+    wish = choosing.Wish(target, attack, sees, match, low, high, width, budget)
+
+    def watch(label: str) -> Watch:
+        return _searching(label, budget)
+
+    if file is None:
+        if settings:
+            raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
+        rows = list(choosing.calibrate_cells(read(), wish, mechanism, dataset, watch))
+    else:
+        if not mechanism or dataset:
+            raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
+        texts, given = _texts(str(file), text), _settings(settings)
+        rows = [choosing.calibrate_texts(file.name, texts, name, given, wish, watch=watch) for name in mechanism]
+    if as_json:
+        _print(rows, as_json)
+        return
+    for row in rows:
+        if row["reason"]:
+            note(f"{row['mechanism']} on {row['dataset']}: {row['reason']}")
+    _print([{key: value for key, value in row.items() if key != "reason"} for row in rows], as_json)
 
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(help="A mechanism and epsilon of params.yaml: tem=11.")],
+    first: Annotated[str, typer.Argument(help="A mechanism and epsilon: tem=11.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
+    file: Annotated[Path | None, typer.Argument(help="Texts of your own; the last audit's trials else.")] = None,
+    trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
+    text: Annotated[str, typer.Option(help="The column of the texts of FILE.")] = "text",
     as_json: Json = False,
 ) -> None:
-    """Which of two mechanisms leaks less, on the trials of the last audit: McNemar's exact test."""
-    from epsilometer import tables
-    from epsilometer.comparison import compare as paired
+    """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
+    from epsilometer import choosing
     from epsilometer.params import read
 
-    params = read()
-    (one, other), rows = [_mechanism_at(given) for given in (first, second)], []
-    for dataset in params.datasets:
-        cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (one, other)]
-        if None in cells:
-            continue
-        target = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)["target"]
-        right = []
-        for name, epsilon in (one, other):
-            guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", tables.GUESSES)
-            found = guesses.filter(epsilon=epsilon)
-            if found.is_empty():
-                known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
-                raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {known}")
-            right.append({a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in found.group_by("attack")})
-        for attack in params.attacks:
-            if attack in right[0] and attack in right[1]:
-                result = paired(right[0][attack], right[1][attack])
-                rows.append(
-                    {"dataset": dataset, "attack": attack, "trials": result.trials, "first only": result.first_only}
-                    | {"second only": result.second_only, "p value": result.p_value}
-                    | {"finding": result.sentence(first, second, params.audit.alpha)}
-                )
-    if not rows:
-        raise UserError(f"no data set has both {one[0]} and {other[0]}; see cells in params.yaml")
+    one, other = _mechanism_at(first), _mechanism_at(second)
+    if file is None:
+        params = read()
+        rows = choosing.compare_cells(params, one, other, params.audit.alpha)
+    else:
+        rows = choosing.compare_texts(file.name, _texts(str(file), text), one, other, trials)
     _print(rows, as_json)
 
 
@@ -582,12 +526,6 @@ def _shown(value: Any) -> str:
 def _first(doc: str | None) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join((doc or "").split("\n\n")[0].split())
-
-
-def _files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """The files and folders that are named in settings, by key (an attack of the user's own) or by value."""
-    names = [name for one in settings for name in (*one, *one.values()) if isinstance(name, str) and name]
-    return [Path(name) for name in names if Path(name).exists()]
 
 
 def _searching(label: str, budget: int) -> Watch:

@@ -25,7 +25,6 @@ from epsilometer.calibration import (
     _Evidence,
     calibrate,
 )
-from epsilometer.comparison import compare
 from epsilometer.errors import UserError
 from epsilometer.estimation import clopper_pearson, success_bound
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
@@ -291,14 +290,3 @@ def test_the_delta_of_the_claim_is_subtracted() -> None:
 
     found = epsilometer.api.calibrate(texts, Tight(), 1.0, 0.25, 4.0, ["lexical"], temperature=0)
     assert found.low <= 1 <= found.high
-
-
-def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
-    first = np.array([True] * 30 + [False] * 10 + [True] * 9 + [False] * 2)
-    second = np.array([True] * 30 + [False] * 10 + [False] * 9 + [True] * 2)
-    found = compare(first, second)
-    assert (found.trials, found.first_only, found.second_only) == (51, 9, 2)
-    assert found.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
-    assert found.sentence("tem", "mvc", 0.1) == "mvc leaks less than tem, p = 0.065"
-    assert found.sentence("tem", "mvc", 0.01).startswith("no evidence that tem and mvc leak differently")
-    assert compare(first, first).p_value == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.cli import _files
+from epsilometer.choosing import named_files
 from epsilometer.journal import Journal
 
 TEXTS = ["the meeting is on", "the meeting is off"]
@@ -55,7 +55,7 @@ def test_files_that_settings_name_are_part_of_a_journals_name(tmp_path: Path, mo
         {"sensitive": "words.txt", "keep": 0.5, "note": ""},
         {"model": "judge.bin"},
     ]
-    assert _files(settings) == [Path("mine.py"), Path("words.txt"), Path("judge.bin")]
+    assert named_files(settings) == [Path("mine.py"), Path("words.txt"), Path("judge.bin")]
 
 
 def test_another_target_uses_what_was_measured(tmp_path: Path) -> None:

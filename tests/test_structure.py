@@ -35,7 +35,7 @@ FLOORS = [
     ["params"],
     ["sources", "drift", "history"],
     ["baseline", "report"],
-    ["checking"],
+    ["checking", "choosing"],
     ["cli"],
 ]
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}

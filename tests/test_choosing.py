@@ -1,0 +1,161 @@
+"""Which epsilon and which mechanism: rows that cannot be searched, ranges, views, texts of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer import tables
+from epsilometer.choosing import Wish, calibrate_cells
+from epsilometer.cli import main
+from epsilometer.errors import UserError
+from epsilometer.params import read
+
+SHORT = [f"play song {i} now" for i in range(10)]
+LONG = [f"please play this very nice new song {i} for me" for i in range(10)]
+
+MASK = """from epsilometer.component import component
+from epsilometer.mechanism import Rewrites
+
+@component
+class Mask:
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites([" ".join("x" for _ in text.split()) for text in texts])
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+STAY = """import math
+from epsilometer.component import component
+from epsilometer.mechanism import Rewrites
+
+@component
+class Stay:
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites([t if u < 1 - math.exp(-epsilon) else "" for t, u in zip(texts, noise.uniforms()[:, 0])])
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+PEEK = """import numpy as np
+from epsilometer.component import component
+
+@component
+class Same:
+    def sees(self, mechanism):
+        return "latents"
+
+    def guess(self, rewrites, candidates, context):
+        return np.zeros(len(candidates), np.int8)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data set as an audit prepared it: each text's least alike ones are of another length."""
+    monkeypatch.chdir(tmp_path)
+    for name, code in {"mask.py": MASK, "stay.py": STAY, "peek.py": PEEK}.items():
+        Path(name).write_text(code)
+    texts = SHORT + LONG
+    Path("songs.txt").write_text("\n".join(texts) + "\n")
+    words = [len(text.split()) for text in texts]
+    table = pl.DataFrame({"id": [str(i) for i in range(20)], "text": texts, "split": "train", "words": words})
+    tables.write(table.cast({"words": pl.Int32}), "data/prepared/songs.parquet", tables.PREPARED)
+    angle = np.where(np.array(words) < 6, 0.0, np.pi) + np.linspace(0, 0.5, 20)
+    tables.write_array(np.c_[np.cos(angle), np.sin(angle)].astype(np.float32), "data/embeddings/songs.npy")
+    cell = {"resource": "data/prepared/songs.parquet", "epsilons": [0.1, 4]}
+    kinds = {name: {"mechanism": name, "file": f"{name}.py", **cell} for name in ("mask", "stay")}
+    params = {
+        "root": ".",
+        "title": "Twenty texts",
+        "audit": {"seed": 0, "round": 0, "alpha": 0.01},
+        "datasets": {"songs": {"source": "songs.txt", "use": "train", "match": None, "public": True}},
+        "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
+        "trials": {"count": 200, "candidates": 2, "temperature": -10000},
+        "words": {"sources": {"own": "songs.txt"}, "lists": 1},
+        "mechanisms": kinds,
+        "cells": {f"songs-{name}": {**kind, "dataset": "songs"} for name, kind in kinds.items()},
+        "attacks": {"lexical": {}, "length": {}},
+        "runtime": {"block": 65536, "workers": 1},
+    }
+    Path("params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    return tmp_path
+
+
+def test_what_length_alone_gives_is_said(project: Path) -> None:
+    (row,) = calibrate_cells(read(), Wish(1.0), ["mask"])
+    assert (row["status"], row["epsilon"]) == ("outside", None)
+    assert "length alone gives" in row["reason"]
+    assert "--match words" in row["reason"]
+    (row,) = calibrate_cells(read(), Wish(1.0, match="words"), ["mask"])
+    assert row["status"] == "outside"
+    assert "--high searches beyond" in row["reason"]
+
+
+def test_the_range_can_be_another(project: Path) -> None:
+    """Of two texts the right one is told with probability 1 - e^-epsilon / 2: 1 nat is at epsilon 0.62."""
+    for low, high, status in ((None, None, "found"), (1.0, 4.0, "outside"), (0.01, 0.2, "outside")):
+        (row,) = calibrate_cells(read(), Wish(1.0, low=low, high=high, width=1.5), ["stay"])
+        assert row["status"] == status
+        if status == "found":
+            assert row["low"] < 0.62 < row["high"]
+        else:
+            assert ("--low" if low == 1.0 else "--high") in row["reason"]
+            assert "length alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
+
+
+def test_one_mechanism_without_an_attack_costs_one_row(project: Path) -> None:
+    params = read().model_copy(update={"attacks": {"likelihood": {}, "peek.py": {}}})
+    rows = list(calibrate_cells(params, Wish(1.0, "peek.py")))
+    assert [row["status"] for row in rows] == ["not searched"] * 2
+    assert all("see more than 'released'" in row["reason"] for row in rows)
+    rows = list(calibrate_cells(params, Wish(1.0, "likelihood")))
+    assert all("no attack of likelihood applies" in row["reason"] for row in rows)
+
+
+def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
+    params = read().model_copy(update={"attacks": {"length": {}, "peek.py": {}}})
+    for sees, count in (("text", 1), ("released", 1), ("inside", 2)):
+        (row,) = calibrate_cells(params, Wish(1.0, sees=sees), ["mask"])
+        kept = {
+            json.loads(line)[0] for p in Path("data/calibrating").iterdir() for line in p.read_text().split("\n")[1:]
+        }
+        assert len(kept) == count
+        assert row["sees"] == sees
+
+
+def test_two_attacks_of_one_class(project: Path) -> None:
+    Path("peek2.py").write_text(PEEK)
+    params = read().model_copy(update={"attacks": {"length": {}, "peek.py": {}, "peek2.py": {}}})
+    (row,) = calibrate_cells(params, Wish(1.0, sees="inside"), ["mask"])
+    assert row["status"] == "outside"
+
+
+def test_texts_of_ones_own(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main_ok("calibrate", "songs.txt", "--mechanism", "stay.py", "--target", "1", "--width", "1.5", "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["dataset"], row["mechanism"]) == ("songs.txt", "stay.py")
+    assert row["status"] == "found"
+    main_ok("compare", "stay.py=0.1", "mask.py=1", "songs.txt", "--trials", "500", "--json")
+    rows = {row["attack"]: row["finding"] for row in json.loads(capsys.readouterr().out)}
+    assert rows["strongest"].startswith("stay.py=0.1 leaks less than mask.py=1")
+
+
+def main_ok(*arguments: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert not end.value.code
+
+
+@pytest.mark.parametrize(("wrong", "said"), [({"match": "letters"}, "match must"), ({"sees": "all"}, "sees must"),
+                                             ({"low": 3.0, "high": 2.0}, "range")])  # fmt: skip
+def test_mistakes(wrong: dict[str, float], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        Wish(1.0, **wrong)  # type: ignore[arg-type]
