@@ -14,13 +14,18 @@ from epsilometer.claims import (
     NOT_REFUTED,
     NOT_TESTABLE,
     VIOLATED,
+    divisor,
     expected_successes,
     overall,
     p_value,
+    refutable,
+    smallest_p_value,
     trial_claims,
+    trials_needed,
     verdict,
 )
 from epsilometer.errors import UserError
+from epsilometer.estimation import success_bound
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.mechanisms.identity import Identity
 from epsilometer.tables import CLAIMS, ESTIMATES
@@ -148,3 +153,64 @@ def test_a_claim_that_no_trial_meets_says_so() -> None:
     row = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word", "verdict": NOT_TESTABLE, "refutable": 0.0}
     found = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)))
     assert found["reason"].to_list() == ["the audit met no pair of texts that the claim covers"]
+
+
+def test_only_testable_claims_share_the_level() -> None:
+    """The default audit: 168 verdicts at T = 1,000, of which 16 can come out as violated (Tarone 1990)."""
+    testable, other = smallest_p_value(1000, 900.0), smallest_p_value(1000, 999.0)
+    assert testable < 0.01 / 168
+    assert other > 0.01
+    assert divisor([other] * 152 + [testable] * 16, 0.01) == 16
+    assert divisor([other] * 168, 0.01) == 1
+    assert divisor([], 0.01) == 1
+    assert refutable(1000, 1000, 2, 0.0, 0.01 / 168) == pytest.approx(4.628, abs=1e-3)
+
+
+@given(st.lists(st.floats(0, 1), max_size=30), st.floats(0.001, 0.2))
+def test_the_divisor_is_the_least_that_is_enough(smallest: list[float], alpha: float) -> None:
+    def enough(k: int) -> bool:
+        return sum(p <= alpha / k for p in smallest) <= k
+
+    assert divisor(smallest, alpha) == next(k for k in range(1, len(smallest) + 2) if enough(k))
+
+
+@given(st.integers(2, 5000), st.integers(2, 9), st.sampled_from([0.0, 0.1]), st.data())
+def test_what_is_refutable_is_just_testable(trials: int, k: int, delta: float, data: st.DataObject) -> None:
+    """At the loss that is named T of T refutes, a little above it nothing does; other trials are not covered."""
+    covered, level = data.draw(st.integers(1, trials)), 1e-3
+    loss = refutable(trials, covered, k, delta, level)
+
+    def smallest(claim: float) -> float:
+        return smallest_p_value(trials, trials - covered * (1 - success_bound(claim, k, delta)))
+
+    assert smallest(loss + 1e-6) > level * (1 - 1e-6)
+    assert loss == 0 or smallest(loss * (1 - 1e-9)) <= level * (1 + 1e-6)
+
+
+def test_true_claims_are_seldom_violated() -> None:
+    """4,000 simulated audits of 30 true and tight claims, 10 of which are not testable, at alpha = 0.1.
+
+    More than 462 with a false alarm would have probability below 1e-3 if the level were 0.1; fixed seed. Under
+    Bonferroni over all 30 there would be fewer, so the level is not given away either.
+    """
+    trials, alpha, rng = 60, 0.1, np.random.default_rng(3)
+    allowed = np.concatenate([np.linspace(0.5, 0.8, 20), np.full(10, 0.99)])
+    smallest = [smallest_p_value(trials, trials * q) for q in allowed]
+    level = alpha / divisor(smallest, alpha)
+    assert divisor(smallest, alpha) == 20
+    successes = rng.binomial(trials, allowed, (4000, 30))
+    known = {(s, q): p_value(int(s), trials, trials * q) for q in allowed for s in range(trials + 1)}
+    alarms = [
+        any(verdict(known[s, q], level, p) == VIOLATED for s, q, p in zip(audit, allowed, smallest, strict=True))
+        for audit in successes.tolist()
+    ]
+    assert 120 < sum(alarms) <= 462
+
+
+@pytest.mark.parametrize(("allowed", "level", "needed"), [(0.5, 0.01, 7), (1.0, 0.01, None), (0.99, 1e-4, 917)])
+def test_trials_that_a_test_needs(allowed: float, level: float, needed: int | None) -> None:
+    assert trials_needed(allowed, level) == needed
+    if needed:
+        assert (
+            smallest_p_value(needed, needed * allowed) <= level < smallest_p_value(needed - 1, (needed - 1) * allowed)
+        )
