@@ -79,13 +79,14 @@ def now_and_then() -> Callable[[str], None]:
 
 def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """The items, with progress where `say` writes."""
-    if stream().isatty():
-        yield from tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream())
-        return
     begun = last = time.monotonic()
-    for done, item in enumerate(items):
+    terminal = stream().isatty()
+    bar = tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream()) if terminal else items
+    for done, item in enumerate(bar):
         now = time.monotonic()
-        if done and now - last >= _SECONDS:
+        if _pace is not None and done:
+            _pace.within(done / total, now - begun)
+        if not terminal and done and now - last >= _SECONDS:
             say(str(Progress(label, done, total, round((now - begun) / done * (total - done)))))
             last = now
         yield item
@@ -98,13 +99,13 @@ class Pace:
 
     label: of the progress; total: the size of the work, in units of about equal effort (characters); shorter: given the
     seconds that all of it takes, what would take less. next: how many units the next part may have at most; 0 stands
-    for as little as possible.
+    for as little as possible. In a `with`, in which a `track` tells how far the part at work is.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
         self.next = 0.0
         self._label, self._total, self._shorter = label, max(total, 1.0), shorter
-        self._done = self._measured = self._seconds = 0.0
+        self._done = self._part = self._measured = self._seconds = 0.0
         self._begun = self._last = time.monotonic()
         self._said = False
         self._say = now_and_then()
@@ -112,27 +113,50 @@ class Pace:
             total=1.0, desc=label, leave=False, bar_format=_BAR, file=stream(), disable=not stream().isatty(), delay=1
         )
 
-    def add(self, units: float) -> None:
-        """A part of this many units is done. The first one's time is not counted: models load in it."""
+    def __enter__(self) -> Pace:
+        global _pace
+        _pace = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _pace
+        _pace = None
+        self._bar.close()
+
+    def begin(self, units: float) -> None:
+        """A part of this many units begins."""
+        self._part, self._last = units, time.monotonic()
+
+    def within(self, share: float, seconds: float) -> None:
+        """This share of the part at work took so many seconds."""
+        if not self._measured and share * self._part:
+            self._estimate(seconds / (share * self._part), self._total - self._done - share * self._part)
+
+    def end(self) -> None:
+        """The part is done. The first one's time is not counted: models load in it."""
         now = time.monotonic()
         if self._done:
-            self._measured, self._seconds = self._measured + units, self._seconds + now - self._last
-        self._last, self._done = now, self._done + units
-        self._bar.update(units / self._total)
-        self.next = 8 * units
+            self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
+        self._done += self._part
+        self._bar.update(self._part / self._total)
+        self.next = 8 * self._part
         if self._measured and self._seconds:
             rate = self._seconds / self._measured
             self.next = min(self.next, _PART / rate)
-            left = rate * (self._total - self._done)
-            if not self._said and now - self._begun >= _EARLY and left >= _LONG:
-                self._said = True
-                note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
+            left = self._estimate(rate, self._total - self._done)
             if self._bar.disable and left:
                 self._say(str(Progress(f"{self._label}, %", int(100 * self._done / self._total), 100, round(left))))
 
-    def close(self) -> None:
-        """Take the bar off the terminal."""
-        self._bar.close()
+    def _estimate(self, rate: float, units: float) -> float:
+        """Seconds left, at so many seconds a unit; said once, when they are many."""
+        left = rate * units
+        if not self._said and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
+            self._said = True
+            note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
+        return left
+
+
+_pace: Pace | None = None  # the work of which a `track` may be a part
 
 
 def span(seconds: float) -> str:

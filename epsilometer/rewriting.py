@@ -17,7 +17,7 @@ from epsilometer.randomness import Noise
 from epsilometer.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # trials at a time
-_ROUND = [digit * 10**power for power in range(5, -1, -1) for digit in (5, 2, 1)]  # what one would ask for instead
+_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # what one would ask for instead
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     effort = np.array([len(job.texts[i]) + 1 for i in source])
     if shares:  # a text's first trial does the work of all
         effort[1:][source[1:] == source[:-1]] = 0
-    pace = Pace("rewrite", effort.sum(), partial(_shorter, job, shares))
     begin = units = 0
-    for end, size in enumerate([*effort[1:], np.inf], start=1):
-        units += effort[end - 1]
-        if size and units + size > pace.next:
-            yield job.run(mechanism, order[begin:end])
-            pace.add(units)
-            begin, units = end, 0
-    pace.close()
+    with Pace("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
+        for end, size in enumerate([*effort[1:], np.inf], start=1):
+            units += effort[end - 1]
+            if size and units + size > pace.next:
+                pace.begin(units)
+                yield job.run(mechanism, order[begin:end])
+                pace.end()
+                begin, units = end, 0
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
@@ -106,14 +106,14 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
     for fewer in (n for n in _ROUND if n < trials):
         # Where work is shared at most that, since some of it is for each trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
-        if share * seconds <= aim:
+        if share * seconds <= 1.01 * aim:
             found.append(f"{fewer} trials: about {span(share * seconds)}")
             break
     if shares:
         found += [f"{n} texts: about {span(seconds * n / texts)}" for n in _ROUND if n <= texts * aim / seconds][:1]
     elif len(job.epsilons) > 1:
         found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
-    return f" for {trials} trials of {texts} texts; shorter: {', '.join(found)}" if found else ""
+    return f" for {trials} trials of {texts} texts" + (f"; shorter: {', '.join(found)}" if found else "")
 
 
 def _length(job: Job, trials: int) -> int:

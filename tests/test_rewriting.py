@@ -13,7 +13,7 @@ import pytest
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee, check_epsilons
 from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Rewrites, build_mechanism
-from epsilometer.progress import parse
+from epsilometer.progress import parse, track
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
 from epsilometer.scaling import Engine
@@ -200,6 +200,24 @@ def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.Captu
     note = capsys.readouterr().err.splitlines()[0]
     assert re.search(r"about 33 min to go for 20000 trials of 2000 texts; shorter: 200 trials: about 3\.\d min", note)
     assert note.endswith("200 texts: about 3.3 min")
+
+
+def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class ByWord(FunctionMechanism):
+        def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+            for _ in track(range(100), 100, "read words"):
+                clock.now += 4 * len(texts)
+                if clock.now < 20:
+                    said.append(capsys.readouterr().err)
+            return Rewrites(texts)
+
+    said: list[str] = []
+    rewrite_all(ByWord(str), Job(TEXTS[:10], np.arange(10), [1.0], [Noise.named(10)]), paced=True)
+    assert "note: rewrite: about 66 min to go for 10 trials of 10 texts; shorter: 1 trials: about 6.7 min" in "".join(
+        said
+    )
 
 
 def test_short_work_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
