@@ -11,6 +11,7 @@ from epsilometer import checksums
 from epsilometer.attack import Checked
 from epsilometer.component import build, find
 from epsilometer.corpora import hub
+from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.errors import UserError, unknown
 from epsilometer.language.models import would_download
@@ -149,7 +150,16 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
     if source.endswith(".json"):
         return hub.read_pin(Path(source))
     count = min(dataset.count, _SAMPLE) if source.endswith(".py") and dataset.count else dataset.count
-    raw = read(source, text=dataset.text, labels=dataset.labels, split=dataset.split, count=count, part=dataset.part)
+    raw = read(
+        source,
+        text=dataset.text,
+        labels=dataset.labels,
+        split=dataset.split,
+        count=count,
+        part=dataset.part,
+        rows=dataset.rows,
+        layout=Layout(**dataset.layout.model_dump()),
+    )
     table = prepare(raw, dataset.labels).table
     splits = table["split"]
     if dataset.use not in splits:

@@ -86,13 +86,13 @@ class CommandMechanism:
         return f"the command {shlex.join(self._arguments(epsilon))!r}"
 
 
-def recorded(path: str | Path) -> pl.DataFrame:
+def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
     """Rewrites from a CSV, TSV, JSON lines or Parquet file, as columns original, epsilon (Float64), rewrite.
 
-    Each row is one independent run of a mechanism. Raises UserError for a damaged file and for missing columns and
-    values.
+    layout: of the file. Each row is one independent run of a mechanism. Raises UserError for a damaged file and for
+    missing columns and values.
     """
-    return _checked(files.read(Path(path)), str(path))
+    return _checked(files.read(Path(path), layout), str(path))
 
 
 def audit_recorded(

@@ -48,19 +48,31 @@ class Audit(Section):
     alpha: Probability = 0.01
 
 
-class Dataset(Section):
-    """source: a file or generator (its suffix says which), from the project's folder; part: its corpus.
+class Layout(Section):
+    """Of a file of texts: as in `epsilometer.corpora.files.Layout`."""
 
-    text, labels, split: columns; use: the split that is audited; match: as trials.match unless given; public: whether
+    separator: str | None = None
+    quotes: bool = True
+    header: bool = True
+    encoding: str = "utf-8"
+
+
+class Dataset(Section):
+    """source: a file, a folder or a generator (its suffix says which), from the project's folder; part: its corpus.
+
+    text, labels, split: columns, of texts one or several; rows: only the first so many; layout: of the file; use: the
+    split that is audited; match: as trials.match unless given; public: whether
     examples may be shown in the report.
     """
 
     source: str
     part: str | None = None
     count: PositiveInt | None = None
-    text: str = "text"
+    text: str | tuple[str, ...] = "text"
     labels: tuple[str, ...] = ()
     split: str | None = "split"
+    rows: PositiveInt | None = None
+    layout: Layout = Layout()
     use: str = "train"
     match: Match | None = None
     public: bool = False

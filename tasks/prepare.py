@@ -6,6 +6,7 @@ usage: python -m tasks.prepare DATASET
 from __future__ import annotations
 
 from epsilometer import tables
+from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.params import read as read_params
 from tasks.entry import run
@@ -23,6 +24,8 @@ def main(name: str) -> None:
         seed=params.audit.seed,
         count=dataset.count,
         part=dataset.part,
+        rows=dataset.rows,
+        layout=Layout(**dataset.layout.model_dump()),
     )
     corpus = prepare(raw, dataset.labels)
     tables.write(corpus.table, f"data/prepared/{name}.parquet", tables.PREPARED)

@@ -1,10 +1,13 @@
-"""Tables in local files: Parquet, CSV, TSV, JSON lines, and plain text with one text a line."""
+"""Tables in local files: Parquet, CSV, TSV, JSON lines, plain text with one text a line, folders of texts."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -12,75 +15,178 @@ import polars as pl
 from epsilometer.errors import UserError
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
+_COMPRESSED = (".gz", ".zst")
 
 
-def read(path: Path) -> pl.DataFrame:
-    """The table in a file; its suffix says the format.
+@dataclass(frozen=True)
+class Layout:
+    """How a file of text is laid out.
 
-    Columns of CSV and TSV files are strings, whatever they hold; a plain text file has the one column `text`. Raises
-    UserError for a file that is missing, empty, damaged (with the line) or not UTF-8 (with the byte), and for an
-    unknown suffix.
+    separator: between the fields of a line, by default as the suffix says; quotes: whether fields may stand between
+    double quotes; header: whether the first line names the columns, which are "1", "2", ... otherwise; encoding: as
+    Python names it.
     """
-    readers = {
-        ".parquet": _parquet,
-        ".csv": lambda p: _delimited(p, ","),
-        ".tsv": lambda p: _delimited(p, "\t"),
-        ".jsonl": _json_lines,
-        ".ndjson": _json_lines,
-        ".txt": _lines,
-    }
-    if path.suffix not in readers:
-        raise UserError(f"{path} has the unknown suffix {path.suffix!r}; known: {', '.join(readers)}")
+
+    separator: str | None = None
+    quotes: bool = True
+    header: bool = True
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.separator == "\\t":  # as a shell passes it on
+            object.__setattr__(self, "separator", "\t")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise UserError(f"separator must be one character, such as ';' or '\\t', got {self.separator!r}")
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise UserError(f"encoding must be one that Python knows, such as latin-1, got {self.encoding!r}") from None
+
+
+PLAIN = Layout()
+
+
+def suffix(path: Path) -> str:
+    """The suffix that says the format: of texts.csv.gz, `.csv`."""
+    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
+    """The table in a file, whose suffix says the format, or of a folder of .txt files, each of them one text.
+
+    Columns of CSV and TSV files are strings, whatever they hold; a plain text file has the one column `text`, a folder
+    also `file`. All but Parquet may be compressed (.gz, .zst). Raises UserError for a file that is missing, empty,
+    damaged (with the line) or of another encoding (with the byte), and for an unknown suffix.
+    """
+    if path.is_dir():
+        return _folder(path, layout)
+    if suffix(path) not in _READERS or (path.suffix in _COMPRESSED and suffix(path) == ".parquet"):
+        raise UserError(
+            f"{path} has the unknown suffix {path.suffix!r}; known: {', '.join(_READERS)}, all but Parquet also with "
+            f"{' or '.join(_COMPRESSED)}"
+        )
     if not path.is_file():
         raise UserError(f"there is no file {str(path)!r}; check the path")
     if not path.stat().st_size:
         raise UserError(f"{path} is empty; give a file with at least one text")
-    return readers[path.suffix](path)
+    return _READERS[suffix(path)](path, layout)
 
 
-def _parquet(path: Path) -> pl.DataFrame:
+def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN) -> bytes:
+    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says.
+
+    Raises UserError for a path of another format.
+    """
+    if path is not None and suffix(path) != kind:
+        raise UserError(f"--out must end with {kind}, as the input does, got {str(path)!r}")
+    out = io.BytesIO()
+    if kind == ".parquet":
+        table.write_parquet(out)
+    elif kind in (".jsonl", ".ndjson"):
+        table.write_ndjson(out)
+    else:
+        text = io.StringIO()
+        separator = layout.separator or _SEPARATORS[kind]
+        # Without quotes a rewrite must not hold what ends a field.
+        plain = csv.QUOTE_MINIMAL if layout.quotes else csv.QUOTE_NONE
+        writer = csv.writer(text, delimiter=separator, quoting=plain, lineterminator="\n", quotechar='"')
+        rows = [["" if cell is None else cell for cell in row] for row in table.iter_rows()]
+        if not layout.quotes:
+            rows = [[str(cell).replace(separator, " ") for cell in row] for row in rows]
+        writer.writerows([table.columns, *rows] if layout.header else rows)
+        out.write(text.getvalue().encode(layout.encoding, "replace"))
+    content = out.getvalue()
+    if path is not None:
+        path.write_bytes(_compressed(content, path.suffix))
+    return content
+
+
+def _compressed(content: bytes, how: str) -> bytes:
+    if how == ".gz":
+        return gzip.compress(content, mtime=0)
+    if how == ".zst":
+        import pyarrow
+
+        return bytes(pyarrow.compress(content, "zstd", asbytes=True))
+    return content
+
+
+def _folder(path: Path, layout: Layout) -> pl.DataFrame:
+    found = sorted(file for file in path.rglob("*.txt") if file.is_file())
+    if not found:
+        raise UserError(f"the folder {str(path)!r} holds no .txt files; put each text in one, or give a file")
+    texts = [_decoded(file, layout) for file in found]
+    return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in found]})
+
+
+def _parquet(path: Path, _: Layout) -> pl.DataFrame:
     try:
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise UserError(f"{path} is no readable Parquet file ({error}); write it anew") from error
 
 
-def _decoded(path: Path) -> str:
+def _content(path: Path) -> bytes:
+    """What a file holds, decompressed."""
     try:
-        return path.read_bytes().decode("utf-8").removeprefix("\ufeff")  # a mark that Excel writes
+        if path.suffix == ".gz":
+            return gzip.decompress(path.read_bytes())
+        if path.suffix == ".zst":
+            import pyarrow
+
+            with pyarrow.CompressedInputStream(str(path), "zstd") as stream:
+                return bytes(stream.read())
+    except (OSError, EOFError, ValueError) as error:
+        raise UserError(f"{path} cannot be decompressed ({type(error).__name__}); compress it anew") from error
+    return path.read_bytes()
+
+
+def _decoded(path: Path, layout: Layout) -> str:
+    try:
+        return _content(path).decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
     except UnicodeDecodeError as error:
+        kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
         raise UserError(
-            f"{path} is not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}; convert it, for "
-            f"instance with `iconv -f latin1 -t utf-8 {path.name}`"
+            f"{path} is not {kind}: byte 0x{error.object[error.start]:02x} at position {error.start}; give its "
+            f"encoding, or convert it, for instance with `iconv -f latin1 -t utf-8 {path.name}`"
         ) from error
 
 
-def _delimited(path: Path, delimiter: str) -> pl.DataFrame:
+def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     # The standard library's reader and not polars': that one neither names the line nor sees an unclosed quote.
     csv.field_size_limit(_LONGEST)
-    reader = csv.reader(io.StringIO(_decoded(path), newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        io.StringIO(_decoded(path, layout), newline=""),
+        delimiter=layout.separator or _SEPARATORS[suffix(path)],
+        quoting=csv.QUOTE_MINIMAL if layout.quotes else csv.QUOTE_NONE,
+        strict=True,
+    )
     rows: list[list[str]] = []
     try:
         for row in reader:
             if row and rows and len(row) != len(rows[0]):
                 raise UserError(
-                    f"{path}, line {reader.line_num}: {len(row)} fields where the header has {len(rows[0])}; put a "
-                    "field that holds the delimiter between double quotes"
+                    f"{path}, line {reader.line_num}: {len(row)} fields where the first line has {len(rows[0])}; put "
+                    "a field that holds the separator between double quotes, or say that quotes are no marks (quotes: "
+                    "false, --no-quotes)"
                 )
             if row:
                 rows.append(row)
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {reader.line_num}: {error}; close every quoted field, and write a double quote in it twice"
+            f"{path}, line {reader.line_num}: {error}; close every quoted field, and write a double quote in it twice, "
+            "or say that quotes are no marks (quotes: false, --no-quotes)"
         ) from error
+    if not layout.header:
+        rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
     header = rows[0] if rows else []
     if len(set(header)) < len(header):
         raise UserError(f"{path}: the header names a column twice: {', '.join(header)}; rename one of them")
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
 
 
-def _json_lines(path: Path) -> pl.DataFrame:
-    text = _decoded(path)
+def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
+    text = _decoded(path, layout)
     try:
         return pl.read_ndjson(text.encode(), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
@@ -99,7 +205,18 @@ def _json_lines(path: Path) -> pl.DataFrame:
         ) from error
 
 
-def _lines(path: Path) -> pl.DataFrame:
+def _lines(path: Path, layout: Layout) -> pl.DataFrame:
     # Not splitlines, which also splits at form feeds and other characters that may stand within a text.
-    lines = _decoded(path).removesuffix("\n").split("\n")
+    lines = _decoded(path, layout).removesuffix("\n").split("\n")
     return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]})
+
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_READERS: dict[str, Callable[[Path, Layout], pl.DataFrame]] = {
+    ".parquet": _parquet,
+    ".csv": _delimited,
+    ".tsv": _delimited,
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".txt": _lines,
+}

@@ -24,20 +24,23 @@ _SPLITS = ("train", "validation", "test")
 
 def read(
     source: str | Path,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     labels: Sequence[str] = (),
     split: str | None = "split",
     seed: int = 0,
     count: int | None = None,
     part: str | None = None,
+    rows: int | None = None,
+    layout: files.Layout = files.PLAIN,
 ) -> pl.DataFrame:
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
-    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a pin of a Hugging Face data set
-    (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face data set, owner/name or
-    owner/name@revision. text, labels, split: its columns; without a column `split` all rows are "train". seed, count
-    (texts) and part (its name for a corpus) are for a generator. Raises UserError for whatever is missing, unknown or
-    damaged, naming the remedy. The record is `identifiers` and `identifier_kinds`, for each text as many strings.
+    source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a folder of .txt files, a pin of a
+    Hugging Face data set (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face
+    data set, owner/name or owner/name@revision. text, labels, split: its columns; several columns of text are joined by
+    line breaks; without a column `split` all rows are "train". seed, count (texts) and part (its name for a corpus) are
+    for a generator. rows: only the first so many; layout: of a file. Raises UserError for whatever is missing, unknown
+    or damaged, naming the remedy. The record is `identifiers` and `identifier_kinds`, for each text as many strings.
     """
     for label in labels:
         if label in _OWN:
@@ -47,28 +50,43 @@ def read(
     elif part is not None or count is not None:
         raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
     else:
-        raw = _load(str(source))
+        raw = _load(str(source), layout)
+    if rows is not None:
+        raw = raw.head(rows)
+    texts = [text] if isinstance(text, str) else list(text)
     if split == "split" and split not in raw.columns:
         split = None
-    wanted = [("text", text), *(("label", label) for label in labels)] + ([("split", split)] if split else [])
+    wanted = [*(("text", column) for column in texts), *(("label", label) for label in labels)] + (
+        [("split", split)] if split else []
+    )
     for kind, column in wanted:
         if column not in raw.columns:
             there = ", ".join(raw.columns)
-            raise UserError(f"{source} has the columns {there}: {unknown(f'{kind} column', column, raw.columns)}")
-    if raw.schema[text] != pl.String:
-        strings = [name for name, dtype in raw.schema.items() if dtype == pl.String]
-        raise UserError(
-            f"{source}: the text column {text!r} must hold strings, got {raw.schema[text]}; "
-            f"columns of strings: {', '.join(strings) or 'none'}"
-        )
+            mark = next((mark for mark in ";\t|" if raw.width == 1 and mark in there), None)
+            hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
+            raise UserError(f"{source} has the columns {there}: {unknown(f'{kind} column', column, raw.columns)}{hint}")
+    for column in texts:
+        check_strings(raw, column, str(source))
     if split and (missing := raw[split].null_count()):
         raise UserError(f"{source}: {missing} rows have no value in the split column {split!r}; fill it in")
     return raw.select(
-        pl.col(text).alias("text"),
+        pl.concat_str(texts, separator="\n", ignore_nulls=True).alias("text")
+        if len(texts) > 1
+        else pl.col(*texts).alias("text"),
         pl.col(split).cast(pl.String).alias("split") if split else pl.lit("train").alias("split"),
         *(pl.col(label) for label in labels),
         *(name for name in _RECORD if raw.schema.get(name) == pl.List(pl.String)),
     )
+
+
+def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
+    """Refuse a column of texts that are no strings."""
+    if table.schema[column] != pl.String:
+        strings = [name for name, dtype in table.schema.items() if dtype == pl.String]
+        raise UserError(
+            f"{source}: the text column {column!r} must hold strings, got {table.schema[column]}; "
+            f"columns of strings: {', '.join(strings) or 'none'}"
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +145,7 @@ def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
     return generate
 
 
-def _load(source: str) -> pl.DataFrame:
+def _load(source: str, layout: files.Layout) -> pl.DataFrame:
     path = Path(source)
     if path.suffix == ".json":
         pin = hub.read_pin(path)
@@ -135,7 +153,7 @@ def _load(source: str) -> pl.DataFrame:
     dataset, _, revision = source.partition("@")
     if _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
         return hub.load(dataset, revision=revision or None)
-    return files.read(path)
+    return files.read(path, layout)
 
 
 def _generate(source: str, part: str | None, count: int | None, seed: int) -> pl.DataFrame:
