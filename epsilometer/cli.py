@@ -5,13 +5,16 @@ Heavy imports stand inside the commands, so that `epsilometer --help` answers at
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +23,7 @@ from epsilometer.progress import note
 
 if TYPE_CHECKING:
     from epsilometer.calibration import Watch
+    from epsilometer.corpora.files import Layout
 
 app = typer.Typer(
     add_completion=False,
@@ -28,7 +32,7 @@ app = typer.Typer(
     help="Measure how much privacy a text privatization mechanism really gives.",
 )
 
-_LINES = 10_000  # rewritten at a time
+_LINES = 10_000  # rewritten at a time, at most
 _MEASURED = 300  # texts on which bounds are measured
 
 
@@ -39,8 +43,18 @@ def _shipped(kind: str) -> str:
 
 A_MECHANISM = f"A shipped mechanism ({_shipped('mechanisms')}), or the path of a .py file."
 
+TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a folder of .txt files."
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
+
+# How texts are read.
+Text = Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")]
+Rows = Annotated[int | None, typer.Option(min=1, help="Only the first rows.")]
+Separator = Annotated[str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")]
+NoQuotes = Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")]
+Encoding = Annotated[str, typer.Option(help="Of text files.")]
 
 
 @app.command()
@@ -64,7 +78,7 @@ def accept() -> None:
 
 @app.command()
 def audit(
-    file: Annotated[Path | None, typer.Argument(help="The texts: .parquet, .csv, .tsv, .jsonl or .txt.")] = None,
+    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None,
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
     command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
     rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
@@ -81,8 +95,13 @@ def audit(
     temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike candidates.")] = -10_000,
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
-    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
-    settings: Settings = [],  # noqa: B006 - typer copies it
+    text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    settings: Settings = [],  # noqa: B006
     attack_settings: Annotated[
         list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
     ] = [],  # noqa: B006
@@ -97,12 +116,15 @@ def audit(
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
+    from epsilometer.corpora.files import Layout
+
     chosen = _attacks(attacks, attack_settings)
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
     common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
     if rewrites is not None:
         from epsilometer.elsewhere import audit_recorded, recorded
 
-        found = audit_recorded(recorded(rewrites), chosen, trials, **common)
+        found = audit_recorded(recorded(rewrites, layout), chosen, trials, **common)
     else:
         from epsilometer import api
         from epsilometer.elsewhere import CommandMechanism
@@ -111,7 +133,7 @@ def audit(
         budgets = [_number(part, rule) for part in (epsilons or "").split(",")]
         made = CommandMechanism(command) if command is not None else str(mechanism)
         common |= {"trials": 2000 if trials is None else trials, "settings": _settings(settings)}
-        found = api.audit(_texts(str(file), text), made, budgets, chosen, **common)
+        found = api.audit(_texts(str(file), text, rows, layout), made, budgets, chosen, **common)
     _print(found.to_dicts(), as_json)
 
 
@@ -361,46 +383,139 @@ def mechanisms(as_json: Json = False) -> None:
 def rewrite(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
     epsilon: Annotated[float, typer.Option(help="The privacy budget.")],
-    file: Annotated[Path | None, typer.Argument(help="Texts, one a line; standard input by default.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write, in the same format; standard output else.")] = None,
+    text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for release.")] = None,
-    settings: Settings = [],  # noqa: B006 - typer copies it
+    settings: Settings = [],  # noqa: B006
 ) -> None:
-    """Privatise texts, one a line.
+    """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
 
     Draws from the operating system's randomness, exactly (`epsilometer.exact`), and spends all but a millionth of the
-    epsilon: the rest is room for the rounding of what is drawn from. Reads and writes block by block.
+    epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block by block.
     """
-    import numpy as np
-    from tqdm import tqdm
-
     from epsilometer import api
-    from epsilometer.exact import SLACK
+    from epsilometer.corpora.files import TABLES, Layout, suffix
     from epsilometer.guarantees import check_epsilons
+
+    check_epsilons([epsilon], "--epsilon")
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
+    if file is not None and not file.is_file():
+        raise UserError(f"there is no file {str(file)!r}; check the path")
+    private = partial(_private, api.mechanism(mechanism, _settings(settings)), epsilon, seed)
+    if seed is not None:
+        note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
+    if file is not None and suffix(file) in TABLES:
+        _rewrite_table(file, out, text, rows, layout, private)
+    else:
+        _rewrite_lines(file, out, rows, encoding, private)
+
+
+def _private(mechanism: Any, epsilon: float, seed: int | None, texts: Sequence[str], first: int) -> list[str]:
+    """The rewrites of texts of which the first has this number; each on one line, and telling a terminal nothing."""
+    import numpy as np
+
+    from epsilometer.exact import SLACK
     from epsilometer.randomness import Noise
     from epsilometer.rewriting import Job
 
-    check_epsilons([epsilon], "--epsilon")
-    if file is not None and not file.is_file():
-        raise UserError(f"there is no file {str(file)!r}; check the path")
-    made = api.mechanism(mechanism, _settings(settings))
-    if seed is not None:
-        note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
-    done = 0
-    with (
-        file.open("rb") if file is not None else sys.stdin.buffer as lines,
-        tqdm(unit=" lines", disable=not sys.stderr.isatty()) as progress,
-    ):
-        for texts in _blocks(lines, str(file or "standard input")):
-            numbers = np.arange(len(texts))
-            fresh = Noise.operating_system(len(texts))
-            noise = fresh if seed is None else Noise.named(done + numbers, seed, "rewrite", epsilon)
-            spent = epsilon * (1 - SLACK) if seed is None else epsilon
-            (private,) = Job(texts, numbers, [spent], [noise]).run(made, numbers).rewrites
-            # A text stays on its line, whatever the mechanism wrote, and tells the terminal nothing.
-            sys.stdout.buffer.write("".join(printable(" ".join(t.split())) + "\n" for t in private.texts).encode())
-            sys.stdout.buffer.flush()
-            done += len(texts)
-            progress.update(len(texts))
+    numbers = np.arange(len(texts))
+    fresh = Noise.operating_system(len(texts))
+    noise = fresh if seed is None else Noise.named(first + numbers, seed, "rewrite", epsilon)
+    spent = epsilon * (1 - SLACK) if seed is None else epsilon
+    (made,) = Job(texts, numbers, [spent], [noise]).run(mechanism, numbers).rewrites
+    return [printable(" ".join(text.split())) for text in made.texts]
+
+
+def _rewrite_table(
+    file: Path, out: Path | None, columns: Sequence[str], rows: int | None, layout: Layout, private: Any
+) -> None:
+    """Rewrite columns of a table; the others stay."""
+    import polars as pl
+
+    from epsilometer.corpora import files
+    from epsilometer.corpora.reading import check_strings
+    from epsilometer.errors import unknown
+
+    kind = files.suffix(file)
+    if out is None and kind == ".parquet":
+        raise UserError("give --out a .parquet file: Parquet is no format for standard output")
+    if out is not None and files.suffix(out) != kind:
+        raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}")
+    table = files.read(file, layout)
+    table = table if rows is None else table.head(rows)
+    for column in columns:
+        if column not in table.columns:
+            raise UserError(
+                f"{file} has the columns {', '.join(table.columns)}: {unknown('text column', column, table.columns)}"
+            )
+        check_strings(table, column, str(file))
+    others = [name for name in table.columns if name not in columns]
+    if others:
+        note(f"only {', '.join(columns)} is rewritten; as they are stay {', '.join(others)}")
+    texts = [" ".join(text.split()) for column in columns for text in table[column].fill_null("")]
+    length = sum(len(text) + 1 for text in texts)
+    rewritten = [text for block in _paced(iter(texts), private, length, len(texts)) for text in block]
+    each = [rewritten[i * len(table) : (i + 1) * len(table)] for i in range(len(columns))]
+    content = files.write(
+        table.with_columns(pl.Series(c, t, pl.String) for c, t in zip(columns, each, strict=True)), out, kind, layout
+    )
+    if out is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def _rewrite_lines(file: Path | None, out: Path | None, rows: int | None, encoding: str, private: Any) -> None:
+    """Rewrite lines: those of a file once all are known to be readable, those of standard input as they come."""
+    from epsilometer.corpora.files import content
+
+    if out is not None and out.suffix in (".gz", ".zst"):
+        raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}")
+    length, count = math.inf, None
+    lines: Iterable[bytes] = sys.stdin.buffer
+    if file is not None:
+        lines = io.BytesIO(content(file))
+        sizes = [len(text) + 1 for text in islice(_decoded(lines, str(file), encoding), rows)]
+        length, count = sum(sizes), len(sizes)
+        lines.seek(0)
+    with out.open("wb") if out is not None else nullcontext(sys.stdout.buffer) as written:
+        texts = islice(_decoded(lines, str(file or "standard input"), encoding), rows)
+        for block in _paced(texts, private, length, count):
+            written.write("".join(text + "\n" for text in block).encode())
+            written.flush()
+
+
+def _paced(texts: Iterator[str], private: Any, length: float, count: int | None = None) -> Iterator[list[str]]:
+    """The rewrites of texts, in blocks of some seconds. length: how many characters there are, infinite if unknown."""
+    from epsilometer.progress import Pace, span
+
+    def shorter(seconds: float) -> str:
+        if count is None or count < 20:
+            return ""
+        fewer = 10 ** (len(str(count - 1)) - 1)
+        return f" for {count} texts; shorter: --rows {fewer}: about {span(seconds * fewer / count)}"
+
+    done, units, block = 0, 0, list[str]()
+    with Pace("rewrite", length, shorter) as pace:
+        while True:
+            text = next(texts, None)
+            if text is not None:
+                block.append(text)
+                units += len(text) + 1
+            if block and (text is None or units >= pace.next or len(block) == _LINES):
+                pace.begin(units)
+                yield private(block, done)
+                pace.end()
+                done, units, block = done + len(block), 0, []
+            if text is None:
+                return
 
 
 @app.command()
@@ -438,10 +553,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
-def _texts(source: str, column: str) -> list[str]:
+def _texts(
+    source: str, columns: str | Sequence[str], rows: int | None = None, layout: Layout | None = None
+) -> list[str]:
+    from epsilometer.corpora.files import PLAIN
     from epsilometer.corpora.reading import prepare, read
 
-    corpus = prepare(read(source, text=column))
+    corpus = prepare(read(source, text=columns, rows=rows, layout=layout or PLAIN))
     for key, meaning in {
         "empty_dropped": "texts without a word dropped",
         "duplicates_merged": "duplicate texts merged",
@@ -501,20 +619,16 @@ def _settings(given: Sequence[str], option: str = "--set") -> dict[str, Any]:
     return settings
 
 
-def _blocks(lines: IO[bytes], name: str) -> Iterator[list[str]]:
-    """Texts in blocks, their layout normalised: it is not private."""
-    done = 0
-    while block := list(islice(lines, _LINES)):
-        texts = []
-        for number, line in enumerate(block, start=done + 1):
-            try:
-                texts.append(" ".join(line.decode().split()))
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{name}, line {number}: not UTF-8 (byte {error.start} of the line); convert it to UTF-8 first"
-                ) from error
-        yield texts
-        done += len(block)
+def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
+    """Texts, their layout normalised: it is not private."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield " ".join(line.decode(encoding).split())
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not {encoding.upper()} (byte {error.start} of the line); give --encoding, or "
+                "convert it first"
+            ) from error
 
 
 def _shown(value: Any) -> str:

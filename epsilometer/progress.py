@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
@@ -97,7 +98,8 @@ def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 class Pace:
     """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
 
-    label: of the progress; total: the size of the work, in units of about equal effort (characters); shorter: given the
+    label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
+    is not known: then nothing is said; shorter: given the
     seconds that all of it takes, what would take less. next: how many units the next part may have at most; 0 stands
     for as little as possible. In a `with`, in which a `track` tells how far the part at work is.
     """
@@ -105,13 +107,13 @@ class Pace:
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
         self.next = 0.0
         self._label, self._total, self._shorter = label, max(total, 1.0), shorter
+        self._silent = math.isinf(total)
         self._done = self._part = self._measured = self._seconds = 0.0
         self._begun = self._last = time.monotonic()
         self._said = False
         self._say = now_and_then()
-        self._bar = tqdm(
-            total=1.0, desc=label, leave=False, bar_format=_BAR, file=stream(), disable=not stream().isatty(), delay=1
-        )
+        hidden = self._silent or not stream().isatty()
+        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=stream())
 
     def __enter__(self) -> Pace:
         global _pace
@@ -144,13 +146,13 @@ class Pace:
             rate = self._seconds / self._measured
             self.next = min(self.next, _PART / rate)
             left = self._estimate(rate, self._total - self._done)
-            if self._bar.disable and left:
+            if self._bar.disable and left and not self._silent:
                 self._say(str(Progress(f"{self._label}, %", int(100 * self._done / self._total), 100, round(left))))
 
     def _estimate(self, rate: float, units: float) -> float:
         """Seconds left, at so many seconds a unit; said once, when they are many."""
         left = rate * units
-        if not self._said and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
+        if not (self._said or self._silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
             self._said = True
             note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
         return left

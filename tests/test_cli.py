@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -17,6 +19,9 @@ import pytest
 from epsilometer import tables
 from epsilometer.cli import main
 from epsilometer.component import names
+from epsilometer.corpora import files
+from epsilometer.mechanism import FunctionMechanism, Rewrites
+from epsilometer.progress import parse
 
 PROJECT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
@@ -299,6 +304,67 @@ def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
     assert len({line.split()[-1] for line in whole[:100] + whole[-3:]}) > 100  # no block begins the stream anew
     file.write_text("\n".join(f"line {i}" for i in range(5)))
     assert seeded(file) == whole[:5]
+
+
+QUERIES = pl.DataFrame({"label": ["A", "B"], "query": ["a\tb, c", 'says "d"'], "id": ["1", "2"]})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.zst", ".parquet"])
+def test_rewrite_knows_columns_and_formats(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, shout: Path, suffix: str
+) -> None:
+    source, out = tmp_path / f"queries{suffix}", tmp_path / f"private{suffix}"
+    files.write(QUERIES, source, files.suffix(source))
+    arguments = ["rewrite", source, "--text", "query", "--mechanism", shout, "--epsilon", 2]
+    code, said, err = call(capfd, *arguments, "--out", out)
+    assert (code, said) == (0, "")
+    assert "note: only query is rewritten; as they are stay label, id" in err
+    private = files.read(out)
+    assert private.columns == QUERIES.columns
+    assert private.drop("query").equals(QUERIES.drop("query"))
+    assert [text.rpartition(" ")[0] for text in private["query"]] == ["A B, C 2", 'SAYS "D" 2']
+    code, said, err = call(capfd, *arguments)
+    if suffix == ".parquet":
+        assert code == 2
+        assert "Parquet is no format for standard output" in err
+    else:
+        assert code == 0
+        assert len(said.splitlines()) == 2 + (not suffix.startswith(".jsonl"))
+    code, _, err = call(capfd, *arguments, "--out", tmp_path / "private.txt")
+    assert code == 2
+    assert f"--out must end with {files.suffix(source)}" in err
+    code, _, err = call(capfd, *arguments[:2], *arguments[4:], "--out", out)
+    assert code == 2
+    assert "unknown text column 'text'" in err
+
+
+def test_rewrite_writes_lines_to_a_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress("café\nthé\nmaté\n".encode("latin-1")))
+    arguments = ["rewrite", tmp_path / "lines.txt.gz", "--mechanism", "identity", "--epsilon", 1, "--rows", 2]
+    code, out, _ = call(capfd, *arguments, "--encoding", "latin-1", "--out", tmp_path / "out.txt")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "out.txt").read_text() == "café\nthé\n"
+
+
+def test_a_long_rewrite_says_how_long(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second a text, by the test's clock."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("epsilometer.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(FunctionMechanism, "rewrite", lambda _, texts, *rest: slow(texts))
+
+    def slow(texts: list[str]) -> Rewrites:
+        clock.now += len(texts)
+        return Rewrites(texts)
+
+    (tmp_path / "mine.py").write_text("def rewrite(text, epsilon, rng): return text")
+    (tmp_path / "lines.txt").write_text("some text\n" * 600)
+    code, out, err = call(capfd, "rewrite", tmp_path / "lines.txt", "--mechanism", tmp_path / "mine.py", "--epsilon", 1)
+    assert (code, out) == (0, "some text\n" * 600)
+    note, *lines = err.splitlines()
+    assert note == "note: rewrite: about 9.8 min to go for 600 texts; shorter: --rows 100: about 1.7 min"
+    assert all(parse(line) for line in lines)
 
 
 def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from epsilometer import tables
+from epsilometer.corpora import files
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.errors import UserError
 
@@ -131,6 +132,7 @@ def offline(tmp_path: Path, source: str | Path) -> subprocess.CompletedProcess[s
     """Read in a process of its own, since the hub's client looks at its environment when it is imported."""
     code = """
 import sys
+from epsilometer.corpora import files
 from epsilometer.corpora.reading import read
 from epsilometer.errors import UserError
 try:
@@ -219,3 +221,55 @@ def test_real_data_without_a_column_text() -> None:
         read(SHARED / "stsb.parquet")
     with pytest.raises(UserError, match="must hold strings, got Float64; columns of strings: text_a, text_b, genre"):
         read(SHARED / "stsb.parquet", text="score")
+
+
+TALK = 'pair\t"Well\tyes\nother\tno" she\tso\n'  # as in GLUE's files: quotes are text, and need no partner
+
+
+def test_layouts(tmp_path: Path) -> None:
+    """Of other separators, encodings, without quotes and without a header."""
+    glue = file(tmp_path, "glue.tsv", TALK)
+    plain = files.Layout(quotes=False, header=False)
+    assert read(glue, text="2", layout=plain)["text"].to_list() == ['"Well', 'no" she']
+    assert read(glue, text=["2", "3"], layout=plain)["text"].to_list() == ['"Well\nyes', 'no" she\nso']
+    files.write(files.read(glue, plain), tmp_path / "again.tsv", ".tsv", plain)
+    assert (tmp_path / "again.tsv").read_text() == TALK
+    with pytest.raises(UserError, match="quotes are no marks"):
+        read(glue, text="2", layout=files.Layout(header=False))
+    semicolons = file(tmp_path, "euro.csv", "text;label\ncafé au lait;1\n".encode("latin-1"))
+    layout = files.Layout(separator=";", encoding="latin-1")
+    assert read(semicolons, labels=["label"], layout=layout).row(0) == ("café au lait", "train", "1")
+    with pytest.raises(UserError, match="its separator may be ';'"):
+        read(semicolons, layout=files.Layout(encoding="latin-1", header=True))
+    with pytest.raises(UserError, match="encoding must be one that Python knows, such as latin-1, got 'latin-x'"):
+        files.Layout(encoding="latin-x")
+    with pytest.raises(UserError, match="separator must be one character"):
+        files.Layout(separator="||")
+    assert files.Layout(separator="\\t").separator == "\t"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_compressed_files(tmp_path: Path, suffix: str) -> None:
+    for kind in (".csv", ".tsv", ".jsonl"):
+        files.write(ROWS, tmp_path / f"texts{kind}{suffix}", kind)
+        assert read(tmp_path / f"texts{kind}{suffix}", labels=["intent"]).equals(ROWS.select("text", "split", "intent"))
+    damaged = file(tmp_path, f"damaged.csv{suffix}", (tmp_path / f"texts.csv{suffix}").read_bytes()[:-9])
+    with pytest.raises(UserError, match="cannot be decompressed"):
+        read(damaged)
+    with pytest.raises(UserError, match="unknown suffix"):
+        read(file(tmp_path, f"texts.parquet{suffix}", b"x"))
+
+
+def test_a_folder_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "notes/old").mkdir(parents=True)
+    file(tmp_path, "notes/b.txt", "two\nlines\n")
+    file(tmp_path, "notes/old/a.txt", "one")
+    file(tmp_path, "notes/c.md", "no text")
+    assert read(tmp_path / "notes")["text"].to_list() == ["two\nlines\n", "one"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"holds no \.txt files"):
+        read(tmp_path / "empty")
+
+
+def test_the_first_rows(tmp_path: Path) -> None:
+    assert len(read(file(tmp_path, "texts.txt", "a\nb\nc\n"), rows=2)) == 2

@@ -44,6 +44,7 @@ class Layout:
 
 
 PLAIN = Layout()
+TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")  # what has columns
 
 
 def suffix(path: Path) -> str:
@@ -73,12 +74,7 @@ def read(path: Path, layout: Layout = PLAIN) -> pl.DataFrame:
 
 
 def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PLAIN) -> bytes:
-    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says.
-
-    Raises UserError for a path of another format.
-    """
-    if path is not None and suffix(path) != kind:
-        raise UserError(f"--out must end with {kind}, as the input does, got {str(path)!r}")
+    """The bytes of a table in the format `kind`, a suffix; written to `path`, compressed as its suffix says."""
     out = io.BytesIO()
     if kind == ".parquet":
         table.write_parquet(out)
@@ -88,27 +84,31 @@ def write(table: pl.DataFrame, path: Path | None, kind: str, layout: Layout = PL
         text = io.StringIO()
         separator = layout.separator or _SEPARATORS[kind]
         # Without quotes a rewrite must not hold what ends a field.
-        plain = csv.QUOTE_MINIMAL if layout.quotes else csv.QUOTE_NONE
-        writer = csv.writer(text, delimiter=separator, quoting=plain, lineterminator="\n", quotechar='"')
+        writer = csv.writer(
+            text,
+            delimiter=separator,
+            quoting=csv.QUOTE_MINIMAL if layout.quotes else csv.QUOTE_NONE,
+            quotechar='"' if layout.quotes else None,
+            lineterminator="\n",
+        )
         rows = [["" if cell is None else cell for cell in row] for row in table.iter_rows()]
         if not layout.quotes:
             rows = [[str(cell).replace(separator, " ") for cell in row] for row in rows]
         writer.writerows([table.columns, *rows] if layout.header else rows)
         out.write(text.getvalue().encode(layout.encoding, "replace"))
-    content = out.getvalue()
     if path is not None:
-        path.write_bytes(_compressed(content, path.suffix))
-    return content
+        path.write_bytes(_compressed(out.getvalue(), path.suffix))
+    return out.getvalue()
 
 
-def _compressed(content: bytes, how: str) -> bytes:
+def _compressed(plain: bytes, how: str) -> bytes:
     if how == ".gz":
-        return gzip.compress(content, mtime=0)
+        return gzip.compress(plain, mtime=0)
     if how == ".zst":
         import pyarrow
 
-        return bytes(pyarrow.compress(content, "zstd", asbytes=True))
-    return content
+        return bytes(pyarrow.compress(plain, "zstd", asbytes=True))
+    return plain
 
 
 def _folder(path: Path, layout: Layout) -> pl.DataFrame:
@@ -126,7 +126,7 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
         raise UserError(f"{path} is no readable Parquet file ({error}); write it anew") from error
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     """What a file holds, decompressed."""
     try:
         if path.suffix == ".gz":
@@ -143,7 +143,7 @@ def _content(path: Path) -> bytes:
 
 def _decoded(path: Path, layout: Layout) -> str:
     try:
-        return _content(path).decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
+        return content(path).decode(layout.encoding).removeprefix("\ufeff")  # a mark that Excel writes
     except UnicodeDecodeError as error:
         kind = "UTF-8" if layout.encoding == "utf-8" else layout.encoding
         raise UserError(
