@@ -99,9 +99,9 @@ class Pace:
     """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
 
     label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
-    is not known: then nothing is said; shorter: given the
-    seconds that all of it takes, what would take less. next: how many units the next part may have at most; 0 stands
-    for as little as possible. In a `with`, in which a `track` tells how far the part at work is.
+    is not known: then nothing is said; shorter: given the seconds that all of it takes, what would take less. next: how
+    many units the next part may have at most; 0 stands for as little as possible. In a `with`, in which a `track` tells
+    how far the part at work is.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
