@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from epsilometer import cli
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
-from epsilometer.guarantees import Guarantee
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.lists import WordLists
 from epsilometer.language.vectors import WordVectors
+from epsilometer.largest_loss import largest_loss
 from epsilometer.mechanisms.mvc import MVC
+from epsilometer.mechanisms.santext import SanText
 from epsilometer.monte_carlo import monte_carlo
 from epsilometer.worst_case import check_claim, exact
 
@@ -184,3 +186,59 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def cli_result(arguments: list[str]) -> None:
     cli.app(arguments, standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings"),
+    [
+        ("tem", "few.npz", {}),
+        ("santext", "few.npz", {}),
+        ("custext", "few.npz", {"size": 7}),
+        ("diffractor", "few_lists.npz", {}),
+        ("diffractor", "few_lists.npz", {"noise": "tem"}),
+        ("exponential", "few.npz", {}),
+    ],
+)
+def test_the_largest_loss_is_brute_force_and_lies_below_its_bound(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, resource: str, settings: dict[str, Any]
+) -> None:
+    mechanism, epsilon = make(name, folder / resource, **settings), 3.0
+    found = check_claim(mechanism, epsilon)
+    words = len(mechanism.inputs)
+    (law,) = mechanism.laws(mechanism.inputs).log_probabilities(np.arange(words), [epsilon])
+    possible = [np.flatnonzero(row > -np.inf) for row in law]
+    losses = [law[i, y] - law[j, y] for i, j in itertools.permutations(range(words), 2) for y in possible[i]]
+    largest, how = largest_loss(mechanism, epsilon, found)
+    assert how == "exact"
+    assert largest == pytest.approx(max(losses), abs=1e-9)
+    assert found.largest == pytest.approx(largest, abs=1e-9)
+    monkeypatch.setattr("epsilometer.largest_loss._ENTRIES", 0)
+    bound, how = largest_loss(mechanism, epsilon, found)
+    assert how == "bound"
+    assert largest <= bound + 1e-9
+
+
+@pytest.mark.parametrize("name", ["tem", "mvc", "mahalanobis", "custext", "exponential"])
+def test_the_largest_distance_is_that_of_all_pairs(folder: Path, name: str) -> None:
+    mechanism = make(name, folder / "few.npz")
+    pairs = np.array(list(itertools.combinations(range(40), 2)))
+    farthest = mechanism.distance(mechanism.inputs, pairs, 9.0).max()
+    cut = mechanism.gamma(9.0) if name == "tem" else np.inf
+    assert mechanism.largest_distance(9.0) == pytest.approx(min(farthest, cut))
+
+
+def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = make("tem", folder / "vectors.npz", published=True)
+    found = check_claim(mechanism, 5.0)
+    monkeypatch.setattr("epsilometer.largest_loss._ENTRIES", 0)
+    assert largest_loss(mechanism, 5.0, found) == (found.largest, "sampled")
+
+
+def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> None:
+    class WithDelta(SanText):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon / 9, Granularity.WORD, Neighbours.SAME_LENGTH, delta=0.5, metric="L2 distance")
+
+    found = check_claim(WithDelta(resource=folder / "few.npz"), 5.0)
+    assert found.verdict == NOT_CHECKED
+    assert "delta" in found.reason
