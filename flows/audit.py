@@ -10,18 +10,23 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
+from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
-from prefect import flow, get_run_logger
+from prefect import Flow, flow, get_run_logger
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.futures import PrefectFuture, as_completed
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
@@ -29,10 +34,14 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from epsilometer.errors import UserError
 from flows.artifacts import publish
-from tasks.repro import held
+from tasks.inputs import GONE
+from tasks.repro import INTERRUPTED, held
 from tasks.reproduce import reproduce, stopped_with_this
 
 _GRACE = 7.0  # seconds to report an end that SIGTERM asked for
+_GONE = 20.0  # seconds that the server refuses connections before it counts as gone
+_PAUSE = 1.0  # seconds between looks at it
+_reported = threading.Event()
 
 
 def _side_by_side(stages: int) -> Any:
@@ -40,7 +49,18 @@ def _side_by_side(stages: int) -> Any:
     return ThreadPoolTaskRunner(max_workers=stages)
 
 
-@flow(persist_result=False, task_runner=_side_by_side(2))
+def _has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    _reported.set()
+
+
+@flow(
+    persist_result=False,
+    task_runner=_side_by_side(2),
+    on_completion=[_has_reported],
+    on_failure=[_has_reported],
+    on_crashed=[_has_reported],
+    on_cancellation=[_has_reported],
+)
 def audit(folder: str = ".", target: str | None = None, force: list[str] | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.
 
@@ -54,7 +74,10 @@ def audit(folder: str = ".", target: str | None = None, force: list[str] | None 
 
 
 def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> State[Any]:
-    needs = dependencies(folder, target)
+    try:
+        needs = dependencies(folder, target)
+    except StageFileDoesNotExistError as error:
+        return Failed(message=f"{error.file} {GONE}")
     order = TopologicalSorter(needs)
     order.prepare()
     futures: dict[str, PrefectFuture[Any]] = {}
@@ -74,6 +97,7 @@ def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> Stat
             order.done(stage)
         else:
             failed.append(stage)
+    _end_without_server(1 if failed else 0)
     if failed:
         missed = [stage for stage in needs if stage not in futures]
         return Failed(message=f"failed: {', '.join(failed)}; not run for that: {', '.join(missed) or 'none'}")
@@ -105,7 +129,11 @@ def main() -> None:
     except (DvcException, UserError) as error:
         parser.error(str(error))
     run = audit.with_options(task_runner=_side_by_side(given.jobs))
-    state = run(given.folder, given.target, return_state=True)
+    try:
+        state = run(given.folder, given.target, return_state=True)
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        sys.exit(130)
     sys.exit(0 if state.is_completed() else 1)
 
 
@@ -124,6 +152,34 @@ def server() -> subprocess.Popen[bytes] | None:
         "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
         "in the environment); `make audit` needs none"
     )
+
+
+def _end_without_server(code: int) -> None:
+    """Once the stages have ended, end this process too if the server is gone: Prefect would try for minutes to tell it.
+
+    Until the end is reported a thread looks at the server; one that is slow is waited for. code: to exit with.
+    """
+    url = httpx.URL(str(get_client(sync_client=True).api_url))
+    _reported.clear()
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(_GONE)
+            return probe.connect_ex((url.host, url.port or (443 if url.scheme == "https" else 80))) == 0
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not _reported.wait(_PAUSE):
+            if answers():
+                seen = time.monotonic()
+            elif time.monotonic() - seen >= _GONE:
+                said = (
+                    f"Prefect's server at {url} is gone: its records lack the end of this run, whose results are kept"
+                )
+                print(said, file=sys.stderr, flush=True)
+                os._exit(code)
+
+    threading.Thread(target=watch, name="end-without-server", daemon=True).start()
 
 
 def _end_soon_after_sigterm() -> None:

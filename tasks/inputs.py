@@ -25,6 +25,9 @@ from epsilometer import checksums
 from epsilometer.errors import UserError
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
+GONE = (
+    "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
+)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 
 
@@ -136,6 +139,8 @@ def _settings() -> dict[str, Any]:
 def _load(path: Path) -> dict[str, Any]:
     try:
         return yaml.load(path.read_bytes(), _Loader) or {}
+    except FileNotFoundError:
+        raise UserError(f"{path} {GONE}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
 

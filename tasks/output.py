@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -31,13 +30,15 @@ def show(output: Iterable[str], name: str) -> list[str]:
     From the first line on that `epsilometer.progress` knows, an artifact shows how far the program is. It has no key:
     Prefect's page of artifacts is for results.
     """
-    log, last, artifact = get_run_logger(), deque[str](maxlen=_LAST_LINES), None
+    log, last, artifact, answers = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, True
     for line in filter(None, map(str.rstrip, output)):
         log.info("%s", line)
         last.append(line)
-        if progress := parse(line):
-            with contextlib.suppress(httpx.HTTPError, PrefectException):  # the server; the work goes on without
+        if answers and (progress := parse(line)):
+            try:
                 artifact = _shown(artifact, 100 * progress.done / progress.total, f"{name}: {progress}")
+            except (httpx.HTTPError, PrefectException):  # the server, tried for half a minute; the work goes on without
+                answers = False
     return [*last]
 
 

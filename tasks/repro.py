@@ -27,12 +27,15 @@ from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
 from epsilometer.errors import UserError
+from epsilometer.tables import write_text
 from tasks.inputs import digest, recorded
 from tasks.parent import RUNNER, end_with_parent
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
 _CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
+_INTERRUPTED = 252  # how DVC ends when it is interrupted between stages
+INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
 
 
 @contextmanager
@@ -66,6 +69,8 @@ def held(folder: Path, say: Say) -> Iterator[None]:
             yield
         finally:
             del os.environ[RUNNER]
+            with Repo(_wait_for_lock=True) as repo, repo.lock:
+                put_in_order(folder / "dvc.lock")
 
 
 def mend(folder: Path, say: Say) -> None:
@@ -73,6 +78,7 @@ def mend(folder: Path, say: Say) -> None:
 
     - dvc.lock and DVC's list of busy files are written in place; a half written one is put aside. Stages then come
       from DVC's cache of runs. A list of processes that have all ended is deleted.
+    - dvc.lock is put in order.
     - What a killed stage had begun to write is deleted.
     - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
       any, so that it reads all of them again.
@@ -80,6 +86,7 @@ def mend(folder: Path, say: Say) -> None:
     """
     with Repo(_wait_for_lock=True) as repo, repo.lock:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
+        put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
             if not _writes(int(begun.suffixes[-2][1:]), begun.stat().st_mtime):
                 begun.unlink()
@@ -102,6 +109,18 @@ def mend(folder: Path, say: Say) -> None:
             with suppress(PermissionError):  # another user's, of a shared cache
                 file.chmod(0o644)  # DVC reads what may have been written to,
                 os.utime(file)  # at another time than it remembers
+
+
+def put_in_order(lock: Path) -> None:
+    """Sort the stages of a dvc.lock by name: DVC appends them as they end, so that git would show moves as changes."""
+    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
+    found = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
+    if found is None:
+        return
+    stages = re.split(r"^(?=  \S)", found[1], flags=re.MULTILINE)
+    ordered = text[: found.start(1)] + "".join(sorted(stages)) + text[found.end(1) :]
+    if ordered != text:
+        write_text(ordered, lock)
 
 
 def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
@@ -152,9 +171,15 @@ def main() -> None:
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
             corrupted.addHandler(logging.StreamHandler())
-            sys.exit(dvc(["--wait-for-lock", "repro", *sys.argv[1:]]))
+            code = dvc(["--wait-for-lock", "repro", *sys.argv[1:]])
+        if code == _INTERRUPTED:
+            print(INTERRUPTED, file=sys.stderr)
+        sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dvc.dvcfile import StageFileDoesNotExistError
+from dvc.exceptions import DvcException
 from dvc.repo import Repo
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed, Failed, State
 
+from tasks.inputs import GONE
 from tasks.output import environment, show
 
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
@@ -43,8 +46,13 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
     What it depends on must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output, which
     a direct call raises. force: run it although DVC sees no change.
     """
-    if not force and not stale(stage):
-        return Completed(name="Cached")
+    try:
+        if not force and not stale(stage):
+            return Completed(name="Cached")
+    except StageFileDoesNotExistError as error:
+        return Failed(message=f"{stage}: {error.file} {GONE}")
+    except DvcException as error:
+        return Failed(message=f"{stage}: {error}")
     command = [sys.executable, "-m", "tasks.repro", "--single-item", *["--force"] * force, stage]
     with _STARTING:
         if _stopped.is_set():

@@ -5,6 +5,7 @@ On a project of two stages: `make` writes a file of each kind, `use` reads them.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from epsilometer.language.models import locate
 from epsilometer.language.vectors import write_arrays
 from tasks import model
 from tasks.inputs import digest, listed
+from tasks.repro import INTERRUPTED, put_in_order
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
 MAKE = """import os, time
@@ -275,6 +277,53 @@ def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
     for name in ("b/y", "a", "c.partial"):
         (tmp_path / name).write_text("x")
     assert digest(str(tmp_path)) == "360f7d8033924685c712eeacabdefd5b.dir"  # as `dvc add` records it
+
+
+def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> None:
+    """DVC appends stages as they end; a flow that was killed ends them in another order."""
+    lock = project.folder / "dvc.lock"
+    _, first, second = re.split("^(?=  (?:make|use):)", lock.read_text(), flags=re.MULTILINE)
+    lock.write_text(lock.read_text().replace(first + second, second + first))
+    assert lock.read_bytes() != project.made["dvc.lock"]
+    project.run()
+    assert project.results() == project.made
+    other = tmp_path / "dvc.lock"
+    other.write_text("schema: '2.0'\nstages:\n  b@x:\n    cmd: b\n  a:\n    deps:\n    - path: c\ndatasets: []\n")
+    put_in_order(other)
+    assert other.read_text() == (
+        "schema: '2.0'\nstages:\n  a:\n    deps:\n    - path: c\n  b@x:\n    cmd: b\ndatasets: []\n"
+    )
+    put_in_order(tmp_path / "none.lock")
+
+
+@pytest.mark.parametrize("what", ["dvc.yaml", "params.yaml"])
+def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
+    """For a moment the file is not there."""
+    path, aside = project.folder / what, project.folder / "aside"
+    process = project.start("python", "-m", "tasks.repro", "--force", pause=3)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout)
+    path.rename(aside)
+    said, _ = process.communicate(timeout=300)
+    aside.rename(path)
+    assert process.returncode != 0
+    assert "Traceback" not in said
+    assert f"{what} is gone" in said or "does not exist" in said
+    project.run()
+    assert project.results() == project.made
+
+
+def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
+    held = open(project.folder / ".dvc/tmp/epsilometer.lock", "a+")  # noqa: SIM115 - until the end of the test
+    with held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = project.start()
+        assert process.stdout is not None
+        assert any("waiting for its end" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == f"{INTERRUPTED}\n"
 
 
 def test_two_at_once(project: Project) -> None:

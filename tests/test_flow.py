@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -36,6 +39,7 @@ from prefect.testing.utilities import prefect_test_harness
 from epsilometer import tables
 from epsilometer.report import origin
 from tasks.output import environment, show
+from tasks.reproduce import reproduce
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {
@@ -195,3 +199,40 @@ def _artifacts(state: State[Any]) -> dict[str | None, str]:
     chosen = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
     with get_client(sync_client=True) as client:
         return {artifact.key: str(artifact.data) for artifact in client.read_artifacts(artifact_filter=chosen)}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_without_its_server_the_process_ends_once_the_stages_have(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
+) -> None:
+    """Within _GONE (20 s) and not after minutes; not while the server is there, and not when the end was reported."""
+    codes: list[int] = []
+    monkeypatch.setattr(flows.audit, "_GONE", 0.2)
+    monkeypatch.setattr(flows.audit, "_PAUSE", 0.02)
+    monkeypatch.setattr(flows.audit.os, "_exit", lambda code: (codes.append(code), flows.audit._reported.set()))
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if there:
+            server.listen(100)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
+        monkeypatch.setattr(flows.audit, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        flows.audit._end_without_server(1)
+        (watcher,) = (one for one in threading.enumerate() if one.name == "end-without-server")
+        watcher.join(1 if there else 30)
+        assert watcher.is_alive() == there
+        flows.audit._reported.set()
+        watcher.join()
+    assert codes == ([] if there else [1])
+    assert ("is gone: its records lack the end of this run" in capsys.readouterr().err) != there
+
+
+@pytest.mark.usefixtures("_server", "project")
+def test_a_dvc_yaml_that_disappears_is_one_message() -> None:
+    """As when another commit is checked out meanwhile."""
+    Path("dvc.yaml").unlink()
+    state = flows.audit.audit(return_state=True)
+    assert state.is_failed()
+    assert "dvc.yaml is gone: was another commit checked out while the audit ran?" in str(state.message)
+    reproduced = reproduce("first", return_state=True)
+    assert reproduced.is_failed()
+    assert str(reproduced.message) == "first: 'first' does not exist as an output or a stage name in 'dvc.yaml'"
