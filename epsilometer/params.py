@@ -165,6 +165,17 @@ class Cell(MechanismEntry):
     dataset: str
     resource: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _resource(cls, value: Any) -> Any:
+        """DVC lists what a cell reads, and cannot leave it out of a list."""
+        if isinstance(value, dict) and value.get("resource") is None and "dataset" in value:
+            raise ValueError(
+                "name what the mechanism reads, for DVC to watch; for one that reads nothing its data set: "
+                f"`resource: data/prepared/{value['dataset']}.parquet`"
+            )
+        return value
+
 
 class Instrument(Section):
     """The instrument's own check: randomised response on two texts, whose loss is its epsilon."""

@@ -46,6 +46,11 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (("ablations", "cells"), {"queries-tem": -5}, r"> 0, got -5.0 \(ablations.cells.queries-tem"),
         (("ablations", "candidates"), [1], r"ablations.candidates\[0\]: .*equal to 2, got 1"),
         (("attacks",), {}, r"attacks: must not be empty"),
+        (
+            ("cells", "queries-identity", "resource"),
+            None,
+            r"cells.queries-identity: name what .* its data set: `resource: data/prepared/queries.parquet`",
+        ),
         (("audit", "seed"), -1, r"audit.seed: .*greater than or equal to 0, got -1"),
         (("audit", "round"), -1, r"audit.round: .*greater than or equal to 0, got -1"),
         (("trials", "count"), 7, r"trials.count must be at least 8, got 7: with fewer even an adversary who is always"),
