@@ -338,6 +338,41 @@ def bounds(
 
 
 @app.command()
+def diff(
+    one: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
+    other: Annotated[Path, typer.Argument(help="The folder of another.")],
+    out: Annotated[Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Two audits side by side: every estimate that either has.
+
+    `change` is the second plug-in value less the first; `apart` says whether their intervals have no point in common.
+    """
+    from epsilometer import export
+
+    both = export.compare(export.read(one), export.read(other))
+    shown = [*export.ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "apart", "verdict_1", "verdict_2"]
+    if out is not None:
+        export.write(both, out)
+        print(out.resolve(), flush=True)
+    else:
+        _print(both.to_dicts() if as_json else both.select(shown).to_dicts(), as_json)
+
+
+@app.command("export")
+def export_(
+    file: Annotated[Path, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")],
+    run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
+    columns: Annotated[str | None, typer.Option(help="Only these: dataset,mechanism,loss,verdict.")] = None,
+) -> None:
+    """Write the estimates of an audit, with trials, claims and verdicts, for a paper or a spreadsheet."""
+    from epsilometer import export
+
+    export.write(export.chosen(export.read(run), columns.split(",") if columns else []), file)
+    print(file.resolve(), flush=True)
+
+
+@app.command()
 def history(
     mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
 ) -> None:

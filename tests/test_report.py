@@ -401,6 +401,7 @@ def test_figures_are_written_as_pictures(built: Path, name: str) -> None:
     assert ("measured loss" if name == "instrument" else "nominal ε") in words
     if name != "instrument":
         assert "dp_bart" in words  # the picture stands alone, so it has a legend
+        assert "identity (control)" in words
 
 
 def test_equal_inputs_give_equal_bytes(built: Path, tmp_path: Path) -> None:
@@ -566,25 +567,8 @@ def test_examples_are_grouped_by_level_of_loss(elements: Elements) -> None:
 
 def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
     """One mechanism without a claim at one budget; no check of the instrument, no examples, no notes."""
-    bare = audit(
-        estimates=frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)),
-        claims=pl.DataFrame(schema=dict(CLAIMS)),
-        words=pl.DataFrame(schema=dict(DENIABILITY)),
-        similarity=pl.DataFrame(schema=dict(SIMILARITY)),
-        downstream=pl.DataFrame(schema=dict(DOWNSTREAM)),
-        outputs=pl.DataFrame(schema=dict(OUTPUTS)),
-        estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
-        ablations=pl.DataFrame(schema=dict(ABLATIONS)),
-        first_tokens=pl.DataFrame(schema=dict(FIRST_TOKENS)),
-        tokens=pl.DataFrame(schema=dict(TOKENS)),
-        tallies=pl.DataFrame(schema=page.TALLIES),
-        disputes=pl.DataFrame(schema=page.DISPUTES),
-        instrument=pl.DataFrame(schema=page.INSTRUMENT),
-        examples=pl.DataFrame(schema=page.EXAMPLES),
-        notes=[],
-    )
-    build(tmp_path / "audit.html", tmp_path / "figures", bare)
-    text = "".join(Elements((tmp_path / "audit.html").read_text(encoding="utf-8")).text)
+    html = _page(tmp_path, frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)))
+    text = "".join(Elements(html).text)
     assert "No mechanism but controls was audited." in text
     assert "The instrument was not checked" in text
     assert "Rewrites at comparable loss" not in text
@@ -629,6 +613,47 @@ def test_instrument_sentence(losses: tuple[float, float], expected: str) -> None
         orient="row",
     )
     assert instrument_sentence(table).startswith(expected)
+
+
+def test_what_cannot_be_compared_is_hollow_and_named(tmp_path: Path) -> None:
+    """Attacks on latents, and beyond the number of candidates that an attack was validated for."""
+    rows: list[Row] = [
+        ("queries", "dp_bart", 5.0, "embedding", 520, None, NO_CLAIM),
+        ("queries", "dp_bart", 5.0, "internal", 1000, None, NO_CLAIM),
+    ]
+    drawn = figures.curves(frame(*rows), "queries")["datasets"]
+    solid = {name: points[0]["solid"] for name, points in drawn.items() if name.startswith("points")}
+    assert solid == {"points 0": True, "points 1": False, "points 2": True, "points 3": False}  # the strongest twice
+    one_group = figures.curves(frame(rows[0]), "queries")["datasets"]
+    assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel that repeats another
+    beyond = frame(rows[0], validated=False)
+    assert not figures.curves(beyond, "queries")["datasets"]["points 0"][0]["solid"]
+    assert "embedding beyond its validated k" in "".join(Elements(_page(tmp_path, beyond)).text)
+    assert "beyond its validated k" not in "".join(Elements(_page(tmp_path, frame(rows[0]))).text)
+    assert "latents, not released" in "".join(Elements(_page(tmp_path, frame(*rows))).text)
+
+
+def _page(folder: Path, estimates: pl.DataFrame) -> str:
+    """A page with estimates and nothing else."""
+    bare = audit(
+        estimates=estimates,
+        claims=pl.DataFrame(schema=dict(CLAIMS)),
+        words=pl.DataFrame(schema=dict(DENIABILITY)),
+        similarity=pl.DataFrame(schema=dict(SIMILARITY)),
+        downstream=pl.DataFrame(schema=dict(DOWNSTREAM)),
+        outputs=pl.DataFrame(schema=dict(OUTPUTS)),
+        estimators=pl.DataFrame(schema=dict(ESTIMATORS)),
+        ablations=pl.DataFrame(schema=dict(ABLATIONS)),
+        first_tokens=pl.DataFrame(schema=dict(FIRST_TOKENS)),
+        tokens=pl.DataFrame(schema=dict(TOKENS)),
+        tallies=pl.DataFrame(schema=page.TALLIES),
+        disputes=pl.DataFrame(schema=page.DISPUTES),
+        instrument=pl.DataFrame(schema=page.INSTRUMENT),
+        examples=pl.DataFrame(schema=page.EXAMPLES),
+        notes=[],
+    )
+    build(folder / "audit.html", folder / "figures", bare)
+    return (folder / "audit.html").read_text(encoding="utf-8")
 
 
 def test_few_distractors_are_said() -> None:

@@ -136,7 +136,7 @@ def test_what_could_not_be_tested_says_from_when_it_can() -> None:
     assert said(of(table))["Not tested"] == (
         "2 of 3 claims are too large to be tested with 1,000 trials: a guesser who is right every time would not "
         f"refute them (tem at ε = 5 and 8). The first of them, tem at ε = 5, can be tested from {needed:,} trials on; "
-        "1 need more than 10,000,000 trials, or let every guess be right, so that no number of trials tests them."
+        "1 needs more than 10,000,000 trials, or no number of trials suffices as every guess may be right."
     )
     only = table.filter(verdict=beyond)
     assert said(of(only))["Claims"] == "No claim could be tested; nothing here speaks for or against any of them."

@@ -33,7 +33,7 @@ FLOORS = [
     ["api"],
     ["instrument", "elsewhere"],
     ["params"],
-    ["sources", "drift", "history"],
+    ["sources", "drift", "history", "export"],
     ["baseline", "report"],
     ["checking", "choosing"],
     ["cli"],

@@ -207,7 +207,13 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, a letter being 7 pixels wide
     key = (
         alt.Legend(
-            title=None, orient="top", columns=max(1, fitting), labelLimit=0, symbolOpacity=1, symbolStrokeWidth=0
+            title=None,
+            orient="top",
+            columns=max(1, fitting),
+            labelLimit=0,
+            symbolOpacity=1,
+            symbolStrokeWidth=0,
+            labelExpr=_marked(estimates.filter("control")["mechanism"]),
         )
         if legend
         else None
@@ -423,10 +429,15 @@ def deniability(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification
     return specify(chart, {"words": table.sort("mechanism", "epsilon").to_dicts()})
 
 
+def _marked(controls: Iterable[str]) -> str:
+    """The expression of a legend's labels: names, those of controls marked."""
+    names = json.dumps(sorted(set(controls)), ensure_ascii=False)
+    return f"indexof({names}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
+
+
 def _by_name(style: dict[str, Style], names: list[str], controls: Sequence[str] = ()) -> tuple[alt.Color, alt.Shape]:
     """Colour and shape of these mechanisms, with one legend that marks controls and that areas do not make pale."""
-    label = f"indexof({json.dumps(list(controls))}, datum.label) < 0 ? datum.label : datum.label + ' (control)'"
-    legend = alt.Legend(title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0, labelExpr=label)
+    legend = alt.Legend(title=None, symbolOpacity=1, symbolStrokeWidth=0, labelLimit=0, labelExpr=_marked(controls))
     return (
         alt.Color("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].colour for n in names]), legend=legend),
         alt.Shape("mechanism:N", scale=alt.Scale(domain=names, range=[style[n].shape for n in names]), legend=legend),

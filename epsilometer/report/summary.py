@@ -203,12 +203,13 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
         least = cells.join(tests.agg(pl.min("trials_needed")), on=["mechanism", "epsilon"], how="left")
         least = least.sort("trials_needed", "mechanism", "epsilon")
         possible = least.filter(pl.col("trials_needed") <= REACH)
-        far = f"more than {REACH:,} trials, or let every guess be right, so that no number of trials tests them"
+        others = len(least) - len(possible)
+        far = f"more than {REACH:,} trials, or no number of trials suffices as every guess may be right"
         if possible.is_empty():
             sentences.append(f"All of them need {far}.")
         else:
             first = possible.row(0, named=True)
-            rest = f"; {len(least) - len(possible)} need {far}" if len(possible) < len(least) else ""
+            rest = f"; {others} need{'s' * (others == 1)} {far}" if others else ""
             sentences.append(
                 f"The first of them, {first['mechanism']} at ε = {budget(first['epsilon'])}, can be tested from "
                 f"{first['trials_needed']:,} trials on{rest}."
