@@ -225,6 +225,42 @@ def check(
 
 
 @app.command()
+def plan(
+    claim: Annotated[float | None, typer.Option(help="A claimed loss to test, in nats.")] = None,
+    leak: Annotated[float | None, typer.Option(help="What leaks in truth; several losses else.")] = None,
+    loss: Annotated[float | None, typer.Option(help="A loss to measure, with --width.")] = None,
+    width: Annotated[float | None, typer.Option(help="How wide its interval may be, in nats.")] = None,
+    power: Annotated[float, typer.Option(help="Probability that the trials suffice.")] = 0.9,
+    candidates: Annotated[str, typer.Option(help="Sizes k of a candidate set.")] = "2,4,8,16",
+    alpha: Annotated[float, typer.Option(help="Error of the test, or of the interval.")] = 0.01,
+    tests: Annotated[int, typer.Option(help="How many tests of an audit share alpha.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Say how many trials refute a claim, or measure a loss within a width, were the best adversary at work.
+
+    A leak of `inf`: every guess is right. A weaker adversary needs more trials.
+    """
+    from epsilometer.planning import trials_for_width, trials_to_refute
+
+    if (claim is None) == (loss is None) or (loss is None) != (width is None) or (leak is not None and claim is None):
+        raise UserError("give --claim (and --leak, if it is known), or --loss and --width")
+    if tests < 1:
+        raise UserError(f"--tests must be at least 1, got {tests}")
+    rule = "--candidates must be whole numbers separated by commas"
+    rows: list[dict[str, Any]] = []
+    for part in candidates.split(","):
+        k = int(_number(part, rule))
+        if claim is not None:
+            for truth in [claim + 0.5, claim + 1, claim + 2, math.inf] if leak is None else [leak]:
+                trials = trials_to_refute(claim, truth, power, k, alpha / tests)
+                rows.append({"candidates": k, "claim": claim, "leak": truth, "power": power, "trials": trials})
+        elif loss is not None and width is not None:
+            trials = trials_for_width(loss, width, power, k, alpha / tests)
+            rows.append({"candidates": k, "loss": loss, "width": width, "power": power, "trials": trials})
+    _print(rows, as_json)
+
+
+@app.command()
 def claims(
     mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,

@@ -27,7 +27,7 @@ FLOORS = [
     ["utility"],
     ["calibration"],
     ["claims"],
-    ["estimates", "finding", "monte_carlo", "noise_fit"],
+    ["estimates", "planning", "finding", "monte_carlo", "noise_fit"],
     ["worst_case"],
     ["largest_loss"],
     ["api"],
