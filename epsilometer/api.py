@@ -38,6 +38,7 @@ from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.tables import ESTIMATES
 from epsilometer.trials import Trials, sample
+from epsilometer.unread import say, unread
 from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
 ENCODER = "all-MiniLM-L6-v2"
@@ -67,7 +68,9 @@ def audit(
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
     on standard error.
     Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
-    sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it.
+    sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
+    then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
+    longer than its limit (null without one). Both are said on standard error as well.
     Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
@@ -79,6 +82,7 @@ def audit(
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
+    say(unread(made_by, texts))
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
     return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
@@ -119,6 +123,7 @@ def calibrate(
     if embedded is None:
         _, embedded = draw(texts, 1, candidates, temperature, seed)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
+    say(unread(made_by, texts))
 
     known = {} if journal is None else journal
 
@@ -318,7 +323,15 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in estimates.judge(rows, alpha) if row["attack"] not in repeated]
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    return pl.DataFrame(shown, schema=columns, orient="row").sort("epsilon", maintain_order=True)
+    left = unread(made_by, texts)
+    return (
+        pl.DataFrame(shown, schema=columns, orient="row")
+        .sort("epsilon", maintain_order=True)
+        .with_columns(
+            pl.lit(left.unknown_share, pl.Float64).alias("unknown_words"),
+            pl.lit(left.cut_share, pl.Float64).alias("cut_texts"),
+        )
+    )
 
 
 def _by_name(

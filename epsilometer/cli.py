@@ -11,7 +11,6 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -475,18 +474,27 @@ def rewrite(
     from epsilometer import api
     from epsilometer.corpora.files import TABLES, Layout, suffix
     from epsilometer.guarantees import check_epsilons
+    from epsilometer.mechanism import Unread
+    from epsilometer.unread import say, unread
 
     check_epsilons([epsilon], "--epsilon")
     layout = Layout(separator, not no_quotes, not no_header, encoding)
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
-    private = partial(_private, api.mechanism(mechanism, _settings(settings)), epsilon, seed)
+    made, left = api.mechanism(mechanism, _settings(settings)), Unread()
+
+    def private(texts: Sequence[str], first: int) -> list[str]:
+        nonlocal left
+        left += unread(made, texts)
+        return _private(made, epsilon, seed, texts, first)
+
     if seed is not None:
         note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
     if file is not None and suffix(file) in TABLES:
         _rewrite_table(file, out, text, rows, layout, private)
     else:
         _rewrite_lines(file, out, rows, encoding, private)
+    say(left)
 
 
 def _private(mechanism: Any, epsilon: float, seed: int | None, texts: Sequence[str], first: int) -> list[str]:

@@ -57,6 +57,35 @@ class Rewrites:
     latents: Latents | None = None
 
 
+@dataclass(frozen=True)
+class Unread:
+    """How much of some texts a mechanism does not take in; counts add up.
+
+    cut, texts:      how many of the texts are longer than what it reads or writes.
+    unknown, words:  how many of their words are outside its vocabulary; no words: it has none.
+    """
+
+    cut: int = 0
+    texts: int = 0
+    unknown: int = 0
+    words: int = 0
+
+    def __add__(self, other: Unread) -> Unread:
+        return Unread(
+            self.cut + other.cut, self.texts + other.texts, self.unknown + other.unknown, self.words + other.words
+        )
+
+    @property
+    def cut_share(self) -> float | None:
+        """Of the texts; None where there is no limit."""
+        return self.cut / self.texts if self.texts else None
+
+    @property
+    def unknown_share(self) -> float | None:
+        """Of the words; None where there is no vocabulary."""
+        return self.unknown / self.words if self.words else None
+
+
 class Mechanism(Protocol):
     """A text privatization mechanism. Models are loaded once, at first use."""
 
@@ -132,6 +161,15 @@ class HasTokens(Protocol):
 
     def tokens(self, text: str) -> list[str]:
         """The parts that the text falls into: words, subwords or triples, as the mechanism cuts it."""
+        ...
+
+
+@runtime_checkable
+class HasUnread(Protocol):
+    """A mechanism with a vocabulary, or with a limit to the length of what it reads or writes."""
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """How many of the words are unknown to it, and how many of the texts it cuts."""
         ...
 
 

@@ -65,6 +65,11 @@ def note(text: str) -> None:
     say(f"note: {printable(text)}")
 
 
+def warn(text: str) -> None:
+    """Print what a result must not be read without on standard error."""
+    print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+
+
 def now_and_then() -> Callable[[str], None]:
     """Says a line, unless the last one, or the beginning, was a moment ago."""
     last = time.monotonic()

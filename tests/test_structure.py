@@ -20,6 +20,7 @@ FLOORS = [
     ["guarantees", "randomness", "tables", "component", "checksums", "scaling"],
     ["laws", "latent_noise"],
     ["mechanism", "attack"],
+    ["unread"],
     ["language"],
     ["corpora", "mechanisms", "attacks", "metrics", "trials", "rewriting", "resources", "pretraining"],
     ["deniability"],

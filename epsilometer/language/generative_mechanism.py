@@ -30,7 +30,7 @@ from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.language.bounds import Clip, bounds
-from epsilometer.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Rewrites, Unread
 from epsilometer.randomness import Noise
 
 if TYPE_CHECKING:
@@ -98,6 +98,15 @@ class GenerativeMechanism(ABC):
             if len(found[i]) > room:
                 found[i] = self._cut(text, room)
         return found
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: texts that do not fit into the prompt, or whose own tokens are more than may be written."""
+        room = self.model.room(self.max_new_tokens)
+        cut = [
+            len(framed) > room or (not self.published and len(self.tokens(text)) > self.max_new_tokens)
+            for text, framed in zip(texts, self.framed(texts), strict=True)
+        ]
+        return Unread(cut=sum(cut), texts=len(texts))
 
     def _cut(self, text: str, room: int) -> list[int]:
         """The prompt of the longest beginning of a text that fits, by bisection."""

@@ -21,8 +21,8 @@ from epsilometer.component import component
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.vocabulary import Vocabulary
-from epsilometer.language.words import lay_out
-from epsilometer.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.language.words import lay_out, words
+from epsilometer.mechanism import TEXT, UNITS, Rewrites, Unread
 from epsilometer.ragged import Ragged
 
 
@@ -53,6 +53,11 @@ class WordMechanism(ABC):
     def tokens(self, text: str) -> list[str]:
         """As `HasTokens`: words, the unknown ones as the public symbol that stands for them."""
         return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: the words outside the vocabulary."""
+        found = [word for text in texts for word in words(text)]
+        return Unread(unknown=sum(word not in self.vocabulary.index for word in found), words=len(found))
 
     def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
         """Epsilon a word, for texts of equally many words; None where the layout is kept."""

@@ -36,7 +36,9 @@ from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.latent_mechanism import LatentMechanism
+from epsilometer.language.words import words
 from epsilometer.latent_noise import Gaussian, LatentNoise, gaussian_scale, laplace
+from epsilometer.mechanism import Unread
 
 if TYPE_CHECKING:
     from epsilometer.language.autoencoder import Autoencoder
@@ -75,6 +77,17 @@ class ADePT(LatentMechanism):
     def norm(self) -> float:
         """C"""
         return self.clip or self._model.shape.clip
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: texts longer than the autoencoder's, and words that it does not know."""
+        split = [words(text) for text in texts]
+        known = self._model.number
+        return Unread(
+            cut=sum(len(text) > self._model.shape.longest for text in split),
+            texts=len(texts),
+            unknown=sum(word not in known for text in split for word in text),
+            words=sum(map(len, split)),
+        )
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for a whole text, with delta where the noise is Gaussian."""

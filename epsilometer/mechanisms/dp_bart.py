@@ -38,6 +38,7 @@ from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.latent_mechanism import LatentMechanism, slices
 from epsilometer.language.pruning import Pruning
 from epsilometer.latent_noise import Gaussian, LatentNoise, classical_gaussian_scale, gaussian_scale
+from epsilometer.mechanism import Unread
 from epsilometer.progress import track
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class DPBART(LatentMechanism):
     def sensitivity(self) -> float:
         """The largest L2 distance of two clipped latents."""
         return 2 * self.bound * math.sqrt(self.length * len(self.kept))
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: texts of more than L tokens."""
+        return Unread(cut=sum(len(ids) > self.length for ids in self._model.tokens(texts)), texts=len(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon and delta for a whole text."""

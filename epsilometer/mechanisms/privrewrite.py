@@ -64,7 +64,7 @@ from epsilometer.language.models import locate
 from epsilometer.language.moved_words import MovedWords
 from epsilometer.language.words import words
 from epsilometer.laws import log_likelihood
-from epsilometer.mechanism import PROVIDER, TEXT, UNITS, Rewrites
+from epsilometer.mechanism import PROVIDER, TEXT, UNITS, Rewrites, Unread
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -153,6 +153,13 @@ class PrivRewrite:
         """Refuse an endpoint that is not configured; whether the texts are public does not matter."""
         if self.endpoint is not None and self.variant in ("full", "naive"):
             check_environment()
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: words that the sanitiser does not know; texts of more words than a candidate has tokens."""
+        counts = self.sanitiser.unread(texts)
+        if self.variant not in ("full", "naive"):
+            return counts
+        return counts + Unread(cut=sum(len(words(text)) > self.max_new_tokens for text in texts), texts=len(texts))
 
     def budgets(self, epsilon: float) -> tuple[float, float]:
         """epsilon_1 and epsilon_2; `em` spends all in phase 1."""
