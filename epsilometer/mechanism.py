@@ -138,6 +138,15 @@ class HasLikelihood(Protocol):
 
 
 @runtime_checkable
+class Writes(Protocol):
+    """A mechanism whose text may show more of its source than the units: its layout, or words that are let through."""
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """The text that is released for each of n texts when its units are these: a function of both alone."""
+        ...
+
+
+@runtime_checkable
 class HasLatents(Protocol):
     """A mechanism that encodes each text as one vector and adds noise to that."""
 

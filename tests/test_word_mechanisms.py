@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import lambertw, logsumexp
 
+import epsilometer
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Neighbours
@@ -19,7 +20,8 @@ from epsilometer.language.moved_words import spherical
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.words import words
 from epsilometer.mechanism import HasDistance, HasLaws, RewritesGrid
-from epsilometer.mechanisms.diffractor import Geometric, Truncated
+from epsilometer.mechanisms.diffractor import Diffractor, Geometric, Truncated
+from epsilometer.mechanisms.tem import TEM
 from epsilometer.randomness import Noise
 
 BROKEN = Path(__file__).parent / "broken"
@@ -652,3 +654,25 @@ def test_settings_are_checked_and_files_read_late(tmp_path: Path) -> None:
         assert mechanism.guarantee(1).epsilon == 1
         with pytest.raises(UserError, match="there is no file"):
             mechanism.rewrite(["a"], 1, Noise.named(1, 0))
+
+
+def test_the_likelihood_attack_reads_the_words_that_are_let_through(tmp_path: Path) -> None:
+    """Both texts have one word outside the lists: their units say nothing, the text names the source every time."""
+    vectors = WordVectors([*"abcdefgh", "unknown"], np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32))
+    WordLists.build([vectors], 2).save(tmp_path / "l.npz")
+    texts = ["a Zanzibar b", "a quixotic b"]
+    for settings in ({"published": True}, {"published": True, "layout": "kept"}):
+        released = Diffractor(resource=tmp_path / "l.npz", **settings)
+        found = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, temperature=0)
+        assert found["successes"].item() == 200
+    ours = epsilometer.audit(texts, Diffractor(resource=tmp_path / "l.npz"), [0.1], ["likelihood"], 200, temperature=0)
+    assert ours["loss"].item() == 0
+
+
+def test_the_likelihood_attack_reads_the_layout(tmp_path: Path) -> None:
+    vectors = WordVectors([*"abcdefgh"], np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32))
+    vectors.save(tmp_path / "v.npz")
+    texts = ["A, b!", "a b"]
+    kept = TEM(resource=tmp_path / "v.npz", layout="kept")
+    found = epsilometer.audit(texts, kept, [0.1], ["likelihood"], 200, temperature=0)
+    assert found["successes"].item() == 200

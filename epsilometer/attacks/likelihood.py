@@ -1,10 +1,12 @@
 """The likelihood attack: the optimal adversary, argmax over the candidates of how likely the output is under each.
 
 With a uniformly drawn source, guessing the candidate x of the largest P(y | x) succeeds most often of all adversaries
-that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at the privatised units, or at
-the latents after the noise; the text is computed from them, so it can hold no more. Word-by-word mechanisms keep the
-number of units, so candidates of another length have likelihood 0: a leak at any epsilon that no claim of such a
-mechanism covers.
+that see the mechanism's output (Neyman and Pearson for k = 2, Bayes for any k). It looks at what the mechanism's law
+describes: the privatised units, the latents after the noise, or what a provider gets too. Where nobody releases that,
+it bounds what an adversary with the text alone can do. A text may show more of its source than the units do, such as
+its layout or a word that is let through (`mechanism.Writes`): a candidate whose text would have read otherwise with the
+same units has likelihood 0. Word-by-word mechanisms keep the number of units, so candidates of another length have
+likelihood 0 too: a leak at any epsilon that no claim of such a mechanism covers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from epsilometer.attack import Context, choose
 from epsilometer.component import component
 from epsilometer.laws import log_likelihood
-from epsilometer.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites, law_of
+from epsilometer.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
 
 @component
@@ -71,4 +73,23 @@ def _by_laws(
         score = np.where(fits, 0.0, -np.inf)
         score[trial, slot] = likelihood
         scores.append(score)
+    if isinstance(mechanism, Writes):
+        for score, made in zip(scores, rewrites, strict=True):
+            _rule_out(mechanism, texts, candidates, made, score)
     return scores
+
+
+def _rule_out(
+    mechanism: Writes,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    made: Rewrites,
+    score: NDArray[np.float64],
+) -> None:
+    """Set scores [n, k] to minus infinity, in place, where the candidate's text would have been another."""
+    assert made.units is not None
+    for slot in range(candidates.shape[1]):
+        rows = np.flatnonzero(np.isfinite(score[:, slot]))
+        written = mechanism.write([texts[i] for i in candidates[rows, slot]], made.units.take(rows))
+        unlike = np.array([made.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
+        score[rows[unlike], slot] = -np.inf

@@ -65,12 +65,16 @@ class WordMechanism(ABC):
             return None
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
 
-    def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
-        """The drawn words as texts."""
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `Writes`: the drawn words with single spaces, or in the source's layout."""
         if self.layout == "normalised":
-            return Rewrites(self.vocabulary.decode(units), units)
+            return self.vocabulary.decode(units)
         names = self.vocabulary.words
-        return Rewrites([lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)], units)
+        return [lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)]
+
+    def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
+        """The drawn words and their texts."""
+        return Rewrites(self.write(texts, units), units)
 
 
 @component

@@ -312,13 +312,17 @@ class Diffractor(WordMechanism):
             which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
             moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
         drawn = lists.order[which, moved]
+        if self.published:
+            drawn = np.where(self._passes[private.values], private.values, drawn)
+        return self.written(texts, Ragged(drawn, private.offsets))
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `WordMechanism.write`; in the published form words outside the lists stand as they were."""
         if not self.published:
-            return self.written(texts, Ragged(drawn, private.offsets))
-        units = Ragged(np.where(self._passes[private.values], private.values, drawn), private.offsets)
+            return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index
         made = [
             [names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True)]
             for i, text in enumerate(texts)
         ]
-        shown = map(write, made) if self.layout == "normalised" else map(lay_out, texts, made)
-        return Rewrites(list(shown), units)
+        return list(map(write, made) if self.layout == "normalised" else map(lay_out, texts, made))

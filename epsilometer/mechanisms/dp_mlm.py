@@ -22,7 +22,7 @@ either way, since it needs no more of the logits than their clip.
 
 Two options of the release, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts of the
 private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept layout is
-no part of the law, so an adversary that looks at the units alone misses it.
+no part of the law, but the likelihood attack sees it in the text.
 """
 
 from __future__ import annotations
@@ -114,9 +114,10 @@ class DPMLM(MaskMechanism):
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
         drawn = sample(self.laws(list(distinct)), source, epsilons, noises)
-        return [Rewrites(self._written(texts, units), units) for units in drawn]
+        return [Rewrites(self.write(texts, units), units) for units in drawn]
 
-    def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""
         named = self.output_texts
         rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
         if self.layout == "normalised":
