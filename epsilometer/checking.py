@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from epsilometer import checksums
 from epsilometer.attack import Checked
 from epsilometer.component import build, find
@@ -22,6 +24,7 @@ from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
 
 _SAMPLE = 1000  # texts of a generator
+_TEXT = 1000  # bytes that a text takes at the least, its embedding included
 
 
 def check(params: Params) -> list[str]:
@@ -31,6 +34,7 @@ def check(params: Params) -> list[str]:
     that are not there, with all that would be downloaded.
     """
     _check_writable(params)
+    _check_memory(params)
     checksums.check(EMBEDDED)
     _check_links(params)
     absent = [
@@ -105,6 +109,32 @@ def _check_resources(params: Params) -> None:
                     f"{unknown(f'resource in {kind}.{name}.resource', resource, made)}; a resource is made by a stage, "
                     "or is a file or folder of your own"
                 )
+
+
+def _check_memory(params: Params) -> None:
+    """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
+    candidates = max(params.trials.candidates, *params.ablations.candidates) if params.ablations.cells else 0
+    needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
+    needs += [("ablations.trials", params.ablations.trials, _trial(candidates))] if candidates else []
+    needs += [(f"sweeps.{n}.trials", s.trials, _trial(params.trials.candidates)) for n, s in params.sweeps.items()]
+    needs += [("instrument.trials", params.instrument.trials, _trial(2))]
+    needs += [
+        (f"datasets.{name}.count", dataset.count, _TEXT)
+        for name, dataset in params.datasets.items()
+        if dataset.count is not None and dataset.source.endswith(".py")
+    ]
+    gib, free = 2**30, psutil.virtual_memory().available
+    for where, count, each in needs:
+        if count * each > free:
+            raise UserError(
+                f"{where}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} GiB "
+                f"are free; give at most {free // each:,}, or free some"
+            )
+
+
+def _trial(candidates: int) -> int:
+    """The bytes that a trial takes at the least: its candidates, its target's slot, its number, its claim, a guess."""
+    return 4 * candidates + 20
 
 
 def _check_links(params: Params) -> None:

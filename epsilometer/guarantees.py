@@ -11,6 +11,8 @@ from typing import Any
 
 from epsilometer.errors import UserError
 
+EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
+
 
 class Granularity(StrEnum):
     """The unit of text to which one epsilon belongs."""
@@ -67,7 +69,7 @@ class Guarantee:
 
 
 def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
-    """Refuse what is no list or an empty one, and what is not a finite number above 0, with its place."""
+    """Refuse what is no list, or an empty one, and what is no number within EPSILONS, with its place."""
     given: Any = epsilons
     if isinstance(given, (str, Real)) or not hasattr(given, "__len__"):
         raise UserError(f"{where} must be a list of numbers, got {given!r}; write [{given}]")
@@ -76,5 +78,10 @@ def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
     for i, epsilon in enumerate(given):
         if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
             raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
+        if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
+            raise UserError(
+                f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, beyond which neither 64-bit numbers nor a "
+                f"figure's axis tell one from another, got {epsilon:g} ({where}[{i}])"
+            )
     if len(set(epsilons)) < len(epsilons):
         raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")

@@ -10,7 +10,16 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from epsilometer.component import describe
 from epsilometer.errors import UserError, unknown
@@ -18,6 +27,16 @@ from epsilometer.guarantees import check_epsilons
 from epsilometer.scaling import Engine
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
+LARGEST_SEED = 2**53 - 1
+
+
+def _seed(value: int) -> int:
+    if not 0 <= value <= LARGEST_SEED:
+        raise ValueError(f"must be from 0 to {LARGEST_SEED} (2^53 - 1): JSON and figures hold no larger whole numbers")
+    return value
+
+
+Seed = Annotated[int, AfterValidator(_seed)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
 
@@ -43,8 +62,8 @@ class Section(BaseModel):
 class Audit(Section):
     """seed names every random stream; round asks for fresh noise; alpha is the error of each interval."""
 
-    seed: Annotated[int, Field(ge=0)]
-    round: Annotated[int, Field(ge=0)] = 0
+    seed: Seed
+    round: Seed = 0
     alpha: Probability = 0.01
 
 
@@ -113,7 +132,7 @@ class PublicCorpus(Section):
     parts: tuple[str, ...] = ()
     count: PositiveInt | None = None
     text: str = "text"
-    seed: int = 1
+    seed: Seed = 1
 
 
 class TriplesEntry(Section):
@@ -380,6 +399,7 @@ class Params(Section):
                 )
         for name, labels in self.classification.labels.items():
             self._check_labels(name, labels)
+        check_epsilons(self.instrument.epsilons, "instrument.epsilons")
         for name, epsilon in self.ablations.cells.items():
             if name not in self.cells:
                 raise unknown("cell in ablations.cells", name, self.cells)
@@ -534,6 +554,12 @@ def read(path: Path | str = "params.yaml") -> Params:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(raw, dict):
         raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
+    for where, text in _texts(raw, ""):
+        if re.search("[\ud800-\udfff]", text):
+            raise UserError(
+                f"{path}: {where} holds half of a character ({text!a}), which no file can hold; write the whole "
+                "character, or both halves as one escape (\\U0001F600)"
+            )
     try:
         return Params.model_validate(raw)
     except ValidationError as error:

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from conftest import ROOT
 
+from epsilometer import checking
 from epsilometer.errors import UserError
-from epsilometer.params import _EXAMPLE, read
+from epsilometer.params import _EXAMPLE, Params, read
 
 
 @pytest.fixture
@@ -44,6 +46,24 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (("cells", "queries-tem", "dataset"), "querys", r"unknown data set .* 'querys'; did you mean 'queries'\?"),
         (("ablations", "cells"), {"queries-temm": 5}, r"unknown cell in ablations.cells 'queries-temm'; did you mean"),
         (("ablations", "cells"), {"queries-tem": -5}, r"> 0, got -5.0 \(ablations.cells.queries-tem"),
+        (
+            ("audit", "seed"),
+            10**30,
+            r"audit.seed: must be from 0 to 9007199254740991 .* hold no larger .*, got 1000000",
+        ),
+        (("audit", "round"), -1, r"audit.round: must be from 0 to"),
+        (("cells", "queries-tem", "epsilons"), [1e300], r"from 1e-09 to 1e\+09, beyond which .*, got 1e\+300 \(cells"),
+        (
+            ("cells", "queries-tem", "epsilons"),
+            [1, 1e-320],
+            r"from 1e-09 to 1e\+09, .* \(cells.queries-tem.epsilons",
+        ),
+        (("instrument", "epsilons"), [1e10], r"from 1e-09 to 1e\+09, .* \(instrument.epsilons\[0\]\)"),
+        (
+            ("title",),
+            "\ud83d",
+            r"title holds half of a character \('\\ud83d'\), which no file can hold; write",
+        ),
         (("ablations", "candidates"), [1], r"ablations.candidates\[0\]: .*equal to 2, got 1"),
         (("attacks",), {}, r"attacks: must not be empty"),
         (
@@ -51,8 +71,7 @@ def test_what_is_shipped_is_valid(file: str) -> None:
             None,
             r"cells.queries-identity: name what .* its data set: `resource: data/prepared/queries.parquet`",
         ),
-        (("audit", "seed"), -1, r"audit.seed: .*greater than or equal to 0, got -1"),
-        (("audit", "round"), -1, r"audit.round: .*greater than or equal to 0, got -1"),
+        (("audit", "seed"), -1, r"audit.seed: must be from 0 to"),
         (("trials", "count"), 7, r"trials.count must be at least 8, got 7: with fewer even an adversary who is always"),
         (("cells", "queries-tem", "mechanism"), "tem.py", r"must be a name .* got 'tem.py'; .*`file`\n(?s:.*)&mine"),
         (
@@ -121,3 +140,28 @@ def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[s
         )
     )
     assert read(path).cells["queries-tem"].epsilons == (3,)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (
+            ("trials", "count"),
+            "trials.count: 1,000,000,000,000 take at least 26,077.0 GiB of memory, and 2.0 GiB are free",
+        ),
+        (("datasets", "queries", "count"), "datasets.queries.count: 1,000,000,000,000 take at least 931,322.6 GiB"),
+        (("instrument", "trials"), "instrument.trials: 1,000,000,000,000 take at least"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, good: dict[str, Any], place: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**31))
+    section = good
+    for key in place[:-1]:
+        section = section[key]
+    section[place[-1]] = int(1e12)
+    with pytest.raises(UserError, match=message) as error:
+        checking.check(Params.model_validate(good))
+    assert "; give at most " in str(error.value)

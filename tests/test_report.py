@@ -19,6 +19,7 @@ from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_
 from epsilometer.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.errors import UserError
 from epsilometer.estimation import estimate
+from epsilometer.guarantees import EPSILONS
 from epsilometer.report import figures, page
 from epsilometer.report.page import (
     AuditData,
@@ -764,3 +765,11 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     losses = [float(loss) for _, _, loss in rows]
     assert losses == sorted(losses, reverse=True)
     assert all((hidden == "") == (dataset == "queries") for hidden, dataset, _ in rows)
+
+
+def test_the_ends_of_what_is_allowed_are_drawn() -> None:
+    """What `check_epsilons` lets through, a figure's axis holds, both ends in one audit."""
+    table = estimates().filter(mechanism="dp_bart", dataset="queries")
+    ends = table.with_columns(pl.col("epsilon").replace({0.5: EPSILONS[0], 2500.0: EPSILONS[1]}))
+    assert ends["epsilon"].min() == EPSILONS[0]
+    assert figures.svg(figures.curves(ends, "queries")).startswith("<svg")
