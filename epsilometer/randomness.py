@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,21 +23,31 @@ from epsilometer.exact import Exact
 
 _MULTIPLIER = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
-_LOW = np.uint64(0xFFFFFFFF)
-_CHUNK = 1 << 15  # counters at a time: the working arrays stay in the processor's cache
+_LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+_CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor's cache
 
 
 def philox(counter: NDArray[np.uint32], key: tuple[int, int]) -> NDArray[np.uint32]:
     """Philox4x32-10 of counters [n, 4] under one key: random words [n, 4]."""
-    x0, x1, x2, x3 = (counter[:, i].astype(np.uint64) for i in range(4))
+    words = _rounds(tuple(counter[:, i].astype(np.uint64) for i in range(4)), key)
+    return np.stack(words, axis=1).astype(np.uint32)
+
+
+def _rounds(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
+    """The four words of each block, 32 bits in 64."""
+    x0, x1, x2, x3 = counter
     k0, k1 = key
-    shift = np.uint64(32)
     for _ in range(10):
         p0, p1 = x0 * _MULTIPLIER[0], x2 * _MULTIPLIER[1]
-        x0, x2 = (p1 >> shift) ^ x1 ^ np.uint64(k0), (p0 >> shift) ^ x3 ^ np.uint64(k1)
-        x1, x3 = p1 & _LOW, p0 & _LOW
+        x1 ^= p1 >> _SHIFT
+        x1 ^= np.uint64(k0)
+        x3 ^= p0 >> _SHIFT
+        x3 ^= np.uint64(k1)
+        p0 &= _LOW
+        p1 &= _LOW
+        x0, x1, x2, x3 = x1, p1, x3, p0
         k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
-    return np.stack([x0, x1, x2, x3], axis=1).astype(np.uint32)
+    return x0, x1, x2, x3
 
 
 def _open_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -76,8 +87,16 @@ class Noise:
 
     def uniforms(self, draws: int = 1, first: int = 0) -> NDArray[np.float64]:
         """[n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
-        trials = np.repeat(self.trials, draws)
-        return self._at(trials, np.tile(np.arange(first, first + draws), len(self))).reshape(len(self), draws)
+        if self.key is None:
+            return self._at(np.repeat(self.trials, draws), np.empty(0, np.int64)).reshape(len(self), draws)
+        begin, blocks = first // 2, (first + draws + 1) // 2 - first // 2
+        out = np.empty((len(self), 2 * blocks))
+        for i in range(blocks):
+            numbers = np.full(len(self), begin + i)
+            for part, words in self._words(self.trials, numbers):
+                for half in (0, 1):
+                    out[part, 2 * i + half] = _open_unit(words[2 * half] << _SHIFT | words[2 * half + 1])
+        return out[:, first % 2 : first % 2 + draws]
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
         """[sum(lengths), draws]: `draws` numbers for each unit of each trial, trial after trial; lengths: [n]."""
@@ -100,14 +119,18 @@ class Noise:
         if self.key is None:
             return _open_unit((self.exact or Exact()).words(len(trials)))
         out = np.empty(len(trials))
+        for part, words in self._words(trials, numbers >> 1):
+            odd = (numbers[part] & 1).astype(bool)
+            high, low = np.where(odd, words[2], words[0]), np.where(odd, words[3], words[1])
+            out[part] = _open_unit(high << _SHIFT | low)
+        return out
+
+    def _words(
+        self, trials: NDArray[np.int64], blocks: NDArray[np.int64]
+    ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
+        """Slices, and of each Philox block in them four words: the high and the low half of two numbers."""
+        assert self.key is not None
         for start in range(0, len(trials), _CHUNK):
             part = slice(start, start + _CHUNK)
-            trial, number = trials[part].view(np.uint64), numbers[part].view(np.uint64)
-            # One Philox block gives two numbers: even and odd numbers share the counter number // 2.
-            block = number >> np.uint64(1)
-            counter = np.stack([block & _LOW, block >> np.uint64(32), trial & _LOW, trial >> np.uint64(32)], axis=1)
-            words = philox(counter.astype(np.uint32), self.key).astype(np.uint64)
-            odd = (number & np.uint64(1)).astype(bool)
-            high, low = np.where(odd, words[:, 2], words[:, 0]), np.where(odd, words[:, 3], words[:, 1])
-            out[part] = _open_unit(high << np.uint64(32) | low)
-        return out
+            trial, block = trials[part].view(np.uint64), blocks[part].view(np.uint64)
+            yield part, _rounds((block & _LOW, block >> _SHIFT, trial & _LOW, trial >> _SHIFT), self.key)
