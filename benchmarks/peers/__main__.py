@@ -1,0 +1,350 @@
+"""The authors' reference code beside ours: units a second of processor time in one run, on one thread each.
+
+Vectors are random and of the authors' shape, 34,573 words of 300 dimensions, except where the reference keeps a table
+of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both sides take turns; figures are medians.
+
+    warm     every word was met before
+    cold     all words are new, and so is the mechanism; vectors are loaded. One at a time: a call for each word
+    release  randomness of the operating system, by exact samplers; the reference has floating-point draws alone
+    published  ours as well: the law of the release rather than the corrected one
+
+Where the reference prepares nothing, its one figure stands in all columns.
+
+usage: python -m benchmarks.peers [ROW...]     first: pip install -r benchmarks/peers/requirements.txt and
+                                               python -m benchmarks.peers.fetch
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[variable] = "1"  # before anything reads it
+
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.peers import reference
+from benchmarks.peers.fetch import sources
+from epsilometer.api import audit, mechanism
+from epsilometer.language.lists import WordLists
+from epsilometer.language.vectors import WordVectors
+from epsilometer.mechanism import Mechanism
+from epsilometer.mechanisms.randomized_response import RandomizedResponse
+from epsilometer.randomness import Noise
+from epsilometer.trials import sample
+
+WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 5
+
+Work = Callable[[int], tuple[int, float]]  # the run's number -> units, seconds of processor time
+
+
+class Row(NamedTuple):
+    """What is measured side by side: the reference's way of each column, and ours."""
+
+    columns: dict[str, tuple[Work, Work]]
+
+
+def timed(units: int, work: Callable[[], Any]) -> tuple[int, float]:
+    """Units, and the processor time that the work takes."""
+    begun = time.process_time()
+    work()
+    return units, time.process_time() - begun
+
+
+def rates(theirs: Work, ours: Work) -> tuple[float, float]:
+    """Units a second of both, medians of runs that take turns."""
+    found: tuple[list[float], list[float]] = [], []
+    for run in range(RUNS):
+        for side, work in zip(found, (theirs, ours), strict=True):
+            units, seconds = work(run)
+            side.append(units / seconds)
+    return statistics.median(found[0]), statistics.median(found[1])
+
+
+class Resources:
+    """Random vectors and a list of words, and where they lie."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        draw = np.random.default_rng(0)
+        self.words = [f"w{number}" for number in range(WORDS)]
+        self.vectors = draw.normal(size=(WORDS, DIMENSIONS)).astype(np.float32)
+        WordVectors(self.words, self.vectors).save(folder / "vectors.npz")
+        WordVectors(self.words[:FEW], self.vectors[:FEW]).save(folder / "few.npz")
+        WordLists(self.words, np.arange(WORDS)[None]).save(folder / "list.npz")
+
+    def drawn(self, run: int, count: int, size: int = WORDS) -> list[str]:
+        """Different words, the same for both sides."""
+        return [self.words[i] for i in np.random.default_rng((1, run)).permutation(size)[:count]]
+
+
+def built(name: str, resource: Path, **settings: Any) -> Any:
+    """One of our mechanisms, with what it loads loaded."""
+    made = mechanism(name, {"resource": resource, **settings})
+    made.rewrite(["w0"], EPSILON, Noise.named(1, "load"))
+    return made
+
+
+def ours(
+    name: str, resource: Path, words: Callable[[int], list[str]], warm: Sequence[str] = (), **settings: Any
+) -> dict[str, Work]:
+    """Our columns for a mechanism on words. words: of a run; warm: what is rewritten before the runs."""
+    met = built(name, resource, **settings)
+    if warm:
+        met.rewrite(list(warm), EPSILON, Noise.named(len(warm), "warm"))
+    loaded = {run: built(name, resource, **settings) for run in range(RUNS)}
+
+    def rewrite(made: Mechanism, texts: list[str], noise: Noise) -> Callable[[], Any]:
+        return lambda: made.rewrite(texts, EPSILON, noise)
+
+    def many(made: Callable[[int], Mechanism]) -> Work:
+        return lambda run: timed(
+            len(words(run)), rewrite(made(run), words(run), Noise.named(len(words(run)), "run", run))
+        )
+
+    def released(run: int) -> tuple[int, float]:
+        some = words(run)[: max(20, len(words(run)) // 20)]
+        return timed(len(some), rewrite(met, some, Noise.operating_system(len(some))))
+
+    def alone(run: int) -> tuple[int, float]:
+        made, some = built(name, resource, **settings), words(run)[:10]
+        noises = [Noise.named(1, "alone", run, i) for i in range(len(some))]
+        return timed(len(some), lambda: [made.rewrite([w], EPSILON, n) for w, n in zip(some, noises, strict=True)])
+
+    return {
+        "warm": many(lambda run: met),
+        "cold": many(loaded.__getitem__),
+        "one at a time": alone,
+        "release": released,
+    }
+
+
+def diffractor(at: Resources, method: str) -> Row:
+    rewrite = reference.diffractor(method, EPSILON, at.words)
+    noise = {"geometric": "geometric", "TEM": "tem"}[method]
+
+    def theirs(run: int) -> tuple[int, float]:
+        some = at.drawn(run, 2000)
+        return timed(len(some), lambda: rewrite([" ".join(some[i : i + 20]) for i in range(0, len(some), 20)]))
+
+    columns = ours("diffractor", at.folder / "list.npz", lambda run: at.drawn(run, 20_000), ["w0"], noise=noise)
+    return Row({name: (theirs, work) for name, work in columns.items()})
+
+
+def word_by_word(at: Resources, theirs_name: str, name: str, count: int, published: bool = False) -> Row:
+    """MLDP's mechanisms take one word a call and keep nothing but their index."""
+    vectors = reference.keyed_vectors(at.words, at.vectors)
+    replace = reference.mldp(theirs_name, EPSILON, vectors)
+    tables = name in ("tem", "truncated_gumbel")
+
+    def theirs(run: int) -> tuple[int, float]:
+        some = at.drawn(run, count)
+        return timed(count, lambda: [replace(word) for word in some])
+
+    def words(run: int) -> list[str]:
+        return at.drawn(run, 2000 if tables else 500)
+
+    settings = {"published": True} if published else {}
+    met = [word for run in range(RUNS) for word in words(run)] if tables else ["w0"]
+    return Row({k: (theirs, v) for k, v in ours(name, at.folder / "vectors.npz", words, met, **settings).items()})
+
+
+def santext(at: Resources) -> Row:
+    """The reference computes the probabilities of all pairs before the first word: cold, of 1,000 words, with them."""
+    code = reference.santext()
+    code.SanText_init(code.cal_probability(at.vectors[:FEW], at.vectors[:FEW], EPSILON))
+
+    def warm(run: int) -> tuple[int, float]:
+        numbers = [int(word[1:]) for word in at.drawn(run, 1000, FEW)]
+        return timed(1000, lambda: code.SanText(numbers))
+
+    def cold(run: int) -> tuple[int, float]:
+        numbers = [int(word[1:]) for word in at.drawn(run, 1000, FEW)]
+
+        def work() -> None:
+            code.SanText_init(code.cal_probability(at.vectors[:FEW], at.vectors[:FEW], EPSILON))
+            code.SanText(numbers)
+
+        return timed(1000, work)
+
+    columns = ours("santext", at.folder / "few.npz", lambda run: at.drawn(run, 1000, FEW), at.words[:FEW])
+    columns.pop("one at a time")
+    return Row({name: (cold if name == "cold" else warm, work) for name, work in columns.items()})
+
+
+def custext(at: Resources) -> Row:
+    """The reference forms all groups before the first word: cold, of 5,000 words, with them."""
+    import pandas
+
+    words = at.words[:FEW]
+    texts = [" ".join(words[i : i + 20]) for i in range(0, FEW, 20)]
+    folder = at.folder / "custext"
+    utils = reference.custext(folder, EPSILON, words, at.vectors[:FEW], texts)
+    before = Path.cwd()
+
+    def groups() -> Any:
+        os.chdir(folder)
+        try:
+            return utils.get_customized_mapping(EPSILON, 20)
+        finally:
+            os.chdir(before)
+
+    known = groups()
+
+    def rewrite(found: Any) -> None:
+        utils.generate_new_sents_s1(pandas.DataFrame({"sentence": texts}), *found, False, "dev")
+
+    # Writing the result is left out: the data frame's `to_csv` is another's work.
+    pandas.DataFrame.to_csv = lambda *_, **__: None  # type: ignore[method-assign,assignment]
+    columns = ours("custext", at.folder / "few.npz", lambda run: texts, texts)
+    columns.pop("one at a time")
+
+    def in_words(work: Work) -> Work:
+        return lambda run: ((found := work(run))[0] * 20, found[1])
+
+    return Row(
+        {
+            name: (
+                (lambda run: timed(FEW, lambda: rewrite(groups())))
+                if name == "cold"
+                else (lambda run: timed(FEW, lambda: rewrite(known))),
+                in_words(work),
+            )
+            for name, work in columns.items()
+        }
+    )
+
+
+def dpmlm(at: Resources) -> Row:
+    """Words of the embedded masked language model's own kind of text, one text at a time and 16 words a batch."""
+    from epsilometer.corpora import synthetic
+    from epsilometer.language.words import words as words_of
+    from epsilometer.resources import cached
+
+    folder = cached("minilm-mlm")
+    code = reference.dpmlm(folder)
+    texts = [" ".join(words_of(text)) for text in synthetic.generate("queries", 40, 0)["text"]]
+    made = mechanism("dp_mlm", {"resource": folder})
+    made.rewrite(texts[:1], EPSILON, Noise.named(1, "load"))
+
+    def part(run: int) -> list[str]:
+        return texts[run::RUNS]
+
+    def count(run: int) -> int:
+        return sum(len(text.split()) for text in part(run))
+
+    def theirs(batch: bool) -> Work:
+        rewrite = code.dpmlm_rewrite_batch if batch else code.dpmlm_rewrite
+        return lambda run: timed(count(run), lambda: [rewrite(text, EPSILON, STOP=True) for text in part(run)])
+
+    def here(noise: Callable[[int, int], Noise]) -> Work:
+        return lambda run: timed(count(run), lambda: made.rewrite(part(run), EPSILON, noise(len(part(run)), run)))
+
+    seeded = here(lambda size, run: Noise.named(size, "run", run))
+    return Row(
+        {
+            "against its batches of 16": (theirs(True), seeded),
+            "against word by word": (theirs(False), seeded),
+            "release": (theirs(True), here(lambda size, run: Noise.operating_system(size))),
+        }
+    )
+
+
+def randomised_response(at: Resources) -> Row:
+    """A unit is one run of the mechanism and the guess; the reference has as many for each of its two values."""
+    trials = 200_000
+    auditor = reference.ldp_audit(trials // 2, 1.0)
+    texts = ("the meeting is on", "the meeting is off")
+    made = RandomizedResponse(resource=texts)
+    auditor.run_audit("GRR")  # compiles
+    return Row(
+        {
+            "warm": (
+                lambda run: timed(trials, lambda: auditor.run_audit("GRR")),
+                lambda run: timed(trials, lambda: audit(texts, made, [1.0], ["likelihood"], trials, 2, 0, seed=run)),
+            )
+        }
+    )
+
+
+def candidates(at: Resources, count: int, k: int, temperature: float) -> Row:
+    """TeDA's code is not public: a naive loop over trials stands for it, on all similarities computed once."""
+    vectors = np.random.default_rng(0).normal(size=(5_000, 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def naive(run: int) -> tuple[int, float]:
+        def work() -> None:
+            draw, similarity = np.random.default_rng(run), vectors @ vectors.T
+            for _ in range(count):
+                chosen = [int(draw.integers(len(vectors)))]
+                while len(chosen) < k:
+                    score = temperature * similarity[chosen].sum(axis=0)
+                    weight = np.exp(score - score.max())
+                    weight[chosen] = 0
+                    chosen.append(int(draw.choice(len(vectors), p=weight / weight.sum(dtype=np.float64))))
+
+        return timed(count, work)
+
+    return Row({"": (naive, lambda run: timed(count, lambda: sample(vectors, count, k, temperature, run)))})
+
+
+ROWS: dict[str, tuple[str, Callable[[Resources], Row]]] = {
+    "1-D geometric, 1 list": ("Diffractor", lambda at: diffractor(at, "geometric")),
+    "1-D TEM, 1 list": ("Diffractor", lambda at: diffractor(at, "TEM")),
+    "MVC": ("MLDP", lambda at: word_by_word(at, "MultivariateCalibrated", "mvc", 40)),
+    "Vickrey": ("MLDP", lambda at: word_by_word(at, "VickreyMechanism", "vickrey", 40)),
+    "Mahalanobis": ("MLDP", lambda at: word_by_word(at, "Mahalanobis", "mahalanobis", 10)),
+    "truncated Gumbel": ("MLDP", lambda at: word_by_word(at, "TruncatedGumbel", "truncated_gumbel", 100)),
+    "TEM": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10)),
+    "TEM, published": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10, published=True)),
+    "SanText": ("SanText", santext),
+    "CusText": ("CusText", custext),
+    "DP-MLM": ("DPMLM", dpmlm),
+    "randomised response, k = 2": ("ldp-audit", randomised_response),
+    "candidates, T = 2,000, k = 2, lambda -10,000": ("", lambda at: candidates(at, 2000, 2, -10_000)),
+    "candidates, T = 2,000, k = 2, lambda 0": ("", lambda at: candidates(at, 2000, 2, 0)),
+    "candidates, T = 2,000, k = 16, lambda -10,000": ("", lambda at: candidates(at, 2000, 16, -10_000)),
+}
+
+
+def lines(at: Resources, wanted: Sequence[str]) -> Iterator[str]:
+    """A line of the table for each column of each row."""
+    yield "| mechanism | path | reference | units/s | ours, units/s | times as fast |"
+    yield "|---|---|---|---|---|---|"
+    for name, (repository, row) in ROWS.items():
+        if wanted and name not in wanted:
+            continue
+        pinned = f"{repository} {sources()[repository]['commit'][:7]}" if repository else "naive loop, ours"
+        try:
+            measured = row(at)
+        except (ImportError, FileNotFoundError) as error:
+            yield f"| {name} | | {pinned} | not to be had: {error} | | |"
+            continue
+        for column, (theirs, here) in measured.columns.items():
+            reached, own = rates(theirs, here)
+            yield f"| {name} | {column} | {pinned} | {reached:,.4g} | {own:,.4g} | {own / reached:,.3g} |"
+
+
+def main(wanted: Sequence[str]) -> None:
+    """Print what ran, and the table in Markdown."""
+    reference.one_thread()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip()}, Python {platform.python_version()}, ", end="")
+    print(f"numpy {np.__version__}, {WORDS:,} words x {DIMENSIONS}, one thread, medians of {RUNS}\n")
+    with TemporaryDirectory() as name:
+        for line in lines(Resources(Path(name)), wanted):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
