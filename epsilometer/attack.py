@@ -149,8 +149,14 @@ def guess_all(
 
 def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
     """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
+    columns = np.ascontiguousarray(scores.T)  # reductions over few slots are fast from column to column
     with np.errstate(invalid="ignore"):
-        best = scores.max(axis=1, keepdims=True)
-        tied = (scores >= best - _GRID) | (scores == best)
-    draw = np.where(tied, noise.uniforms(scores.shape[1]), -1.0)
-    return draw.argmax(axis=1).astype(SLOT)
+        best = columns.max(axis=0)
+        tied = (columns >= best - _GRID) | (columns == best)
+    slots = np.zeros(len(scores), SLOT)
+    for slot, is_best in enumerate(tied):
+        slots[is_best] = slot
+    unsure = np.flatnonzero(tied.sum(axis=0, dtype=np.int32) != 1)
+    draw = np.where(tied[:, unsure].T, noise[unsure].uniforms(len(columns)), -1.0)
+    slots[unsure] = draw.argmax(axis=1)
+    return slots

@@ -38,11 +38,13 @@ def trial_claims(
     mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers."""
+    if not isinstance(mechanism, HasDistance):  # one claim for all pairs
+        return np.repeat(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if mechanism.guarantee(epsilon) is None:
         return np.full(len(candidates), np.inf)
-    slots = list(combinations(range(candidates.shape[1]), 2))
-    pairs = np.sort(np.concatenate([candidates[:, slot] for slot in slots]), axis=1).astype(np.int64)
-    distinct, place = np.unique(pairs @ [len(texts), 1], return_inverse=True)  # one number a pair: quick to sort
+    slots = list(combinations(candidates.T.astype(np.int64), 2))
+    pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
+    distinct, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
     claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(distinct, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
 

@@ -7,9 +7,9 @@ A user's own mechanism is a Python file with either a class that has `rewrite(te
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,29 @@ class Latents:
 
     before: NDArray[np.float32]
     after: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Repeated(Sequence[str]):
+    """Many texts of which few differ: those that do, and of each place [n] which one stands there."""
+
+    texts: Sequence[str]
+    numbers: NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Repeated: ...
+    def __getitem__(self, place: int | slice) -> str | Repeated:
+        if isinstance(place, slice):
+            return Repeated(self.texts, self.numbers[place])
+        return self.texts[self.numbers[place]]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.texts.__getitem__, self.numbers.tolist())
 
 
 @dataclass(frozen=True)
@@ -240,6 +263,13 @@ class RewritesGrid(Protocol):
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """As `rewrite`, for several epsilons and their streams in one pass; equal to rewriting one by one."""
         ...
+
+
+@runtime_checkable
+class TakesRepeated(Protocol):
+    """A mechanism whose work on a trial is less than handling its text: it is given `Repeated` texts."""
+
+    takes_repeated: bool
 
 
 @runtime_checkable

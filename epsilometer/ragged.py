@@ -50,6 +50,8 @@ class Ragged:
 
     def take(self, rows: NDArray[np.integer]) -> Ragged:
         """The rows with these numbers, in this order (repeats allowed)."""
+        if len(self.values) == len(self) and (self.lengths == 1).all():
+            return Ragged(self.values[rows], np.arange(len(rows) + 1))
         lengths = self.lengths[rows]
         out = Ragged.from_lengths(np.empty(0, self.values.dtype), lengths)
         index = np.arange(out.offsets[-1]) + np.repeat(self.offsets[rows] - out.offsets[:-1], lengths)

@@ -90,13 +90,13 @@ class Noise:
         if self.key is None:
             return self._at(np.repeat(self.trials, draws), np.empty(0, np.int64)).reshape(len(self), draws)
         begin, blocks = first // 2, (first + draws + 1) // 2 - first // 2
-        out = np.empty((len(self), 2 * blocks))
+        out = np.empty((2 * blocks, len(self)))
         for i in range(blocks):
             numbers = np.full(len(self), begin + i)
             for part, words in self._words(self.trials, numbers):
                 for half in (0, 1):
-                    out[part, 2 * i + half] = _open_unit(words[2 * half] << _SHIFT | words[2 * half + 1])
-        return out[:, first % 2 : first % 2 + draws]
+                    out[2 * i + half, part] = _open_unit(words[2 * half] << _SHIFT | words[2 * half + 1])
+        return out[first % 2 : first % 2 + draws].T
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
         """[sum(lengths), draws]: `draws` numbers for each unit of each trial, trial after trial; lengths: [n]."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
-from epsilometer.mechanism import Latents, Mechanism, Rewrites, RewritesGrid, WantsAll
+from epsilometer.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, WantsAll
 from epsilometer.progress import Pace, span
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
@@ -39,7 +39,9 @@ class Job:
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
         """Rewrite these trials."""
-        private = [self.texts[i] for i in self.source[rows]]
+        private: Sequence[str] = Repeated(self.texts, self.source[rows])
+        if not isinstance(mechanism, TakesRepeated):
+            private = list(private)
         streams = [noise[rows] for noise in self.noises]
         if isinstance(mechanism, RewritesGrid):
             made = mechanism.rewrite_grid(private, self.epsilons, streams)
@@ -76,27 +78,29 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
         blocks = list(_paced(mechanism, job))
     else:
         blocks = list(rewrite_blocks(lambda: mechanism, job))
-    back = np.argsort(np.concatenate([b.rows for b in blocks]))
+    rows = np.concatenate([b.rows for b in blocks])
+    back = np.empty_like(rows)
+    back[rows] = np.arange(len(rows))
     return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
     """The blocks of a job, as large as the speed of the first ones suggests."""
     shares = isinstance(mechanism, RewritesGrid)
-    order = np.argsort(job.source, kind="stable")
+    order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
-    effort = np.array([len(job.texts[i]) + 1 for i in source])
+    effort = np.array([len(text) + 1 for text in job.texts])[source]
     if shares:  # a text's first trial does the work of all
         effort[1:][source[1:] == source[:-1]] = 0
-    begin = units = 0
+    done, begin = np.append(0, np.cumsum(effort)), 0
     with Pace("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
-        for end, size in enumerate([*effort[1:], np.inf], start=1):
-            units += effort[end - 1]
-            if size and units + size > pace.next:
-                pace.begin(units)
-                yield job.run(mechanism, order[begin:end])
-                pace.end()
-                begin, units = end, 0
+        while begin < len(order):
+            # One trial at least, and what costs nothing beside it.
+            end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
+            pace.begin(done[end] - done[begin])
+            yield job.run(mechanism, order[begin:end])
+            pace.end()
+            begin = end
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
@@ -132,13 +136,14 @@ def _check(made: Rewrites, expected: int) -> None:
         raise UserError(
             f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"
         )
-    wrong = next((text for text in made.texts if not isinstance(text, str)), None)
-    if wrong is not None or any(text is None for text in made.texts):
+    texts = made.texts.texts if isinstance(made.texts, Repeated) else made.texts
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None or any(text is None for text in texts):
         raise UserError(
             f"the mechanism returned {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
         )
     try:
-        "".join(made.texts).encode()
+        "".join(texts).encode()
     except UnicodeEncodeError:
         raise UserError(
             "the mechanism returned half a character (a lone surrogate), which no file can hold; return whole ones"
@@ -146,14 +151,21 @@ def _check(made: Rewrites, expected: int) -> None:
 
 
 def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
-    texts = [text for part in parts for text in part.texts]
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
     return Rewrites(
-        [texts[i] for i in order],
+        _join_texts([part.texts for part in parts], order),
         _join_units(units, order) if len(units) == len(parts) else None,
         _join_latents(latents, order) if len(latents) == len(parts) else None,
     )
+
+
+def _join_texts(parts: Sequence[Sequence[str]], order: NDArray[np.int64]) -> Sequence[str]:
+    repeated = [part for part in parts if isinstance(part, Repeated)]
+    if len(repeated) == len(parts) and all(part.texts is repeated[0].texts for part in repeated):
+        return Repeated(repeated[0].texts, np.concatenate([part.numbers for part in repeated])[order])
+    texts = [text for part in parts for text in part]
+    return [texts[i] for i in order]
 
 
 def _join_units(parts: Sequence[Ragged], order: NDArray[np.int64]) -> Ragged:

@@ -88,8 +88,8 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
     Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
     """
-    lengths = words[candidates]
-    return (lengths == lengths[:, :1]).all(axis=1)
+    first, *others = words[candidates.T]
+    return np.all([other == first for other in others], axis=0)
 
 
 def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
@@ -186,6 +186,8 @@ def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64]
         text = np.minimum((uniforms[:, step - 1] * (texts - step)).astype(np.int64), texts - step - 1)
         for taken in ascending[:step]:
             text += text >= taken
-        chosen[step] = ascending[step] = text
-        ascending[: step + 1].sort(axis=0)
+        chosen[step] = text
+        if step < more:
+            ascending[step] = text
+            ascending[: step + 1].sort(axis=0)
     return np.ascontiguousarray(chosen.T)

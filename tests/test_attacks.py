@@ -92,6 +92,30 @@ def test_ties_are_broken_by_the_stream_and_evenly() -> None:
     assert choose(np.array([[-np.inf, -3.0], [-np.inf, -np.inf]]), Noise.named(2, "t"))[0] == 1
 
 
+@pytest.mark.parametrize("slots", [2, 5])
+def test_a_guess_is_that_of_drawing_for_every_trial(slots: int) -> None:
+    """Streams are read for ties alone, and what they decide is what they decided when all of them were read."""
+    scores = np.round(np.random.default_rng(0).random((3000, slots)), 1)
+    scores[::7] = -np.inf
+    scores[1::7, 0] = np.inf
+    noise = Noise.named(3000, "ties")
+    best = scores.max(axis=1, keepdims=True)
+    draw = np.where(scores == best, noise.uniforms(slots), -1.0)
+    np.testing.assert_array_equal(choose(scores, noise), draw.argmax(axis=1))
+
+
+def test_randomised_response_is_as_likely_as_its_law_says(tmp_path: Path) -> None:
+    pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "t.parquet")
+    mechanism = RandomizedResponse(resource=tmp_path / "t.parquet")
+    made = [mechanism.rewrite(sources(), epsilon, Noise.named(4, "rewrite", epsilon)) for epsilon in (0.5, 3.0)]
+    rows, units = mechanism.laws(TEXTS), [rewrites.units.values for rewrites in made if rewrites.units]
+    found = mechanism.log_likelihoods(TEXTS, CANDIDATES, made, [0.5, 3.0])
+    laws = rows.log_probabilities(np.arange(4), [0.5, 3.0])
+    for likelihood, log_p, drawn in zip(found, laws, units, strict=True):
+        expected = log_p[CANDIDATES, drawn[:, None]]
+        np.testing.assert_allclose(likelihood - likelihood[:, :1], expected - expected[:, :1], atol=1e-12)
+
+
 def test_the_likelihood_attack_is_bayes(tmp_path: Path) -> None:
     pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "t.parquet")
     mechanism = RandomizedResponse(resource=tmp_path / "t.parquet")

@@ -40,6 +40,15 @@ def test_numbers_continue_where_they_stopped() -> None:
     np.testing.assert_array_equal(noise.uniforms(7)[:, 3:], noise.uniforms(4, first=3))
 
 
+@pytest.mark.parametrize(("draws", "first"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 5), (4, 2**33 + 1)])
+def test_numbers_do_not_depend_on_how_many_are_asked_for(draws: int, first: int) -> None:
+    noise = Noise.named(20_000, "numbers")  # more than are computed at a time
+    alone = [noise.uniforms(1, first + i)[:, 0] for i in range(draws)]
+    np.testing.assert_array_equal(noise.uniforms(draws, first), np.stack(alone, axis=1))
+    if not first:
+        np.testing.assert_array_equal(noise.uniforms(draws).ravel(), noise.ragged(np.full(20_000, draws))[:, 0])
+
+
 def test_uniform_and_unlike_under_other_names() -> None:
     """Kolmogorov-Smirnov at 1e-6: false alarm 2e-6 over the two tests, at a fixed seed."""
     one, other = (Noise.named(20_000, 0, name).uniforms(2) for name in ("a", "b"))

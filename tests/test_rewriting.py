@@ -12,7 +12,7 @@ import pytest
 
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Guarantee, check_epsilons
-from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Rewrites, build_mechanism
+from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Repeated, Rewrites, build_mechanism
 from epsilometer.progress import parse, track
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
@@ -46,6 +46,31 @@ def test_blocks_and_workers_do_not_matter(public: Path) -> None:
     assert by_trial(rewrite_blocks(build, job(), block=7)) == whole
     assert by_trial(rewrite_blocks(build, job(), block=50, engine=Engine(workers=2))) == whole
     assert len(whole) == 300
+
+
+def test_repeated_texts_are_handled_by_number(public: Path) -> None:
+    """The same rewrites as text by text, and no list of a text a trial on the way."""
+    mechanism: Mechanism = build_mechanism("randomized_response", {}, str(public), "test")
+    work = job()
+    texts = [TEXTS[i] for i in work.source]
+    for blocks in (False, True):
+        for made, epsilon, noise in zip(rewrite_all(mechanism, work, blocks), work.epsilons, work.noises, strict=True):
+            assert isinstance(made.texts, Repeated)
+            assert made.texts.texts is mechanism.outputs  # type: ignore[attr-defined]
+            alone = mechanism.rewrite(texts, epsilon, noise).texts
+            assert list(made.texts) == list(alone)
+            assert (made.texts[7], list(made.texts[3:5])) == (alone[7], list(alone[3:5]))
+
+
+def test_mechanisms_get_lists_unless_they_ask() -> None:
+    seen = []
+
+    def rewrite(texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+        seen.append(texts)
+        return Rewrites(texts)
+
+    rewrite_all(SimpleNamespace(rewrite=rewrite, guarantee=lambda epsilon: None), job())  # type: ignore[arg-type]
+    assert all(type(texts) is list for texts in seen)
 
 
 def test_all_rewrites_come_in_the_order_of_trials(public: Path) -> None:

@@ -25,7 +25,7 @@ from epsilometer.component import component
 from epsilometer.errors import UserError
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.laws import Laws, sample
-from epsilometer.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.mechanism import TEXT, UNITS, Repeated, Rewrites
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -35,6 +35,7 @@ class RandomizedResponse:
     """resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones."""
 
     among_texts: ClassVar[bool] = True
+    takes_repeated: ClassVar[bool] = True
     control: ClassVar[bool] = True
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the text is the unit
 
@@ -62,6 +63,8 @@ class RandomizedResponse:
         return {text: i for i, text in enumerate(self.outputs)}
 
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        if isinstance(texts, Repeated):
+            return self._numbers(texts.texts)[texts.numbers]
         return np.array([self._number.get(text, 0) for text in texts], np.int64)
 
     @property
@@ -90,7 +93,15 @@ class RandomizedResponse:
         other = np.minimum(np.maximum(uniform - keep, 0) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int64)
         drawn = np.where(uniform < keep, kept, other + (other >= kept))
         units = Ragged.from_lengths(drawn.astype(np.int32), np.ones(len(texts), np.int64))
-        return Rewrites([self.outputs[i] for i in drawn], units)
+        return Rewrites(Repeated(self.outputs, drawn), units)
+
+    def log_likelihoods(
+        self, texts: Sequence[str], candidates: NDArray[np.integer], made: Sequence[Rewrites], epsilons: Sequence[float]
+    ) -> list[NDArray[np.float64]]:
+        """As `HasLikelihood`: up to a term that all texts share, epsilon for the text that was released."""
+        numbers = self._numbers(texts)[candidates]
+        released = [rewrites.units.values for rewrites in made if rewrites.units is not None]
+        return [(numbers == out[:, None]) * epsilon for out, epsilon in zip(released, epsilons, strict=True)]
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """One unit a text: the text itself."""
