@@ -338,7 +338,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     drawn = {
         "trial": np.arange(3000),
         "candidates": pl.Series(np.stack([first, second], 1).tolist(), dtype=pl.List(pl.Int32)),
-        "target": (uniforms[:, 2] * 2).astype(np.int8),
+        "target": (uniforms[:, 2] * 2).astype(np.int16),
     }
     tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", tables.TRIALS)
     (tmp_path / "latent.py").write_text(LATENT)

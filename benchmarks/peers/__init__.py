@@ -1,1 +1,6 @@
 """The authors' reference code beside ours, in one run on one thread: see `benchmarks.peers.__main__`."""
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[variable] = "1"  # before a library reads it

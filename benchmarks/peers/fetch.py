@@ -2,7 +2,7 @@
 
 The files named in sources.json are read out of a bare clone, unchanged; nothing of them is part of this project.
 
-usage: python -m benchmarks.peers.fetch [--from FOLDER]     FOLDER: git directories OWNER+NAME/repo or NAME, not the host
+usage: python -m benchmarks.peers.fetch [--from FOLDER]     FOLDER: holds clones, OWNER+NAME/repo or NAME
 """
 
 from __future__ import annotations
