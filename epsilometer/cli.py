@@ -106,7 +106,12 @@ def audit(
     ] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Measure a mechanism's empirical privacy loss."""
+    """Measure a mechanism's empirical privacy loss.
+
+    Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
+    could have proved at most (ceiling), the loss between texts of equally many words, and the verdict on the claim.
+    With --json all that was measured.
+    """
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
     if rewrites is None and (file is None or epsilons is None):
@@ -133,7 +138,7 @@ def audit(
         made = CommandMechanism(command) if command is not None else str(mechanism)
         common |= {"trials": 2000 if trials is None else trials, "settings": _settings(settings)}
         found = api.audit(_texts(str(file), text, rows, layout), made, budgets, chosen, **common)
-    _print(found.to_dicts(), as_json)
+    _print(found.to_dicts() if as_json else [_told(row) for row in found.iter_rows(named=True)], as_json)
 
 
 @app.command()
@@ -418,6 +423,7 @@ def history(
 
     table = past.read()
     if table.is_empty():
+        _need_project()
         raise UserError(f"{past.FILE} has no audit yet; `epsilometer accept` and re-audits write it")
     if mechanism is not None:
         if mechanism not in table["mechanism"]:
@@ -604,6 +610,7 @@ def report(as_json: Json = False) -> None:
     from epsilometer.report import origin
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
+    _need_project()
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
     page = origin.PAGE
     origin.refresh()
@@ -661,6 +668,22 @@ def _mechanism_at(given: str) -> tuple[str, float]:
     if not equals:
         raise UserError(f"give a mechanism and its epsilon as tem=11, got {given!r}")
     return name, _number(epsilon, "epsilon must be a number")
+
+
+def _need_project() -> None:
+    """Refuse a folder that holds no project."""
+    if not Path("params.yaml").is_file():
+        from epsilometer.params import NO_PROJECT
+
+        raise UserError(f"there is no params.yaml here; {NO_PROJECT}")
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a row of an audit fits on a terminal; the strongest attack is named."""
+    best = row["best_attack"]
+    shown = ("trials", "candidates", "successes", "success_rate", "loss", "point", "upper", "ceiling", "equal_loss")
+    named = {"epsilon": row["epsilon"], "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
+    return named | {"sees": row["sees"]} | {k: row[k] for k in (*shown, "verdict", "claim")}
 
 
 def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:

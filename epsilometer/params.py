@@ -53,6 +53,12 @@ cells:
   queries-mine: {dataset: queries, <<: *mine, resource: data/prepared/queries.parquet}"""
 
 
+NO_PROJECT = (
+    "this needs a project, a folder with params.yaml, dvc.yaml and the code of the stages: run it in a clone of "
+    "epsilometer. On a file of texts audit, calibrate, compare and rewrite work anywhere, as do claims and mechanisms"
+)
+
+
 class Section(BaseModel):
     """A part of params.yaml: frozen, unknown keys refused."""
 
@@ -545,11 +551,7 @@ def read(path: Path | str = "params.yaml") -> Params:
     try:
         raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
-        raise UserError(
-            f"{path} does not exist; this needs a project: a folder with {path}, dvc.yaml and the code of its stages. "
-            "Run it in a clone of epsilometer, or give a parameter file. `epsilometer audit`, `rewrite`, `claims` and "
-            "`mechanisms` need none"
-        ) from None
+        raise UserError(f"{path} does not exist; {NO_PROJECT}, or give a parameter file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(raw, dict):

@@ -13,6 +13,7 @@ from pathlib import Path
 from epsilometer import checksums
 from epsilometer.component import PACKAGE
 from epsilometer.errors import UserError, disk_trouble
+from epsilometer.progress import note
 
 EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models"
 
@@ -117,6 +118,8 @@ def cached(name: str) -> Path:
         partial = path.with_name(f"partial-{os.getpid()}-{name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            what = str(_MAKERS[name].__doc__).removesuffix(".")
+            note(f"made once, and kept in {path}: {what[0].lower()}{what[1:]}")
             _MAKERS[name](partial)
             if partial.is_dir():
                 checksums.write(partial)

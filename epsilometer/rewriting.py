@@ -104,8 +104,11 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
-    """What would take a tenth of `seconds`, or a minute. shares: the trials and epsilons of a text share its work."""
-    trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, 60)
+    """What would take a tenth of `seconds`, or a minute, but no more than half of them.
+
+    shares: the trials and epsilons of a text share its work.
+    """
+    trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     found = []
     for fewer in (n for n in _ROUND if n < trials):
         # Where work is shared at most that, since some of it is for each trial.
@@ -114,7 +117,11 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
             found.append(f"{fewer} trials: about {span(share * seconds)}")
             break
     if shares:
-        found += [f"{n} texts: about {span(seconds * n / texts)}" for n in _ROUND if n <= texts * aim / seconds][:1]
+        found += [
+            f"{n} texts: about {span(seconds * n / texts)}"
+            for n in _ROUND
+            if n < texts and n <= 1.01 * texts * aim / seconds
+        ][:1]
     elif len(job.epsilons) > 1:
         found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
     return f" for {trials} trials of {texts} texts" + (f"; shorter: {', '.join(found)}" if found else "")
