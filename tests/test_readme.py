@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import typer
 import yaml
@@ -65,6 +66,40 @@ def test_the_function_of_the_notebook_is_audited() -> None:
     call = f"epsilometer.audit{last}".partition("  #")[0].replace(")", ", trials=100)")
     table = eval(call, scope | {"epsilometer": epsilometer})
     assert table["epsilon"].unique().to_list() == [1, 5, 9]
+
+
+def test_mechanisms_and_attacks_are_named_as_shown() -> None:
+    (call,) = re.findall(r"`(epsilometer\.audit\(texts, \"tem\".*?\))`", README)
+    (attacks,) = re.findall(r"`attacks=(\{.*?\})`", README, re.DOTALL)[:1]
+    options = f", attacks={attacks}, trials=50, temperature=0)"
+    table = eval(call[:-1] + options, {"texts": queries(60), "epsilometer": epsilometer})
+    assert table.select("epsilon", "attack").rows() == [(5, "lexical"), (8, "lexical")]
+
+
+@pytest.mark.parametrize("call", [c for c in commands() if c.startswith(("epsilometer audit", "epsilometer rewrite"))])
+def test_files_of_texts_are_audited_and_rewritten_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = [f"the {a} was {b}" for a in ("room", "food", "staff") for b in ("clean", "cold", "kind")]
+    Path("texts.txt").write_text("\n".join(texts))
+    pl.DataFrame({"id": range(9), "review": texts}).write_csv("texts.csv")
+    recorded = pl.DataFrame({"original": texts * 9, "epsilon": 1, "rewrite": texts * 9})
+    recorded.write_csv("made-elsewhere.csv")
+    Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
+    Path("anonymise").chmod(0o755)
+    quick = ["--trials", "20", "--temperature", "0"] if " audit " in call else []
+    assert not cli.app([*shlex.split(call)[1:], *quick], standalone_mode=False)
+    out, err = capsys.readouterr()
+    if " audit " in call:
+        assert "strongest: " in out
+        assert "note: not run: channel, judge" in err
+    elif "--out" in call:
+        private = pl.read_csv("private.csv")
+        assert private["id"].to_list() == list(range(9))
+        assert private["review"].to_list() != texts
+    else:
+        assert len(out.splitlines()) == len(texts)
 
 
 def test_the_audit_of_the_mechanism_refutes_its_claim_at_both_budgets(folder: Path) -> None:
