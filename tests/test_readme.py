@@ -1,4 +1,4 @@
-"""What the README and the guide to one's own mechanism say about their examples."""
+"""What the README and the guides to one's own mechanism and attack say about their examples."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ import epsilometer
 from epsilometer import api, cli, params
 from epsilometer.claims import NOT_CHECKED, VIOLATED, p_value
 from epsilometer.corpora.synthetic import generate
+from epsilometer.errors import UserError
 from epsilometer.estimation import success_bound
 from epsilometer.worst_case import check_claim
 
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "docs/your-own-mechanism.md").read_text()
+ATTACK = (ROOT / "docs/your-own-attack.md").read_text()
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -33,7 +35,7 @@ def blocks(text: str, language: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The examples that are files, under the names that they give themselves."""
     place = tmp_path_factory.mktemp("examples")
-    for text, name in ((README, "mine.py"), (GUIDE, "response.py")):
+    for text, name in ((README, "mine.py"), (GUIDE, "response.py"), (ATTACK, "outline.py")):
         (code,) = [block for block in blocks(text, "python") if block.startswith(f"# {name}\n")]
         (place / name).write_text(code)
     return place
@@ -161,3 +163,25 @@ def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
     arguments = shlex.split(shown.partition("\n")[0].removeprefix("$ "))[1:]
     status = cli.app(arguments, standalone_mode=False)
     return capsys.readouterr().out, status or 0
+
+
+def test_the_example_of_an_attack_sees_what_ours_miss(folder: Path) -> None:
+    """Of texts of three masked words: by chance it would be right 450 times of 500 with probability below 1e-75."""
+    texts = [" ".join(text.split()[:3]) for text in queries(2000) if len(text.split()) > 2]
+
+    def mask(text: str, epsilon: float, rng: object) -> str:
+        return re.sub(r"\S", "*", text)
+
+    table = epsilometer.audit(texts, mask, [1.0], [str(folder / "outline.py"), "lexical"], trials=500)
+    right = dict(table.select("attack", "success_rate").iter_rows())
+    own = next(rate for name, rate in right.items() if name.endswith("outline.py"))
+    assert own >= 0.9
+    assert right["lexical"] < 0.6
+    assert table.filter(attack="strongest")["best_attack"].item().endswith("outline.py")
+    with pytest.raises(UserError, match="pwoer"):
+        epsilometer.audit(texts, mask, [1.0], {str(folder / "outline.py"): {"pwoer": 2.0}}, trials=10)
+
+
+def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> None:
+    (call,) = blocks(ATTACK, "sh")
+    test_every_command_has_the_options_that_it_is_shown_with(call.strip())
