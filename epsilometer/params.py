@@ -285,7 +285,7 @@ class Ablations(Section):
     trials: PositiveInt = 1000
     candidates: tuple[Annotated[int, Field(ge=2)], ...] = (2, 4, 8, 16)
     temperatures: tuple[float, ...] = (-10_000, 0, 10_000)
-    seeds: PositiveInt = 5
+    seeds: Annotated[int, Field(ge=0)] = 5
 
 
 class Sweep(Section):

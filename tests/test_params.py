@@ -165,3 +165,11 @@ def test_what_does_not_fit_into_memory_is_refused(
     with pytest.raises(UserError, match=message) as error:
         checking.check(Params.model_validate(good))
     assert "; give at most " in str(error.value)
+
+
+def test_the_default_report_has_lambda_0_beside_its_own() -> None:
+    """At its own few texts serve as distractors; at 0 all do."""
+    params = read(ROOT / "params.yaml")
+    assert set(params.ablations.temperatures) == {params.trials.temperature, 0}
+    assert all(params.cells[name].dataset == "queries" for name in params.ablations.cells)
+    assert len(params.ablations.cells) >= 3
