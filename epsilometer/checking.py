@@ -113,7 +113,7 @@ def _check_resources(params: Params) -> None:
 
 def _check_memory(params: Params) -> None:
     """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
-    candidates = max(params.trials.candidates, *params.ablations.candidates) if params.ablations.cells else 0
+    candidates = max((params.trials.candidates, *params.ablations.candidates)) if params.ablations.cells else 0
     needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
     needs += [("ablations.trials", params.ablations.trials, _trial(candidates))] if candidates else []
     needs += [(f"sweeps.{n}.trials", s.trials, _trial(params.trials.candidates)) for n, s in params.sweeps.items()]
