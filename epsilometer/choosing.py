@@ -26,7 +26,7 @@ from epsilometer.journal import Journal
 from epsilometer.language.words import words
 from epsilometer.mechanism import build_mechanism
 from epsilometer.params import Cell, Params
-from epsilometer.progress import note
+from epsilometer.progress import note, now_and_then
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all
 
@@ -91,6 +91,16 @@ def calibrate_cells(
         if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
             continue
         yield _row(cell.dataset, cell.mechanism, wish, partial(_search_cell, params, cell, wish, watch))
+
+
+def said(label: str, wish: Wish) -> Watch:
+    """Says now and then how far a search is."""
+    say = now_and_then()
+
+    def watch(spent: int, low: float, high: float) -> None:
+        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {wish.budget} rewrites")
+
+    return watch
 
 
 def calibrate_texts(

@@ -21,7 +21,6 @@ from epsilometer.errors import UserError, disk_trouble, printable
 from epsilometer.progress import note
 
 if TYPE_CHECKING:
-    from epsilometer.calibration import Watch
     from epsilometer.corpora.files import Layout
 
 app = typer.Typer(
@@ -171,9 +170,7 @@ def calibrate(
 
     wish = choosing.Wish(target, attack, sees, match, low, high, width, budget)
 
-    def watch(label: str) -> Watch:
-        return _searching(label, budget)
-
+    watch = partial(choosing.said, wish=wish)
     if file is None:
         if settings:
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
@@ -742,18 +739,6 @@ def _shown(value: Any) -> str:
 def _first(doc: str | None) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join((doc or "").split("\n\n")[0].split())
-
-
-def _searching(label: str, budget: int) -> Watch:
-    """A line now and then about how far a search is."""
-    from epsilometer.progress import now_and_then
-
-    say = now_and_then()
-
-    def watch(spent: int, low: float, high: float) -> None:
-        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {budget} rewrites")
-
-    return watch
 
 
 def _print(result: Any, as_json: bool) -> None:

@@ -28,36 +28,27 @@ def calibrate(
     attack: str = "strongest",
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder."""
-    command = [
-        sys.executable,
-        "-m",
-        "epsilometer.cli",
-        "calibrate",
-        "--json",
-        f"--target={target}",
-        f"--attack={attack}",
-    ]
-    command += [f"--mechanism={name}" for name in mechanisms or []] + [f"--dataset={name}" for name in datasets or []]
-    with tempfile.TemporaryFile() as results:
+    asked = {"target": target, "attack": attack, "mechanisms": mechanisms or [], "datasets": datasets or []}
+    with tempfile.TemporaryDirectory() as results:
+        out = Path(results, "rows.json")
         with subprocess.Popen(
-            command,
+            [sys.executable, "-m", "tasks.calibrate", str(out), json.dumps(asked)],
             cwd=folder,
-            stdout=results,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
             env=environment(),
         ) as process:
-            assert process.stderr is not None
+            assert process.stdout is not None
             try:
-                last = show(process.stderr, "calibrate")
+                last = show(process.stdout, "calibrate")
             except BaseException:  # the run is cancelled
                 process.terminate()
                 raise
         if process.returncode:
-            raise RuntimeError("\n".join(["epsilometer calibrate failed; its last lines:", *last]))
-        results.seek(0)
-        table = json.load(results)
+            raise RuntimeError("\n".join(["calibrate failed; its last lines:", *last]))
+        table = json.loads(out.read_text(encoding="utf-8"))
     create_table_artifact(
         key=prefixed(Path(folder), "epsilon-at-target"),
         table=table,

@@ -129,3 +129,16 @@ def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     assert name() == before
     (tmp_path / "parts/deep/far.py").write_text("")
     assert name() != before
+
+
+def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None:
+    """As stages do: its output ends in Prefect's logs."""
+    quoting = "text = 'PLEASE PLAY'.lower()\n    print(text)\n    raise RuntimeError(text)\n"
+    append(toy, "helper.py", f"\n\ndef kept(rng):\n    {quoting}")
+    asked = {"target": 0.5, "attack": "guess.py", "budget": 200, "mechanisms": ["own"], "datasets": []}
+    shown = toy.run("python", "-m", "tasks.calibrate", "rows.json", json.dumps(asked), code=1)
+    assert "please play" not in shown
+    assert "RuntimeError: message withheld" in shown
+    asked["mechanisms"] = ["mine"]
+    toy.run("python", "-m", "tasks.calibrate", "rows.json", json.dumps(asked))
+    assert {row["mechanism"] for row in json.loads((toy.folder / "rows.json").read_text())} == {"mine"}

@@ -1,0 +1,25 @@
+"""`epsilometer calibrate` over an audit's cells, for flows: what mechanisms and attacks write ends in no log.
+
+usage: python -m tasks.calibrate OUT JSON   (the fields of `choosing.Wish`, and `mechanisms` and `datasets`: names)
+"""
+
+from __future__ import annotations
+
+import json
+
+from epsilometer import choosing, tables
+from epsilometer.params import read
+from tasks.entry import run
+
+
+def main(out: str, asked: str) -> None:
+    """Write the rows as JSON."""
+    given = json.loads(asked)
+    mechanisms, datasets = given.pop("mechanisms"), given.pop("datasets")
+    wish = choosing.Wish(**given)
+    rows = choosing.calibrate_cells(read(), wish, mechanisms, datasets, lambda label: choosing.said(label, wish))
+    tables.write_json(list(rows), out)
+
+
+if __name__ == "__main__":
+    run(main)
