@@ -212,7 +212,8 @@ def test_a_claim_that_covers_no_pair_refutes_nothing() -> None:
 
 def test_claim_and_verdict_stand_in_each_row() -> None:
     found = epsilometer.audit(TEXTS, Claiming(), [1.0, 9.0], [Equal()], 1000, temperature=0)
-    assert found.schema == {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
+    columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
+    assert dict(found.schema).items() >= columns.items()
     assert found["claim"].str.slice(0, 14).to_list() == ["1 per document", "9 per document"]
     assert found["verdict"].to_list() == [VIOLATED, NOT_TESTABLE]
 

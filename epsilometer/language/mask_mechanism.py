@@ -28,7 +28,7 @@ class MaskMechanism:
     """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
 
     embedded: ClassVar[str] = "minilm-mlm"
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # a piece a word, but for pieces spelled alike
 
     resource: str | Path
     clip: Clip | None = None
