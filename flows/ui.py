@@ -219,7 +219,12 @@ def main() -> None:
     try:
         if given.what == "start":
             url = start(given.port)
-            print(f"{url} shows every audit, {url}/deployments starts one; `make flow` reports there too")
+            print(
+                f"{url} shows the audits that run as flows: `make flow`, the schedule's, those that {url}/deployments"
+            )
+            print(
+                "starts. `make audit` does without Prefect, so its runs are not there; its report is reports/audit.html"
+            )
             print(f"it asks once for the project's secret: cat {os.path.relpath(_home() / 'secret')}")
         else:
             print("stopped" if stop() else "nothing was running")

@@ -565,3 +565,22 @@ def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=folder, env=environment, check=True)
     _git(folder, "add", "-A")
     _git(folder, "commit", "-q", "-m", "one")
+
+
+def test_what_is_shown_and_what_is_not_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(flows.ui, "start", lambda port: f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(sys, "argv", ["ui", "start"])
+    flows.ui.main()
+    said = capsys.readouterr().out
+    assert "shows the audits that run as flows" in said
+    assert "`make audit` does without Prefect, so its runs are not there" in said
+
+
+def test_scheduled_re_audits_are_fresh() -> None:
+    """As docs/reaudits.md says: without fresh noise only changes are measured."""
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    scheduled = [one for one in deployments if "schedules" in one]
+    assert [one["name"] for one in scheduled] == ["reaudit"]
+    assert all(one["parameters"]["fresh"] is True for one in scheduled)

@@ -22,7 +22,8 @@ class Encoder:
 
     model:       whatever `models.locate` knows. A BERT with mean pooling runs on our own code, others by
                  sentence-transformers.
-    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
+    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
+                 takes twice as long; on a grid its vectors are the same on every processor.
     device:      "cpu" or "cuda".
     window:      longest text in tokens; what is beyond is cut off.
     cut:         number of texts cut so far.
