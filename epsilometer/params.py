@@ -258,7 +258,7 @@ class Training(Section):
     """As in `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
 
     model: str = "data/embedded/models/deberta"
-    seeds: PositiveInt = 3
+    seeds: PositiveInt = 5
     rate: Annotated[float, Field(gt=0)] = 5e-4
     batch: PositiveInt = 8
     longest: Annotated[int, Field(ge=8)] = 128

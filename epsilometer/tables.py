@@ -97,6 +97,7 @@ SIMILARITIES: Schema = {  # a row a trial and metric
     "mechanism": pl.String,
     "epsilon": pl.Float64,
     "trial": pl.Int64,
+    "source": pl.Int64,  # the number of the text: rewrites of one are no independent observations
     "metric": pl.String,
     "value": pl.Float64,  # null where the metric has none
 }
@@ -113,7 +114,11 @@ LEAKAGE: Schema = {  # over all trials, a row a kind of identifier: how many sta
     "high": pl.Float64,
 }
 
-PRIVATIZED: Schema = {"row": pl.Int64, "text": pl.String}  # a rewrite, and the number of its text in the prepared table
+PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
+    "row": pl.Int64,  # the number of its text in the prepared table
+    "seed": pl.Int64,
+    "text": pl.String,
+}
 DOWNSTREAM: Schema = {  # how well a classifier tells a label, a row a seed
     "dataset": pl.String,
     "mechanism": pl.String,  # null for the baselines
@@ -123,6 +128,8 @@ DOWNSTREAM: Schema = {  # how well a classifier tells a label, a row a seed
     "setting": pl.String,  # majority, clean; private, of a task; static, adaptive, of an attribute
     "seed": pl.Int64,
     "macro_f1": pl.Float64,
+    "low": pl.Float64,  # of the mean macro F1 of all seeds, over test texts: the same for each seed
+    "high": pl.Float64,
     "binary_f1": pl.Float64,  # of the last class by name; null where there are more than two
     "accuracy": pl.Float64,
     "train": pl.Int64,

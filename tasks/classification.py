@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.params import Params
 from epsilometer.randomness import Noise
-from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune
+from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, scores
+from epsilometer.utility.intervals import f1_interval
 from epsilometer.utility.labelled import Examples, labelled
 from tasks.files import prepared
 
@@ -56,6 +60,24 @@ def clean_classifier(dataset: str, label: str, seed: int) -> Path:
     return Path(f"data/classifiers/{dataset}-{label}-{seed}")
 
 
-def row(named: dict[str, Any], train: Examples, test: Examples, empty: int, found: Scores) -> dict[str, Any]:
-    """A row of `tables.DOWNSTREAM`."""
-    return {**named, "train": len(train), "test": len(test), "empty": empty, **found.row()}
+@dataclass(frozen=True)
+class Tried:
+    """What one seed's classifier made of the test texts: the numbers of the classes that it guessed.
+
+    empty: rewrites without a character among what it was trained and tested on.
+    """
+
+    guesses: NDArray[np.integer]
+    empty: int
+
+
+def rows(
+    named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: Params
+) -> Iterator[dict[str, Any]]:
+    """Rows of `tables.DOWNSTREAM`, one a seed: its own scores, and the interval of the mean of all, over test texts."""
+    classes = sorted({*train.labels})
+    truth = np.array([classes.index(name) for name in test.labels])
+    low, high = f1_interval(truth, np.stack([one.guesses for one in tried]), len(classes), params.audit.alpha)
+    sizes = {"train": len(train), "test": len(test), "low": low, "high": high}
+    for seed, one in enumerate(tried):
+        yield {**named, "seed": seed, **sizes, "empty": one.empty, **scores(truth, one.guesses, classes).row()}

@@ -7,6 +7,8 @@ usage: python -m tasks.classifiers
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from epsilometer import tables
@@ -14,7 +16,7 @@ from epsilometer.params import read
 from epsilometer.progress import track
 from epsilometer.utility.downstream import majority
 from epsilometer.utility.labelled import TEST, TRAIN, examples
-from tasks.classification import ATTRIBUTE, chosen, clean_classifier, roles, row, trained
+from tasks.classification import ATTRIBUTE, Tried, chosen, clean_classifier, roles, rows, trained
 from tasks.entry import run
 
 
@@ -23,17 +25,19 @@ def main() -> None:
     params = read()
     asked = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
     found = {(dataset, label): chosen(params, dataset, label) for dataset, label, _ in asked}  # before a model loads
-    rows = []
+    made: list[dict[str, Any]] = []
     for dataset, label, role in track(asked, len(asked), "classifiers"):
         train, test = (examples(found[dataset, label], label, split) for split in (TRAIN, TEST))
         named = {"dataset": dataset, "label": label, "role": role}
-        rows.append(row({**named, "setting": "majority", "seed": 0}, train, test, 0, majority(train, test)))
+        made += rows({**named, "setting": "majority"}, train, test, [Tried(majority(train, test), 0)], params)
+        tried = []
         for seed in range(params.classification.training.seeds):
             classifier = trained(params, dataset, label, train, sorted({*train.labels}), seed)
             if role == ATTRIBUTE:
                 classifier.save(clean_classifier(dataset, label, seed))  # rounds the weights, so before scoring
-            rows.append(row({**named, "setting": "clean", "seed": seed}, train, test, 0, classifier.scores(test)))
-    tables.write(pl.DataFrame(rows, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
+            tried.append(Tried(classifier.predict(test.texts), 0))
+        made += rows({**named, "setting": "clean"}, train, test, tried, params)
+    tables.write(pl.DataFrame(made, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
     tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")
 
 

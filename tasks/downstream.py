@@ -19,7 +19,7 @@ from epsilometer.params import read as read_params
 from epsilometer.progress import track
 from epsilometer.utility.downstream import Classifier
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples
-from tasks.classification import TASK, chosen, clean_classifier, fine_tuning, roles, row, trained
+from tasks.classification import TASK, Tried, chosen, clean_classifier, fine_tuning, roles, rows, trained
 from tasks.entry import run
 from tasks.files import privatized_path
 
@@ -29,29 +29,32 @@ def main(name: str) -> None:
     params = read_params()
     cell = params.downstream[name]
     asked = [(epsilon, *role) for epsilon in cell.epsilons for role in roles(params, cell.dataset)]
-    rows = [line for one in track(asked, len(asked), "downstream") for line in _rows(params, name, *one)]
-    table = pl.DataFrame(rows, schema=dict(tables.DOWNSTREAM))
+    found = [line for one in track(asked, len(asked), "downstream") for line in _rows(params, name, *one)]
+    table = pl.DataFrame(found, schema=dict(tables.DOWNSTREAM))
     tables.write(table, f"data/downstream/{name}.parquet", tables.DOWNSTREAM)
 
 
 def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> Iterator[dict[str, Any]]:
     """Of one label at one epsilon, a row a setting and seed."""
     cell = params.downstream[name]
-    texts = dict(tables.read(privatized_path(name, epsilon), tables.PRIVATIZED).iter_rows())
+    rewrites = tables.read(privatized_path(name, epsilon), tables.PRIVATIZED)
     found = chosen(params, cell.dataset, label)
-    train = examples(found, label, TRAIN, texts)
-    test = examples(found, label, TEST, None if role == TASK else texts)
-    clean = sorted({*train.labels})
     where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, "label": label, "role": role}
+    own, static = [], []
     for seed in range(params.classification.training.seeds):
-        named = {**where, "seed": seed}
+        texts = dict(rewrites.filter(seed=seed).select("row", "text").iter_rows())
+        train = examples(found, label, TRAIN, texts)
+        test = examples(found, label, TEST, None if role == TASK else texts)
+        clean = sorted({*train.labels})
         empty = _empty(test) if role != TASK else 0
-        own = trained(params, cell.dataset, label, train, clean, seed).scores(test)
-        setting = "private" if role == TASK else "adaptive"
-        yield row({**named, "setting": setting}, train, test, _empty(train) + empty, own)
+        classifier = trained(params, cell.dataset, label, train, clean, seed)
+        own.append(Tried(classifier.predict(test.texts), _empty(train) + empty))
         if role != TASK:
-            static = Classifier(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params)).scores(test)
-            yield row({**named, "setting": "static"}, train, test, empty, static)
+            classifier = Classifier(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params))
+            static.append(Tried(classifier.predict(test.texts), empty))
+    yield from rows({**where, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params)
+    if static:
+        yield from rows({**where, "setting": "static"}, train, test, static, params)
 
 
 def _empty(made: Examples) -> int:

@@ -1,4 +1,5 @@
-"""Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every epsilon.
+"""Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every
+epsilon, with noise of its own for each seed of the classifiers.
 
 Slices are kept under data/privatizing until all are there, so that a stopped run goes on where it stopped.
 
@@ -40,16 +41,18 @@ def main(name: str) -> None:
         params.audit.seed,
         settings.training.batch,
     )
-    numbers, texts = rows["row"].to_numpy(), rows["text"].to_list()
+    texts, seeds = rows["text"].to_list(), settings.training.seeds
+    row, seed = np.tile(rows["row"].to_numpy(), seeds), np.repeat(np.arange(seeds), len(rows))
+    numbers = row + (seed << 32)  # a stream a text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.epsilons]
     whole = Path("data/privatizing") / name
     given = [stream, cell.model_dump(), numbers.tolist()]
     folder = whole / fingerprint(given, texts, Path(params.path(cell.file)), [Path(cell.resource)])
-    job = Job(texts, np.arange(len(texts)), cell.epsilons, streams)
+    job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.epsilons, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.epsilons:
-        made = pl.DataFrame({"row": numbers, "text": collect(folder, epsilon)})
+        made = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
         tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)
     shutil.rmtree(whole)
 

@@ -15,8 +15,9 @@ from epsilometer import tables
 from epsilometer.metrics.bleu import corpus
 from epsilometer.params import Params, read
 from epsilometer.progress import track
+from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import Identifier, identifiers, leakage
-from epsilometer.utility.similarity import interval, measure, metric
+from epsilometer.utility.similarity import measure, metric
 from tasks.cells import rewrites, trials
 from tasks.entry import run
 from tasks.files import audited, audited_texts
@@ -35,11 +36,11 @@ def main() -> None:
     rows = []
     for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
         whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
-        rows.append((*cell, len(part), *interval(part["cosine"].to_numpy(), alpha), whole))
+        rows.append((*cell, len(part), *mean_interval(part["cosine"], part["source"], alpha), whole))
     table = pl.DataFrame(rows, schema=dict(tables.SIMILARITY), orient="row")
     tables.write(table, "data/similarity.parquet", tables.SIMILARITY)
     each = pl.concat([pairs.drop("original", "rewrite"), values], how="horizontal")
-    long = each.unpivot(list(metrics), index=[*CELL, "trial"], variable_name="metric")
+    long = each.unpivot(list(metrics), index=[*CELL, "trial", "source"], variable_name="metric")
     tables.write(long, "data/similarities.parquet", tables.SIMILARITIES)
     tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", tables.LEAKAGE)
 
@@ -51,7 +52,12 @@ def _pairs(params: Params) -> pl.DataFrame:
         texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
         for epsilon in cell.epsilons:
             made = rewrites(name, epsilon)[0].texts[: len(source)]
-            rows = {"trial": np.arange(len(source)), "original": [texts[i] for i in source], "rewrite": list(made)}
+            rows = {
+                "trial": np.arange(len(source)),
+                "source": source.astype(np.int64),
+                "original": [texts[i] for i in source],
+                "rewrite": list(made),
+            }
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
             parts.append(pl.DataFrame(rows).select(*(pl.lit(v).alias(k) for k, v in named.items()), *rows))
     return pl.concat(parts)
@@ -68,7 +74,7 @@ def _leaked(params: Params) -> Iterator[pl.DataFrame]:
             found = identifiers(audited(params, cell.dataset)[used])
             known[cell.dataset] = [found[slot] for slot in slots]
         for epsilon in cell.epsilons:
-            counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, params.audit.alpha)
+            counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
             yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)
 

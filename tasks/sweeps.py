@@ -23,7 +23,8 @@ from epsilometer.progress import track
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.trials import sample
-from epsilometer.utility.similarity import interval, measure, metric
+from epsilometer.utility.intervals import mean_interval
+from epsilometer.utility.similarity import measure, metric
 from tasks.entry import run
 from tasks.files import audited
 
@@ -65,7 +66,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
         row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
         for one in metrics:
-            ends = interval(kept[one].to_numpy(), params.audit.alpha)
+            ends = mean_interval(kept[one], drawn.source, params.audit.alpha)
             row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
         yield row
 

@@ -23,7 +23,7 @@ from epsilometer.params import Params, read
 from epsilometer.randomness import Noise
 from epsilometer.rewriting import Job
 from epsilometer.utility import downstream
-from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, majority, scores
+from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune, majority, scores
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples, labelled, to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
 
@@ -53,6 +53,12 @@ def save_model(folder: Path) -> Path:
         torch.manual_seed(0)
         DebertaV2ForMaskedLM(config).save_pretrained(folder)
     return folder
+
+
+def scored(classifier: Classifier, part: Examples) -> Scores:
+    """How well the labels of these texts are told."""
+    truth = np.array([classifier.classes.index(name) for name in part.labels])
+    return scores(truth, classifier.predict(part.texts), classifier.classes)
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +108,13 @@ def test_a_classifier_learns_what_the_words_say_and_nothing_from_texts_without_t
     Then 200 guesses are right between 61 and 139 times but for a probability below 1e-7; seed fixed.
     """
     train, test = corpus(480), corpus(200, seed=1)
-    found = fine_tune(train, ["positive", "negative"], settings(model), STREAM).scores(test)
+    found = scored(fine_tune(train, ["positive", "negative"], settings(model), STREAM), test)
     assert found.macro_f1 > 0.9
 
     def silent(part: Examples) -> Examples:
         return Examples([text.replace("good", "film").replace("bad", "film") for text in part.texts], part.labels)
 
-    blind = fine_tune(silent(train), ["positive", "negative"], settings(model), STREAM).scores(silent(test))
+    blind = scored(fine_tune(silent(train), ["positive", "negative"], settings(model), STREAM), silent(test))
     assert 0.305 < blind.accuracy < 0.695
 
 
@@ -147,7 +153,7 @@ def test_long_and_empty_texts_are_read(model: str) -> None:
 
 def test_half_precision_learns_as_well(model: str) -> None:
     found = fine_tune(corpus(480), ["negative", "positive"], settings(model, precision="bfloat16"), STREAM)
-    assert found.scores(corpus(100, seed=1)).macro_f1 > 0.9
+    assert scored(found, corpus(100, seed=1)).macro_f1 > 0.9
     assert {str(weight.dtype) for weight in found._network.parameters()} == {"torch.float32"}
 
 
@@ -166,7 +172,7 @@ def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
     made = fine_tune(corpus(480), ["negative", "positive"], settings(str(tmp_path)), STREAM)
     assert made._pieces(["a good film"]) == [[1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]]
-    assert made.scores(corpus(100, seed=1)).macro_f1 > 0.9
+    assert scored(made, corpus(100, seed=1)).macro_f1 > 0.9
 
 
 def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
@@ -187,8 +193,9 @@ def test_scores_by_hand() -> None:
 
 def test_the_majority_is_that_of_the_training_texts() -> None:
     train, test = Examples(["x"] * 4, ["b", "b", "b", "a"]), Examples(["x"] * 4, ["a", "a", "a", "b"])
-    assert majority(train, test).accuracy == 0.25
-    assert majority(train, test).macro_f1 == pytest.approx((0 + 2 / 5) / 2)
+    found = scores(np.array([["a", "b"].index(name) for name in test.labels]), majority(train, test), ["a", "b"])
+    assert found.accuracy == 0.25
+    assert found.macro_f1 == pytest.approx((0 + 2 / 5) / 2)
 
 
 # ------------------------------------------------------------------------------------------------ texts and labels
@@ -401,7 +408,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
     raw["classification"] = {
         "labels": {"songs": {"tasks": ["mood"], "attributes": ["speaker"]}},
         "texts": {"train": 480, "test": 40},
-        "training": {"model": model, "seeds": 1, "rate": 0.01, "batch": 8, "longest": 32},
+        "training": {"model": model, "seeds": 2, "rate": 0.01, "batch": 8, "longest": 32},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(raw))
     return tmp_path
@@ -416,7 +423,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     stage.main("songs-mine")
     clean = tables.read("data/downstream/clean.parquet", tables.DOWNSTREAM)
     assert clean.group_by("label", "setting").len().sort("label", "setting").rows() == [
-        ("mood", "clean", 1), ("mood", "majority", 1), ("speaker", "clean", 1), ("speaker", "majority", 1),
+        ("mood", "clean", 2), ("mood", "majority", 1), ("speaker", "clean", 2), ("speaker", "majority", 1),
     ]  # fmt: skip
     found = tables.read("data/downstream/songs-mine.parquet", tables.DOWNSTREAM)
     mean = {
@@ -436,10 +443,17 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert max(mean[1, setting] for setting in ("private", "adaptive", "static")) < 0.75
     empty = found.filter(epsilon=1, seed=0).select("setting", "empty").rows()
     made = tables.read("data/privatized/songs-mine/1.parquet", tables.PRIVATIZED)
-    blank = {row for row, text in made.iter_rows() if not text}
+    blank = {row for row, seed, text in made.iter_rows() if not text and seed == 0}
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
     assert 50 < counts[0] < 150
+    assert made.filter(seed=0)["text"].to_list() != made.filter(seed=1)["text"].to_list()  # noise of its own
+    assert made.filter(seed=0)["row"].to_list() == made.filter(seed=1)["row"].to_list()
+    ends = found.group_by("epsilon", "setting").agg(
+        pl.n_unique("low", "high"), mean=pl.mean("macro_f1"), below=pl.first("low"), above=pl.first("high")
+    )
+    assert ends["low"].max() == ends["high"].max() == 1  # one interval of the mean of both seeds
+    assert ends.select((pl.col("below") <= pl.col("mean")) & (pl.col("mean") <= pl.col("above"))).to_series().all()
     assert dict(empty) == {"private": counts[0], "adaptive": sum(counts), "static": counts[1]}
 
 
@@ -456,7 +470,7 @@ def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, mon
     monkeypatch.chdir(project)
     monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
     stage.main("songs-mine")
-    assert len(tables.read("data/privatized/songs-mine/9.parquet", tables.PRIVATIZED)) == 520
+    assert len(tables.read("data/privatized/songs-mine/9.parquet", tables.PRIVATIZED)) == 2 * 520
 
 
 def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:

@@ -12,6 +12,7 @@ from epsilometer.corpora.synthetic import generate
 from epsilometer.errors import UserError
 from epsilometer.estimation import clopper_pearson
 from epsilometer.utility import leakage
+from epsilometer.utility.intervals import share_interval
 from epsilometer.utility.leakage import ALL, Identifier, identifiers, survives
 
 
@@ -111,13 +112,13 @@ def test_counts_are_by_kind_with_their_intervals() -> None:
         [Identifier("name", "Lee Hewitt", True)],
         [],
     ]
-    found = leakage.leakage(known, ["ann 7071", "someone", "x"], 0.05)
+    found = leakage.leakage(known, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
     assert found.rows() == [
         ("name", 2, 2, 1, 0.5, *clopper_pearson(1, 2, 0.05)),
         ("order number", 1, 0, 0, 0.0, *clopper_pearson(0, 1, 0.05)),
-        (ALL, 3, 2, 1, 1 / 3, *clopper_pearson(1, 3, 0.05)),
+        (ALL, 3, 2, 1, *share_interval([1, 0, 0], [4, 4, 7], 0.05)),
     ]
-    assert leakage.leakage([[]], ["x"], 0.05).is_empty()
+    assert leakage.leakage([[]], ["x"], [0], 0.05).is_empty()
 
 
 def test_a_token_of_a_megabyte_is_searched_up_to_its_cut() -> None:

@@ -6,7 +6,6 @@ import math
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from test_report import HOSTILE, audit
@@ -25,7 +24,7 @@ from epsilometer.report.similarity import (
     written,
 )
 from epsilometer.tables import LEAKAGE, SIMILARITIES, SIMILARITY
-from epsilometer.utility.similarity import interval
+from epsilometer.utility.intervals import mean_interval
 
 COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # of trials 0 to 4: quartiles at trials 3, 2 and 4
 
@@ -34,7 +33,7 @@ def each() -> pl.DataFrame:
     rows = []
     for mechanism, epsilon in ((HOSTILE, 0.5), (HOSTILE, 5.0), ("identity", 1.0)):
         for trial, cosine in enumerate(COSINES):
-            cell = ("queries", mechanism, epsilon, trial)
+            cell = ("queries", mechanism, epsilon, trial, trial)
             rows += [
                 (*cell, "cosine", 1.0 if mechanism == "identity" else cosine),
                 (*cell, "perplexity", None if trial == 1 else 10.0 ** (trial + 1)),
@@ -107,7 +106,7 @@ def test_means_have_their_intervals() -> None:
     found = means(kept())
     assert found["metrics"] == ["cosine", "perplexity"]
     row = next(row for row in found["rows"] if row["mechanism"] == HOSTILE)
-    mean, low, high = interval(np.array(COSINES), 0.01)
+    mean, low, high = mean_interval(COSINES, range(5), 0.01)
     assert row["means"]["cosine"] == pytest.approx((mean, (high - low) / 2))
     assert found["corpus"]
 

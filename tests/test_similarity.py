@@ -12,7 +12,6 @@ import pytest
 import yaml
 from conftest import ROOT
 from numpy.typing import NDArray
-from scipy import stats
 from tiny_models import save_gpt2, save_tokenizer
 
 import epsilometer
@@ -29,7 +28,7 @@ from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
 from epsilometer.params import read
-from epsilometer.utility.similarity import interval, measure, metric
+from epsilometer.utility.similarity import measure, metric
 
 # Pairs at the ends: (empty rewrite), (empty original), (nothing at all), (one word), (emoji are no words).
 ENDS = [("play a song", ""), ("", "play a song"), ("", ""), ("play", "Play!"), ("🙂", "🚀 ?"), ("play", "stop")]
@@ -277,11 +276,3 @@ def test_a_metric_that_returns_too_little_is_refused() -> None:
 
     with pytest.raises(UserError, match=r"'one' returned an array of shape \(1,\), \(2,\) is due"):
         measure(["a", "b"], ["c", "d"], {"one": One()})
-
-
-def test_intervals_are_students() -> None:
-    values = np.array([0.2, 0.4, 0.9, 0.5])
-    low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
-    assert interval(values, 0.05) == pytest.approx((0.5, low, high))
-    assert interval(np.ones(5), 0.05) == (1, 1, 1)
-    assert interval(np.array([0.5]), 0.05) == (0.5, 0.5, 0.5)

@@ -187,7 +187,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         settings = _Figure.of("sweeps", drawn, "Utility and loss when one setting of a mechanism is varied")
     alpha, exchange, best = audit.settings.alpha, None, strongest(estimates)
     controls = estimates.filter("control")["mechanism"].unique().sort().to_list()
-    points = worth.tradeoff_points(best, audit.similarity, audit.downstream, alpha)
+    points = worth.tradeoff_points(best, audit.similarity, audit.downstream)
     if len(points):
         drawn = draw.tradeoff(points, worth.levels(audit.downstream), estimates["mechanism"], audit.target)
         draw.save(drawn, figures, "tradeoff")

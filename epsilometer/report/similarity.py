@@ -24,8 +24,8 @@ from epsilometer.report.figures import (
     styles,
 )
 from epsilometer.tables import LEAKAGE, SIMILARITIES, SIMILARITY, Schema, check
+from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import ALL
-from epsilometer.utility.similarity import interval
 
 QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosine stands there, and its texts
     "dataset": pl.String,
@@ -225,8 +225,8 @@ def means(kept: Kept) -> dict[str, Any]:
     metrics = kept.each["metric"].unique(maintain_order=True).to_list()
     found: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = {}
     for (*cell, metric), part in kept.each.drop_nulls("value").group_by(*CELL, "metric", maintain_order=True):
-        mean, _, high = interval(part["value"].to_numpy(), kept.alpha)
-        found.setdefault(tuple(cell), {})[str(metric)] = (mean, high - mean)
+        mean, low, high = mean_interval(part["value"], part["source"], kept.alpha)
+        found.setdefault(tuple(cell), {})[str(metric)] = (mean, (high - low) / 2)
     rows = [
         {
             **dict(zip(CELL, row[:3], strict=True)),

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from epsilometer.report.figures import budget, nats
-from epsilometer.utility.similarity import interval
 
 COSINE = "cosine"
+SEEDS = 5  # at least, to rank mechanisms by what was trained
 CELL = ["dataset", "mechanism", "epsilon"]
 _GROUP = ["dataset", "measure"]
 
 
-def tradeoff_points(
-    strongest: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame, alpha: float
-) -> pl.DataFrame:
+def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
     """A row a data set, measure of utility, mechanism and epsilon: the strongest attack's loss, and the utility.
 
     strongest: as `page.strongest` gives it; downstream: schema `tables.DOWNSTREAM`. The measures are the mean cosine
-    and each task's macro F1 after training on rewritten texts, with intervals at confidence 1 - alpha over texts and
-    over seeds. best: on the Pareto front of its data set and measure, where no other point is worth more at a lower
-    loss; the front is read off the plug-in values, without their intervals. Controls are no part of it.
+    and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
+    each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
+    measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
+    intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for.
     """
-    kept = ["measure", "utility", "low", "high"]
-    cosine = similarity.select(*CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high")
+    kept = ["measure", "utility", "low", "high", "seeds"]
+    cosine = similarity.select(
+        *CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high",
+        seeds=pl.lit(None, pl.List(pl.Float64)),
+    )  # fmt: skip
     trained = downstream.filter(setting="private").with_columns(measure="macro F1 of " + pl.col("label"))
-    f1 = [
-        dict(zip([*CELL, "measure"], values, strict=True))
-        | dict(zip(kept[1:], interval(seeds["macro_f1"].to_numpy(), alpha), strict=True))
-        for values, seeds in trained.group_by(*CELL, "measure", maintain_order=True)
-    ]
-    least = pl.when(pl.col("measure") == COSINE).then(-1).otherwise(0)  # what the measure can be
-    worth = pl.concat([cosine, pl.DataFrame(f1, schema=cosine.schema)]).with_columns(
-        pl.col("low", "high").clip(least, 1)
+    f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
+        utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
     )
-    found = strongest.join(worth, on=CELL).sort("dataset", pl.col("measure") == COSINE, "measure", *CELL[1:])
+    found = strongest.join(pl.concat([cosine, f1]), on=CELL).sort(
+        "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
+    )
     rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", "control", *kept)
     points = rows.to_dicts()
 
@@ -51,8 +50,13 @@ def tradeoff_points(
         )
 
     return rows.with_columns(
-        best=pl.Series([not (point["control"] or beaten(point)) for point in points], dtype=pl.Boolean)
+        best=pl.Series([not (point["control"] or _few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
     )
+
+
+def _few(point: Mapping[str, Any]) -> bool:
+    """Whether too few seeds were trained for this point to be ranked."""
+    return point["seeds"] is not None and len(point["seeds"]) < SEEDS
 
 
 def levels(downstream: pl.DataFrame) -> pl.DataFrame:
@@ -80,6 +84,9 @@ def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
             parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
             continue
         best = within.row(0, named=True)
+        if within.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
+            parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
+            continue
         parts.append(
             f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'} keeps most within {limit}: "

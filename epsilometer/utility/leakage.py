@@ -12,7 +12,8 @@ whatever stands between them, from one word's border to another's: "Lee Hewitt" 
 its prefix) is not counted, so the share is a lower bound of what is given away. A word that a mechanism happens to draw
 (of a person called May) counts.
 
-A share's interval is Clopper and Pearson's, as if identifiers survived independently; several in one text may not.
+A share's interval is clustered by source (`utility.intervals`): several identifiers of one text, and several rewrites
+of it, do not survive independently.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from epsilometer.errors import UserError
-from epsilometer.estimation import clopper_pearson
 from epsilometer.language.words import words
 from epsilometer.tables import LEAKAGE, Schema
+from epsilometer.utility.intervals import share_interval
 
 LONGEST = 10_000  # characters of a text that are searched for patterns
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
@@ -73,23 +76,28 @@ def survives(text: str, rewrite: str) -> bool:
     return at >= 0
 
 
-def leakage(known: Sequence[Sequence[Identifier]], rewrites: Sequence[str], alpha: float) -> pl.DataFrame:
+def leakage(
+    known: Sequence[Sequence[Identifier]],
+    rewrites: Sequence[str],
+    sources: Sequence[int] | NDArray[np.integer],
+    alpha: float,
+) -> pl.DataFrame:
     """One row a kind, and one for all kinds together: how many identifiers there were, and how many survived.
 
-    known: the identifiers of each rewrite's original. Returns kind, identifiers, recorded (how many of these the corpus
-    recorded), survived, share, low, high (at confidence 1 - alpha); no row of a kind that does not occur.
+    known: the identifiers of each rewrite's original; sources: the number of the original. Returns kind, identifiers,
+    recorded (how many of these the corpus recorded), survived, share, low, high (at confidence 1 - alpha); no row of a
+    kind that does not occur.
     """
-    counts: dict[str, list[int]] = {}
-    for some, rewrite in zip(known, rewrites, strict=True):
+    seen: dict[str, list[tuple[bool, bool, int]]] = {}  # survived, recorded, source
+    for some, rewrite, source in zip(known, rewrites, sources, strict=True):
         for one in some:
-            kept = survives(one.text, rewrite)
+            found = (survives(one.text, rewrite), one.recorded, int(source))
             for kind in (one.kind, ALL):
-                row = counts.setdefault(kind, [0, 0, 0])
-                row[0], row[1], row[2] = row[0] + 1, row[1] + one.recorded, row[2] + kept
-    rows = [
-        (kind, number, recorded, kept, kept / number, *clopper_pearson(kept, number, alpha))
-        for kind, (number, recorded, kept) in sorted(counts.items(), key=lambda item: (item[0] == ALL, item[0]))
-    ]
+                seen.setdefault(kind, []).append(found)
+    rows = []
+    for kind, every in sorted(seen.items(), key=lambda item: (item[0] == ALL, item[0])):
+        kept, recorded, texts = zip(*every, strict=True)
+        rows.append((kind, len(kept), sum(recorded), sum(kept), *share_interval(kept, texts, alpha)))
     return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
 
 

@@ -27,7 +27,6 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
@@ -74,11 +73,3 @@ def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[
             raise UserError(f"metric {name!r} returned an array of shape {values.shape}, {(len(number),)} is due")
         columns[name] = pl.Series(name, values[rows], dtype=pl.Float64).fill_nan(None)
     return pl.DataFrame(columns)
-
-
-def interval(values: NDArray[np.float64], alpha: float) -> tuple[float, float, float]:
-    """Mean, and the ends of its Student t interval at confidence 1 - alpha. At least one value; of one, no interval."""
-    mean = float(values.mean())
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-    reach = error * float(t.ppf(1 - alpha / 2, len(values) - 1)) if error else 0.0
-    return mean, mean - reach, mean + reach
