@@ -49,7 +49,7 @@ Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help=
 
 # How texts are read.
 Text = Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")]
-Rows = Annotated[int | None, typer.Option(min=1, help="Only the first rows.")]
+Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Only the first rows.")]
 Separator = Annotated[str | None, typer.Option(help="Between fields; a comma in .csv, a tab in .tsv by default.")]
 NoQuotes = Annotated[bool, typer.Option("--no-quotes", help="Double quotes are text, as in GLUE's files.")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are 1, 2, ...")]
@@ -144,7 +144,7 @@ def audit(
 @app.command()
 def calibrate(
     target: Annotated[float, typer.Option(help="The loss to meet, in nats.")],
-    file: Annotated[Path | None, typer.Argument(help="Texts of your own; the data sets of params.yaml else.")] = None,
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
     attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest",
@@ -156,7 +156,12 @@ def calibrate(
     high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None,
     width: Annotated[float, typer.Option(help="Stop when the interval's ends are within this ratio.")] = 1.25,
     budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
-    text: Annotated[str, typer.Option(help="The column of the texts of FILE.")] = "text",
+    text: Text = ["text"],  # noqa: B006
+    first_rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
@@ -167,6 +172,7 @@ def calibrate(
     attacks fresh trials.
     """
     from epsilometer import choosing
+    from epsilometer.corpora.files import Layout
     from epsilometer.params import read
 
     wish = choosing.Wish(target, attack, sees, match, low, high, width, budget)
@@ -179,7 +185,8 @@ def calibrate(
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        texts, given = _texts(str(file), text), _settings(settings)
+        layout = Layout(separator, not no_quotes, not no_header, encoding)
+        texts, given = _texts(str(file), text, first_rows, layout), _settings(settings)
         rows = [choosing.calibrate_texts(file.name, texts, name, given, wish, watch=watch) for name in mechanism]
     if as_json:
         _print(rows, as_json)
@@ -194,13 +201,19 @@ def calibrate(
 def compare(
     first: Annotated[str, typer.Argument(help="A mechanism and epsilon: tem=11.")],
     second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
-    file: Annotated[Path | None, typer.Argument(help="Texts of your own; the last audit's trials else.")] = None,
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
     trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
-    text: Annotated[str, typer.Option(help="The column of the texts of FILE.")] = "text",
+    text: Text = ["text"],  # noqa: B006
+    first_rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
     as_json: Json = False,
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
     from epsilometer import choosing
+    from epsilometer.corpora.files import Layout
     from epsilometer.params import read
 
     one, other = _mechanism_at(first), _mechanism_at(second)
@@ -208,7 +221,9 @@ def compare(
         params = read()
         rows = choosing.compare_cells(params, one, other, params.audit.alpha)
     else:
-        rows = choosing.compare_texts(file.name, _texts(str(file), text), one, other, trials)
+        layout = Layout(separator, not no_quotes, not no_header, encoding)
+        texts = _texts(str(file), text, first_rows, layout)
+        rows = choosing.compare_texts(file.name, texts, one, other, trials)
     _print(rows, as_json)
 
 

@@ -135,6 +135,32 @@ def test_attacks_take_settings(capsys: pytest.CaptureFixture[str], texts: Path) 
     assert "--attack-set takes ATTACK.KEY=VALUE for one of lexical, got 'longest'" in err
 
 
+def test_every_command_on_texts_reads_them_in_the_same_ways(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("euro.csv").write_bytes("1;thé vert\n2;café noir\n3;lait chaud\n".encode("latin-1"))
+    layout = ["--text", "2", "--separator", ";", "--no-header", "--encoding", "latin-1", "--no-quotes", "--rows", "2"]
+    read = []
+    monkeypatch.setattr("epsilometer.api.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame())
+    monkeypatch.setattr(
+        "epsilometer.choosing.calibrate_texts", lambda name, texts, *_, **__: read.append(texts) or {"reason": ""}
+    )
+    monkeypatch.setattr("epsilometer.choosing.compare_texts", lambda name, texts, *_: read.append(texts) or [])
+    for command in (
+        ["audit", "euro.csv", "--mechanism", "identity", "--epsilons", 1],
+        ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],
+        ["compare", "identity=1", "identity=2", "euro.csv"],
+    ):
+        assert call(capsys, *command, *layout)[0] == 0
+    assert (
+        call(capsys, "rewrite", "euro.csv", "--mechanism", "identity", "--epsilon", 1, "--out", "out.csv", *layout)[0]
+        == 0
+    )
+    assert Path("out.csv").read_text("latin-1") == "1;thé vert\n2;café noir\n"
+    assert read == [["thé vert", "café noir"]] * 3
+
+
 MISTAKES = {
     "": "give one of --mechanism, --command and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
