@@ -551,7 +551,7 @@ def read(path: Path | str = "params.yaml") -> Params:
     try:
         raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; {NO_PROJECT}, or give a parameter file") from None
+        raise UserError(f"{path} does not exist; give another parameter file, or note that {NO_PROJECT}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(raw, dict):
