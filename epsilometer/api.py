@@ -37,7 +37,7 @@ from epsilometer.randomness import Noise
 from epsilometer.resources import cached
 from epsilometer.rewriting import Job, rewrite_all
 from epsilometer.tables import ESTIMATES
-from epsilometer.trials import Trials, sample
+from epsilometer.trials import Trials, sample, variety
 from epsilometer.unread import say, unread
 from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
@@ -70,7 +70,8 @@ def audit(
     Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
     sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
     then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
-    longer than its limit (null without one). Both are said on standard error as well.
+    longer than its limit (null without one); and `distinct` and `five_commonest`, how many texts serve as distractors
+    and the share of the five commonest (`trials.variety`). All are said on standard error as well.
     Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
@@ -83,6 +84,12 @@ def audit(
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
     say(unread(made_by, texts))
+    if temperature:
+        said = variety(drawn.candidates)
+        note(
+            f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
+            f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
+        )
     streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
     return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
@@ -323,13 +330,15 @@ def attacked(
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in estimates.judge(rows, alpha) if row["attack"] not in repeated]
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    left = unread(made_by, texts)
+    left, distractors = unread(made_by, texts), variety(drawn.candidates)
     return (
         pl.DataFrame(shown, schema=columns, orient="row")
         .sort("epsilon", maintain_order=True)
         .with_columns(
             pl.lit(left.unknown_share, pl.Float64).alias("unknown_words"),
             pl.lit(left.cut_share, pl.Float64).alias("cut_texts"),
+            pl.lit(distractors["distinct"], pl.Int64).alias("distinct"),
+            pl.lit(distractors["five_commonest"], pl.Float64).alias("five_commonest"),
         )
     )
 

@@ -51,7 +51,7 @@ def test_a_constant_gives_nothing_away() -> None:
 
 def test_columns_and_their_order() -> None:
     found = epsilometer.audit(TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, temperature=0)
-    assert found.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts"]
+    assert found.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
     names = ("lexical", "length", "strongest")
     assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
 

@@ -24,7 +24,7 @@ from epsilometer.mechanism import Latents, Rewrites
 from epsilometer.mechanisms.identity import Identity
 from epsilometer.randomness import Noise
 from epsilometer.tables import ESTIMATES
-from epsilometer.trials import Trials, sample
+from epsilometer.trials import Trials, sample, variety
 
 
 class Claiming:
@@ -254,3 +254,14 @@ def test_rows_fit_the_schema() -> None:
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
     assert set(found[0]) == set(columns)
     pl.DataFrame(found, schema=columns)
+
+
+def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """One text is unlike all others, which are alike: it is nearly every trial's distractor."""
+    candidates = np.array([[0, 9], [1, 9], [2, 9], [3, 8], [9, 4], [5, 9], [6, 7], [7, 9], [8, 9], [0, 3]])
+    assert variety(candidates) == {"distinct": 5, "five_commonest": 1.0}
+    assert variety(np.array([[0, i % 10] for i in range(40)])) == {"distinct": 10, "five_commonest": 0.5}
+    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, temperature=0)
+    assert found["distinct"].item() == 20
+    assert 0.25 < found["five_commonest"].item() < 0.45
+    assert "distractors" not in capsys.readouterr().err
