@@ -40,7 +40,7 @@ from epsilometer.mechanisms.randomized_response import RandomizedResponse
 from epsilometer.randomness import Noise
 from epsilometer.trials import sample
 
-WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 5
+WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 3
 
 Work = Callable[[int], tuple[int, float]]  # the run's number -> units, seconds of processor time
 

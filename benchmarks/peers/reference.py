@@ -33,8 +33,17 @@ def _path(*parts: str, **modules: ModuleType) -> Any:
     if not folder.is_dir():
         raise FileNotFoundError(f"{parts[0]} is not there; run `python -m benchmarks.peers.fetch`")
     named = {name.replace("__", "."): module for name, module in modules.items()}
-    with patch.dict(sys.modules, named), patch.object(sys, "path", [str(folder), *sys.path]):
-        yield
+    before = {name: sys.modules.get(name) for name in named}
+    sys.modules.update(named)
+    try:
+        with patch.object(sys, "path", [str(folder), *sys.path]):
+            yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
 
 
 def _nltk() -> ModuleType:
@@ -155,6 +164,7 @@ def custext(folder: Path, epsilon: float, words: Sequence[str], vectors: np.ndar
     table = SimpleNamespace(read_csv=lambda file, separator: read(file, sep=separator))
     utils.pd = table
     utils.trange = range
+    utils.print = lambda *_: None
     utils.os = SimpleNamespace(path=utils.os.path, mkdir=lambda name: None)
     return utils
 
