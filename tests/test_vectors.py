@@ -376,7 +376,8 @@ def test_a_distance_has_the_same_bits_in_every_call(dimensions: int, targets: in
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 0.5, 3.0, 1e3])
-def test_no_near_word_is_left_out(radius: float) -> None:
+def test_no_near_word_is_left_out(radius: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.language.vectors._COLUMNS", 64)
     vectors = hard_vectors()
     words = np.array([0, 2, 3, 250, 17] * 200)  # more than fit into one product
     place, word = vectors.near(words, radius)

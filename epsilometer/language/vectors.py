@@ -30,6 +30,7 @@ _EVEN = (
     4  # rows of a product come in these numbers: an odd row is summed in another order than the same row among others
 )
 _ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
+_COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 
@@ -180,11 +181,14 @@ class WordVectors:
         limit = ((radius**2 - self.squares[words]) / 2).astype(np.float32) + slack
         for start in range(0, len(words), _ROWS):
             part = slice(start, start + _ROWS)
-            scores = self.vectors[words[part]] @ self.vectors.T
-            np.subtract(self._half, scores, out=scores)  # = (distance^2 - |word|^2) / 2
-            row, target = np.divmod(np.flatnonzero(scores <= limit[part, None]), len(self))
-            rows.append(row + start)
-            targets.append(target)
+            points = self.vectors[words[part]]
+            for first in range(0, len(self), _COLUMNS):
+                some = slice(first, first + _COLUMNS)
+                scores = points @ self.vectors[some].T
+                np.subtract(self._half[some], scores, out=scores)  # = (distance^2 - |word|^2) / 2
+                row, target = np.divmod(np.flatnonzero(scores <= limit[part, None]), scores.shape[1])
+                rows.append(row + start)
+                targets.append(target + first)
         return np.concatenate(rows), np.concatenate(targets)
 
     def extremes(self) -> tuple[float, float]:

@@ -33,7 +33,7 @@ from pydantic import Field
 from epsilometer.component import component
 from epsilometer.language.kernel_mechanism import BLOCK, KernelMechanism
 
-_PART = 256  # words whose neighbours are looked for at a time
+_PART = 512  # words whose neighbours are looked for at a time
 _FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed one by one
 
 
