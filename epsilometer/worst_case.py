@@ -72,7 +72,7 @@ def check_claim(
         return Finding(epsilon, "not checked", NOT_CHECKED, _HAS_DELTA, inputs=len(texts))
     bound = mechanism.excess_bound(epsilon) if isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
-    if len(texts) <= inputs and len(texts) ** 2 * outputs <= _ENTRIES:
+    if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= _ENTRIES:
         return exact(mechanism, epsilon, texts, bound=bound)
     some = min(SAMPLED, len(texts), max(2, int(math.sqrt(_ENTRIES / outputs))))
     drawn = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]

@@ -133,8 +133,8 @@ def test_what_comes_out(project: Project) -> None:
     ]  # fmt: skip
     claims = pl.read_parquet(project.folder / "data/claims.parquet")
     assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
-        ("rr", 1, "not refuted", "largest found", 20),
-        ("rr", 5, "not refuted", "largest found", 20),
+        ("rr", 1, "not refuted", "exact", 20),
+        ("rr", 5, "not refuted", "exact", 20),
         ("mine", 1, "no claim", "none", 0),
         ("santext", 2, "not refuted", "exact", 3),
     ]
