@@ -133,9 +133,9 @@ def test_what_comes_out(project: Project) -> None:
     ]  # fmt: skip
     claims = pl.read_parquet(project.folder / "data/claims.parquet")
     assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
+        ("mine", 1, "no claim", "none", 0),
         ("rr", 1, "not refuted", "exact", 20),
         ("rr", 5, "not refuted", "exact", 20),
-        ("mine", 1, "no claim", "none", 0),
         ("santext", 2, "not refuted", "exact", 3),
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
