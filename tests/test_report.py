@@ -288,7 +288,7 @@ def audit(**changes: object) -> AuditData:
             schema=page.DISPUTES,
             orient="row",
         ),
-        "target": 1.5,
+        "target": 1.75,
         "instrument": pl.DataFrame(
             [
                 {
@@ -467,12 +467,12 @@ def test_the_strongest_attack_is_named_with_its_corrected_loss() -> None:
 def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) -> None:
     text = "".join(elements.text)
     # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
-    assert "on queries mvc at ε = 0.5 keeps most within 1.5 nats: cosine 0.40 (0.30 to 0.50)" in text
+    assert "on queries mvc at ε = 0.5 keeps most within 1.75 nats: cosine 0.40 (0.30 to 0.50)" in text
     points = tradeoff_points(strongest(estimates()), audit().similarity, downstream()).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
-    assert tradeoff_sentence(points, 0.001).startswith("On queries dp_bart at ε = 0.5")
-    assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 0.001)
+    assert tradeoff_sentence(points, 0.25).startswith("On queries dp_bart at ε = 0.5")
+    assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 1.5)
     assert tradeoff_sentence(points.clear(), 1.0) == ""
 
 
@@ -487,14 +487,14 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
         ("mvc", False),
     ]
     points = tradeoff_points(strongest(unequal), audit().similarity, downstream()).filter(measure="cosine")
-    said = tradeoff_sentence(points, 1.5)
-    assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.5 nats")
+    said = tradeoff_sentence(points, 1.75)
+    assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.75 nats")
 
 
 def test_what_classifiers_learn_stands_beside_the_loss(elements: Elements) -> None:
     text = "".join(elements.text)
     # The interval is that of the mean over test texts; the seeds are points beside it.
-    assert "On queries mvc at ε = 0.5 keeps most within 1.5 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
+    assert "On queries mvc at ε = 0.5 keeps most within 1.75 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
     points = tradeoff_points(strongest(estimates()), audit().similarity, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     worth = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()

@@ -234,7 +234,9 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         claims=_claims(estimates, alpha),
         untestable=_untestable(estimates),
         unclaimed=_unclaimed(estimates),
-        worst=audit.claims.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
+        worst=audit.claims.filter(pl.col("verdict") != NO_CLAIM)
+        .sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon")
+        .to_dicts(),
         worst_sentence=worst_sentence(audit.claims),
         deniability=hidden,
         heat=_heat(estimates, audit.datasets),

@@ -76,10 +76,13 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 
 
 def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
-    """Which mechanism is worth most at a loss of at most the target, by data set and measure; never a control."""
+    """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
+
+    By data set and measure.
+    """
     parts, limit = [], f"{target:g} nat{'s' * (target != 1)}"
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
-        within = table.filter(pl.col("point") <= target).sort("utility", "mechanism", descending=[True, False])
+        within = table.filter(pl.col("upper") <= target).sort("utility", "mechanism", descending=[True, False])
         if not len(within):
             parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
             continue
