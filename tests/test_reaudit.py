@@ -37,7 +37,8 @@ import tasks.rewrite
 from epsilometer import baseline, history, sources
 from epsilometer.errors import UserError
 from epsilometer.params import read as read_params
-from epsilometer.report.history import put_in, without
+from epsilometer.report.history import put_in
+from epsilometer.report.places import emptied
 from flows.alert import EVENT, send_to
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
@@ -475,7 +476,9 @@ def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> None:
-    body = "<p>report</p><!-- history link --><!-- / --><!-- history section --><!-- / --><p>end</p>"
+    body = "<p>report</p>" + "".join(
+        f"<!-- place: {name} --><!-- end of place -->" for name in ("history link", "history")
+    )
     page, file = tmp_path / "audit.html", tmp_path / "history.csv"
     page.write_text(body)
     rows = [line(), line(attack="lexical"), line(mechanism="a<script>alert(1)</script>")]
@@ -499,7 +502,7 @@ def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> 
     assert [(point["point"], point["upper"]) for point in points] == [(0.7, 0.9), (0.9, 4.0)]
     put_in(page, history.read(file))
     assert page.read_text() == shown, "put in once, however often"
-    assert without(shown) == body
+    assert emptied(shown) == body
 
 
 @pytest.mark.slow
