@@ -182,7 +182,8 @@ def dpmlm(model: Path) -> Any:
 def ldp_audit(trials: int, epsilon: float) -> Any:
     """LDP-Auditor for generalised randomised response on two values.
 
-    Substituted: Ray by calls in this process; pure-ldp, of which this protocol uses nothing.
+    Substituted: Ray by calls in this process; pure-ldp, of which this protocol uses nothing; xxhash, which takes bytes
+    only by now.
     """
     import psutil
 
@@ -199,4 +200,7 @@ def ldp_audit(trials: int, epsilon: float) -> Any:
         patch.object(psutil, "cpu_count", lambda: 1),
     ):
         auditor = importlib.import_module("ldp_audit.base_auditor")
+    hashed = auditor.xxhash.xxh32
+    auditor.xxhash = SimpleNamespace(xxh32=lambda text, **more: hashed(text.encode(), **more))
+    with patch.object(psutil, "cpu_count", lambda: 1):
         return auditor.LDPAuditor(nb_trials=trials, epsilon=epsilon, k=2, n_jobs=1)
