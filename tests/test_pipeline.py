@@ -177,7 +177,7 @@ def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> 
     project.run(*search, "--target", "1")
     assert kept.read_text().count("\n") <= lines + 1
     rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
-    assert {row["attack"] for row in rows} == {"lexical", "likelihood"}
+    assert {row["attack"] for row in rows} == {"lexical", "likelihood", "strongest"}
     assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)
 
 

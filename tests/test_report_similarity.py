@@ -115,8 +115,8 @@ def test_leaks_are_tables_by_data_set() -> None:
     (found,) = leaks(kept().leakage)
     assert (found["kinds"], found["counts"], found["recorded"]) == (["name", "all"], {"name": 20, "all": 20}, 15)
     assert found["sentence"] == (
-        f"On queries, of 20 identifiers, at the largest budgets: identity 100.0\N{NO-BREAK SPACE}%, "
-        f"{HOSTILE} 25.0\N{NO-BREAK SPACE}%."
+        f"On queries, of 20 identifiers, over the budgets audited: {HOSTILE} 0.0\N{NO-BREAK SPACE}% to "
+        "25.0\N{NO-BREAK SPACE}%, identity 100.0\N{NO-BREAK SPACE}%."
     )
     assert found["rows"][0]["kinds"]["name"]["survived"] == 0
     assert list(leaks(kept().leakage.clear())) == []

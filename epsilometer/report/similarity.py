@@ -257,13 +257,12 @@ def leaks(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _leak_sentence(dataset: str, every: pl.DataFrame) -> str:
-    """What survives at the largest budgets, most first."""
-    largest = every.filter(pl.col("epsilon") == pl.col("epsilon").max().over("mechanism"))
-    parts = [
-        f"{row['mechanism']} {share(row['share'])}"
-        for row in largest.sort("share", "mechanism", descending=[True, False]).to_dicts()
-    ]
-    return f"On {dataset}, of {every['identifiers'][0]:,} identifiers, at the largest budgets: {', '.join(parts)}."
+    """What survives of each mechanism, least and most; budgets of different mechanisms are not compared."""
+    parts = []
+    for (mechanism,), rows in every.sort("mechanism").group_by("mechanism", maintain_order=True):
+        least, most = share(rows["share"].min()), share(rows["share"].max())
+        parts.append(f"{mechanism} {most}" if least == most else f"{mechanism} {least} to {most}")
+    return f"On {dataset}, of {every['identifiers'][0]:,} identifiers, over the budgets audited: {', '.join(parts)}."
 
 
 def examples(kept: Kept) -> list[dict[str, Any]]:
