@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from epsilometer.guarantees import Granularity, Guarantee
 from epsilometer.mechanism import Latents
+from epsilometer.unread import much
 
 # The rows of `estimates` that hold the best attack, corrected for the choice:
 STRONGEST = "strongest"  # of those that see what is released
@@ -97,16 +98,26 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
-    """Sentences about what a reader should look at first; tables: schemas `tables.ESTIMATES` and `tables.OUTPUTS`."""
+    """Sentences about what a reader should look at first; tables: schemas `tables.ESTIMATES` and `tables.OUTPUTS`.
+
+    What is odd elsewhere is what a control is for, so of one only a falling curve is named.
+    """
     found = []
     cell = ["dataset", "mechanism"]
+    controls = estimates.filter("control")["mechanism"].unique().to_list()
     for (dataset, mechanism), rows in estimates.sort(*cell, "epsilon").group_by(cell, maintain_order=True):
         name = f"{mechanism} on {dataset}"
         attacks = rows.filter(~pl.col("attack").is_in(CHOSEN)).group_by("attack", maintain_order=True)
         curves = {str(attack): curve.to_dicts() for (attack,), curve in attacks}
         everything = rows.filter(attack=STRONGEST_INSIDE).to_dicts()
-        found += [f"{name}: {what}" for what in (_falling(curves), _flat(curves), _chance(everything)) if what]
-    for row in outputs.sort(*cell, "epsilon").to_dicts():
+        shapes = [_falling(curves)] if mechanism in controls else [_falling(curves), _flat(curves), _chance(everything)]
+        found += [f"{name}: {what}" for what in shapes if what]
+    used = outputs.filter(~pl.col("mechanism").is_in(controls)).sort(*cell, "epsilon")
+    for row in used.unique(cell, keep="first", maintain_order=True).to_dicts():
+        name = f"{row['mechanism']} on {row['dataset']}"
+        hardly = much(row["unknown_words"], row["cut_texts"])
+        found += [f"{name}: {what}, so a low loss says little" for what in hardly]
+    for row in used.to_dicts():
         name = f"{row['mechanism']} on {row['dataset']} at ε = {row['epsilon']:g}"
         found += [f"{name}: {what}" for what in _odd(row)]
     return found

@@ -137,7 +137,7 @@ DOWNSTREAM: Schema = {  # how well a classifier tells a label, a row a seed
     "empty": pl.Int64,  # rewrites without a character that were trained or tested on
 }
 
-OUTPUTS: Schema = {  # what the rewrites of a cell look like; nulls where a mechanism has no units, claim or latents
+OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mechanism has no such thing
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
@@ -150,6 +150,8 @@ OUTPUTS: Schema = {  # what the rewrites of a cell look like; nulls where a mech
     "unchanged": pl.Float64,
     "commonest": pl.Float64,
     "signal": pl.Float64,
+    "unknown_words": pl.Float64,  # of all audited texts, the share outside the vocabulary; null without one
+    "cut_texts": pl.Float64,  # the share that is longer than what is read or written; null without a limit
 }
 ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
     "dataset": pl.String,

@@ -15,6 +15,12 @@ def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
     return mechanism.unread(texts) if isinstance(mechanism, HasUnread) else Unread()
 
 
+def much(unknown: float | None, cut: float | None) -> list[str]:
+    """What must stand beside a low loss, in words: the shares of unknown words and of cut texts from MUCH on."""
+    shares = ((unknown, "of the words unknown"), (cut, "of the texts cut"))
+    return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
+
+
 def say(counts: Unread) -> None:
     """Print shares above 0 on standard error, as a warning from MUCH on."""
     if counts.unknown:

@@ -19,6 +19,7 @@ from epsilometer.diagnostics import composed, describe, disagreements
 from epsilometer.estimation import estimate, loss_by_rates
 from epsilometer.params import Params
 from epsilometer.params import read as read_params
+from epsilometer.unread import unread
 from tasks.cells import mechanism, rewrites, trials
 from tasks.entry import run
 from tasks.files import audited_texts
@@ -42,7 +43,8 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     cell = params.cells[name]
     texts, drawn, built = audited_texts(params, cell.dataset), trials(cell.dataset), mechanism(params, name)
     guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
-    originals = [texts[i] for i in drawn.source]
+    originals, left = [texts[i] for i in drawn.source], unread(built, texts)
+    taken = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share}
     for epsilon in cell.epsilons:
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
         (made, claims), guarantee = rewrites(name, epsilon), built.guarantee(epsilon)
@@ -50,7 +52,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         units = None if made.units is None else made.units.lengths
         about = describe(originals, made.texts, units, made.latents)
         claim = {"claim": claimed(guarantee), "composed": composed(guarantee, about.units, claims.to_numpy())}
-        yield "outputs", where | claim | asdict(about)
+        yield "outputs", where | claim | asdict(about) | taken
         here = guesses.filter(epsilon=epsilon).group_by("attack", maintain_order=True)
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():

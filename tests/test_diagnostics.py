@@ -75,6 +75,29 @@ def test_odd_outputs_are(change: dict[str, float], words: str) -> None:
     assert words in found
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unknown_words": 1.0}, "m on d: 100.0% of the words unknown, so a low loss says little"),
+        ({"cut_texts": 0.2}, "m on d: 20.0% of the texts cut, so a low loss says little"),
+        ({"unknown_words": 0.19, "cut_texts": 0.0}, None),
+    ],
+)
+def test_texts_that_are_hardly_read_are_named_once(change: dict[str, float], words: str | None) -> None:
+    rows = pl.concat([outputs(epsilon=epsilon, **change) for epsilon in (1.0, 10.0)])
+    assert anomalies(curve([500, 600, 800, 990]), rows) == ([words] if words else [])
+
+
+def test_of_a_control_only_a_fall_is_named() -> None:
+    """One that returns its text is flat, and equal to it, by design; no control leaks less at a larger budget."""
+    same = outputs(unchanged=1.0, commonest=0.6, empty=0.1, unknown_words=1.0)
+    control = pl.lit(True).alias("control")
+    assert anomalies(curve([1000] * 4).with_columns(control), same) == []
+    assert anomalies(curve([500] * 4).with_columns(control), same) == []
+    (found,) = anomalies(curve([500, 900, 990, 700]).with_columns(control), same)
+    assert "not monotone" in found
+
+
 def test_outputs_are_counted() -> None:
     found = describe(["a b", "c", "d"], ["a b", " ", "x"], np.array([2, 1, 5]), None)
     assert found.words == pytest.approx(4 / 3)

@@ -150,6 +150,9 @@ def test_what_comes_out(project: Project) -> None:
     outputs = pl.read_parquet(project.folder / "data/outputs.parquet")
     assert outputs.filter(mechanism="santext")["units"].item() == 7
     assert outputs.filter(mechanism="rr", epsilon=5)["composed"].item() == 5
+    # Of the seven words of each text `play`, `song` and `by` are known, and once `a`.
+    assert outputs.filter(mechanism="santext").select("unknown_words", "cut_texts").row(0) == (79 / 140, None)
+    assert outputs.filter(mechanism="rr")["unknown_words"].null_count() == 2
     estimators = pl.read_parquet(project.folder / "data/estimators.parquet")
     assert estimators["trials"].unique().sort().to_list() == [100, 200]
     metrics = json.loads((project.folder / "reports/metrics.json").read_text())

@@ -240,8 +240,8 @@ def audit(**changes: object) -> AuditData:
         ),
         "outputs": pl.DataFrame(
             [
-                ("queries", "mvc", 5.0, "5 per word", 45.0, 9.0, 9.1, 14, 0.02, 0.6, 0.7, None),
-                ("queries", HOSTILE, 5.0, "no claim", None, 9.0, None, None, 0.0, 0.0, 0.0, 1.25),
+                ("queries", "mvc", 5.0, "5 per word", 45.0, 9.0, 9.1, 14, 0.02, 0.6, 0.7, None, 0.123, None),
+                ("queries", HOSTILE, 5.0, "no claim", None, 9.0, None, None, 0.0, 0.0, 0.0, 1.25, None, 0.345),
             ],
             schema=dict(OUTPUTS),
             orient="row",

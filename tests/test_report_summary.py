@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,12 +14,21 @@ from epsilometer.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.page import build, strongest
 from epsilometer.report.summary import Summary, summary
 from epsilometer.report.wording import at_budgets, listed, odds
+from epsilometer.tables import OUTPUTS
+
+NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 
 
-def of(estimates: pl.DataFrame, claims: pl.DataFrame | None = None, target: float = 1.0, fault: str = "") -> Summary:
+def of(
+    estimates: pl.DataFrame,
+    claims: pl.DataFrame | None = None,
+    target: float = 1.0,
+    fault: str = "",
+    left: pl.DataFrame = NOTHING,
+) -> Summary:
     verdicts = overall(estimates, checks() if claims is None else claims)
     best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
-    return summary(estimates, best, inside, verdicts, target, fault)
+    return summary(estimates, best, inside, verdicts, target, fault, left)
 
 
 def said(found: Summary) -> dict[str, str]:
@@ -71,6 +81,60 @@ def test_what_leaks_names_budgets_and_what_was_not_found() -> None:
     assert "Not tested" not in found
     weak = said(of(frame(("queries", "mvc", 1.0, "length", 800, None, NO_CLAIM))))
     assert "less than 19 of 20 times (by chance: 10 of 20) at every ε audited." in weak["What leaks"]
+
+
+def outputs(*rows: tuple[str, str, float | None, float | None]) -> pl.DataFrame:
+    """Data set, mechanism, shares of unknown words and of cut texts; each at two budgets."""
+    return pl.DataFrame(
+        [
+            {"dataset": dataset, "mechanism": name, "epsilon": epsilon, "unknown_words": unknown, "cut_texts": cut}
+            for dataset, name, unknown, cut in rows
+            for epsilon in (1.0, 10.0)
+        ],
+        schema=dict(OUTPUTS),
+    )
+
+
+def test_no_loss_of_zero_stands_alone_where_the_texts_are_hardly_read() -> None:
+    """Beside the guesses, in what leaks, and in what to do, where it is not within the target."""
+    table = frame(
+        ("queries", "tem", 1.0, "embedding", 500, None, NO_CLAIM),
+        ("queries", "mvc", 1.0, "embedding", 500, None, NO_CLAIM),
+        ("queries", "dp_prompt", 1.0, "embedding", 500, None, NO_CLAIM),
+        ("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM),
+    )
+    hardly = [("queries", "tem", 1.0, None), ("queries", "dp_prompt", None, 0.2), ("queries", "identity", 0.9, None)]
+    found = of(table, left=outputs(*hardly, ("queries", "mvc", 0.199, None)))
+    assert said(found)["What leaks"].endswith(
+        "dp_prompt at ε = 1, mvc at ε = 1 and tem at ε = 1; that does not prove privacy. What is not read cannot leak, "
+        "so a low loss says little of dp_prompt (queries: 20.0% of the texts cut) and tem (queries: 100.0% of the "
+        "words unknown)."
+    )
+    within = "Under every attack and on every data set here, mvc up to ε = 1 stayed within 1 nat"
+    assert said(found)["What to do"].startswith(within)
+    assert "Audit dp_prompt and tem again with vectors of the texts' language" in said(found)["What to do"]
+    assert {row["mechanism"]: row["unread"] for row in found.guesses} == {
+        "tem": ["queries: 100.0% of the words unknown"],
+        "dp_prompt": ["queries: 20.0% of the texts cut"],
+        "mvc": [],
+        "identity": [],
+    }
+    little = of(table, left=outputs(("queries", "tem", 0.1, 0.1), ("queries", "mvc", None, None)))
+    assert "not read" not in said(little)["What leaks"]
+    assert "again" not in said(little)["What to do"]
+
+
+def test_the_page_shows_what_is_hardly_read(tmp_path: Path) -> None:
+    """At the top, in the table of guesses, and among what is worth a look; the shares of all stand in a table."""
+    left = audit().outputs.with_columns(
+        unknown_words=pl.when(pl.col("mechanism") == "mvc").then(0.8), cut_texts=pl.lit(None, pl.Float64)
+    )
+    build(tmp_path / "audit.html", tmp_path / "figures", audit(outputs=left))
+    page = " ".join(Elements((tmp_path / "audit.html").read_text(encoding="utf-8")).text)
+    assert page.count("queries: 80.0% of the words unknown") == 3
+    assert "little of mvc (queries: 80.0%" in page
+    assert "mvc on queries: 80.0% of the words unknown, so a low loss says little" in page
+    assert "80.0\N{NO-BREAK SPACE}%" in page[page.index("What the rewrites look like") :]
 
 
 def test_what_is_gone_at_equal_length_is_said() -> None:

@@ -123,7 +123,7 @@ def test_importing_costs_nothing() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("stage", ["claims", "ablations", "sweeps"])
+@pytest.mark.parametrize("stage", ["claims", "diagnose", "ablations", "sweeps"])
 def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) -> None:
     """These stages read whichever resources the cells name; DVC runs independent stages in any order."""
     with Repo(str(ROOT)) as repo:

@@ -218,6 +218,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
             overall(estimates, audit.claims),
             audit.target,
             instrument_fault(audit.instrument),
+            audit.outputs,
         ),
         reach=REACH,
         chance=odds(1 / audit.settings.candidates),

@@ -7,7 +7,7 @@ for or against; one that breaks its claim is a fault of the audit, and said firs
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from epsilometer.diagnostics import CHOSEN
 from epsilometer.estimation import success_bound
 from epsilometer.report.figures import budget
 from epsilometer.report.wording import at_budgets, listed, odds
+from epsilometer.unread import much
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
 REACH = 10_000_000  # trials that nobody runs more of
@@ -39,31 +40,48 @@ class Summary:
 
 
 def summary(
-    estimates: pl.DataFrame, best: pl.DataFrame, inside: pl.DataFrame, verdicts: pl.DataFrame, target: float, check: str
+    estimates: pl.DataFrame,
+    best: pl.DataFrame,
+    inside: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    target: float,
+    check: str,
+    outputs: pl.DataFrame,
 ) -> Summary:
     """Sum an audit up.
 
     estimates: schema `tables.ESTIMATES`; best, inside: as `strongest` gives them, over what is released and over
     everything; verdicts: as `claims.overall` gives them; target: the loss at which to choose; check: what is wrong with
-    the instrument, empty where nothing is.
+    the instrument, empty where nothing is; outputs: schema `tables.OUTPUTS`.
     """
     used = best.filter(~pl.col("control"))
     controls = set(estimates.filter("control")["mechanism"])
     theirs = pl.col("mechanism").is_in(list(controls))
     faults = verdicts.filter(theirs, verdict=VIOLATED).select("mechanism", "epsilon").rows()
     claimed = verdicts.filter(~theirs)
+    hardly = hardly_read(outputs.filter(~theirs))
     parts = [
         ("Look here first", [*([check] if check else []), *_faults(faults)]),
-        ("What leaks", leaks(used, inside.filter(~pl.col("control")))),
+        ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
         ("Claims", claims(claimed)),
         ("Not tested", untested(claimed, estimates.filter(~pl.col("control")))),
-        ("What to do", advice(used, claimed, target)),
+        ("What to do", advice(used, claimed, target, hardly)),
     ]
     return Summary(
         alarm=bool(check or faults) or VIOLATED in claimed["verdict"],
         parts=[(heading, sentences) for heading, sentences in parts if sentences],
-        guesses=guesses(best),
+        guesses=guesses(best, hardly),
     )
+
+
+def hardly_read(outputs: pl.DataFrame) -> dict[str, list[str]]:
+    """For each mechanism that hardly takes in the texts of some data sets: `queries: 80.0% of the words unknown`."""
+    found: dict[str, list[str]] = {}
+    cells = outputs.sort(CELL[1], CELL[0]).unique(CELL[:2], keep="first", maintain_order=True)
+    for row in cells.to_dicts():
+        for what in much(row["unknown_words"], row["cut_texts"]):
+            found.setdefault(row["mechanism"], []).append(f"{row['dataset']}: {what}")
+    return found
 
 
 def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
@@ -72,15 +90,21 @@ def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
     return [f"A control breaks its claim, which is known to hold: {at_budgets(cells, [])}. Trust no figure below."]
 
 
-def guesses(best: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each mechanism, controls last: its budgets with the guesses of the best attack where that did best."""
+def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """For each mechanism, controls last: its budgets with the guesses of the best attack where that did best.
+
+    unread: what `hardly_read` says of it.
+    """
     rows = []
     worst = best.sort("loss", "success_rate", "dataset", descending=[True, True, False])
     worst = worst.unique(["mechanism", "epsilon"], keep="first", maintain_order=True)
     for (control, mechanism), cells in worst.sort("control", "mechanism", "epsilon").group_by(
         "control", "mechanism", maintain_order=True
     ):
-        rows.append({"mechanism": mechanism, "control": control, "cells": [_guesses(c) for c in cells.to_dicts()]})
+        rows.append(
+            {"mechanism": mechanism, "control": control, "unread": hardly.get(str(mechanism), [])}
+            | {"cells": [_guesses(c) for c in cells.to_dicts()]}
+        )
     return rows
 
 
@@ -97,8 +121,11 @@ def _guesses(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def leaks(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
-    """Against which mechanisms a guesser is nearly always right, against which nothing was found, what is inside."""
+def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[str]:
+    """Against which mechanisms a guesser is nearly always right, against which nothing was found, what is inside.
+
+    hardly: as `hardly_read` gives it; no mechanism is said to show no leak without it.
+    """
     if best.is_empty():
         return ["No mechanism but controls was audited."]
     k = int(best["candidates"].max())  # type: ignore[arg-type]
@@ -122,6 +149,9 @@ def leaks(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
         sentences.append(
             f"No attack found evidence of a leak against {at_budgets(nothing, audited)}; that does not prove privacy."
         )
+    if hardly:
+        named = [f"{mechanism} ({listed(what)})" for mechanism, what in hardly.items()]
+        sentences.append(f"What is not read cannot leak, so a low loss says little of {listed(named, len(named))}.")
     return [*sentences, *_by_length(best), *_inside(best, inside)]
 
 
@@ -224,8 +254,11 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float) -> list[str]:
-    """What follows: claims not to rely on, budgets within the target, adversaries that are missing."""
+def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Mapping[str, list[str]]) -> list[str]:
+    """What follows: claims not to rely on, budgets within the target, adversaries that are missing.
+
+    hardly: as `hardly_read` gives it; what these mechanisms leak is not known, so none is said to be within the target.
+    """
     sentences = []
     broken = verdicts.filter(verdict=VIOLATED)["mechanism"].unique().sort().to_list()
     if broken:
@@ -240,7 +273,7 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float) -> list[st
         upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
         # Beyond the first budget above the target nothing is named, even where a curve falls again.
         kept = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
-        within += [f"{mechanism} up to ε = {budget(float(kept[-1]))}"] if len(kept) else []
+        within += [f"{mechanism} up to ε = {budget(float(kept[-1]))}"] if len(kept) and mechanism not in hardly else []
         beyond += [] if len(kept) else [str(mechanism)]
     share = odds(math.floor(20 * success_bound(target, int(best["candidates"].min()))) / 20)  # type: ignore[arg-type]
     limit = f"{target:g} nat{'s' * (target != 1)} (a guesser right at most {share} times)"
@@ -256,6 +289,11 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float) -> list[st
             if within
             else f"No audited budget of any mechanism stayed within {limit}: use smaller ones; `epsilometer calibrate "
             f"--target {target:g}` looks for them."
+        )
+    if hardly:
+        sentences.append(
+            f"Audit {listed(list(hardly))} again with vectors of the texts' language, a larger limit or shorter texts: "
+            "what leaks of texts that are read is not known."
         )
     spared = best.filter(~pl.col("optimal"), pl.col("point").is_finite())["mechanism"].unique().sort().to_list()
     if spared:
