@@ -33,7 +33,8 @@ from epsilometer.sources import Record
 FOLDER = Path("baseline")
 ACCEPT = "`epsilometer accept`"
 
-_ESTIMATES = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
+_EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
+_ESTIMATES = [*_EARLIER, "delta"]  # files without it were written with delta 0
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
@@ -56,22 +57,32 @@ class Baseline:
 
 
 def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
-    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
+    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest.
+
+    Losses are those of the audit's estimates, with the delta of the claim.
+    """
     found: dict[Cell, Measured] = {}
+    rows = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
+    counted = {Cell(*row[:4]): row[4:] for row in rows.select(*Cell._fields, "successes", "delta").iter_rows()}
     draws = {dataset: _drawn(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
         drawn, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", tables.GUESSES)
+        stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
         if sorted(guesses["epsilon"].unique()) != sorted(set(cell.epsilons)):
-            raise UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
+            raise stale
         for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
             hits = part.sort("trial")["guess"].to_numpy() == target
             rewrites = folder / f"data/rewrites/{name}/{epsilon:g}.parquet"
-            found[Cell(cell.dataset, cell.mechanism, float(str(epsilon)), str(attack))] = Measured(
+            one = Cell(cell.dataset, cell.mechanism, float(str(epsilon)), str(attack))
+            successes, delta = counted.get(one, (None, 0.0))
+            if successes != hits.sum():
+                raise stale
+            found[one] = Measured(
                 hits,
                 drawn,
                 hashlib.sha256(rewrites.read_bytes()).hexdigest()[:16],
-                estimate(int(hits.sum()), len(hits), params.trials.candidates, params.audit.alpha),
+                estimate(successes, len(hits), params.trials.candidates, params.audit.alpha, delta),
             )
     return found
 
@@ -90,7 +101,7 @@ def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: P
     for cell, one in sorted(new.measured.items()):
         e = one.estimate
         losses = [f"{value:.6f}" for value in (e.loss, e.point, e.upper)]
-        numbers.append([*cell, e.trials, e.successes, *losses])
+        numbers.append([*cell, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
         hits.append([*cell, one.drawn, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
     tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
     tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
@@ -109,7 +120,7 @@ def read(folder: Path = Path(".")) -> Baseline:
     try:
         about = json.loads((place / "about.json").read_bytes())
         audit, _ = about["audit"], (about["accepted"], about["sources"].items())
-        numbers = {_cell(row): row for row in _rows(place / "estimates.csv", _ESTIMATES)}
+        numbers = {_cell(row): row for row in _rows(place / "estimates.csv", _ESTIMATES, _EARLIER)}
         hits = {_cell(row): row for row in _rows(place / "hits.csv", _HITS)}
         if numbers.keys() != hits.keys():
             raise ValueError("estimates.csv and hits.csv do not have the same rows")
@@ -150,11 +161,12 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
     return written.getvalue()
 
 
-def _rows(path: Path, header: list[str]) -> list[dict[str, str]]:
+def _rows(path: Path, header: list[str], earlier: list[str] | None = None) -> list[dict[str, str]]:
+    """The rows of a file with these columns, or with those of an earlier version."""
     first, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
-    if first != header:
+    if first not in (header, earlier):
         raise ValueError(f"{path.name} must have the columns {', '.join(header)}")
-    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    rows = [dict(zip(first, line, strict=True)) for line in lines]
     if len({_cell(row) for row in rows}) < len(rows):
         raise ValueError(f"{path.name} has a row twice")
     return rows
@@ -169,7 +181,8 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     trials, successes = int(numbers["trials"]), int(numbers["successes"])
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
-    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]))
+    delta = float(numbers.get("delta", 0))
+    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta)
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_cell(numbers)}")
     if not math.isclose(found.loss, float(numbers["loss"]), abs_tol=2e-6):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from huggingface_hub import close_session
 from test_cli import call
@@ -346,6 +347,46 @@ def test_the_baseline_of_another_audit(
     assert said in str(state.message)
     assert "epsilometer accept" in str(state.message)
     assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+APPROXIMATE = """\
+from epsilometer.component import component
+from epsilometer.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.mechanism import Rewrites
+
+
+@component
+class Mine:
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites([text if text[-1] in "02468" else "play" for text in texts])
+
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
+"""
+
+
+def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the delta of the claim; a file of earlier versions, without that column, has delta 0."""
+    Path("mine.py").write_text(APPROXIMATE)
+    project.audit()
+    call(capsys, "accept")
+    rows = pl.read_parquet("data/estimates.parquet").filter(attack="lexical").sort("epsilon").to_dicts()
+    assert all(row["delta"] == 0.1 and 0 < row["loss"] < row["loss_at_delta_0"] for row in rows)
+    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [row["loss"] for row in rows]
+
+    path = Path("baseline/estimates.csv")
+    header, *lines = path.read_text().splitlines()
+    assert header.endswith(",delta")
+    path.write_text("\n".join([header, *lines]).replace(",delta", "").replace(",0.1", ""))
+    with pytest.raises(UserError, match="is not that of its successes"):
+        baseline.read()
+    Path("mine.py").write_text(APPROXIMATE.replace("delta=0.1", "delta=0"))
+    project.audit()
+    call(capsys, "accept")
+    path.write_text("\n".join(line.rpartition(",")[0] for line in path.read_text().splitlines()))
+    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [row["loss_at_delta_0"] for row in rows]
 
 
 def swap_successes() -> None:
