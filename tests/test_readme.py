@@ -156,6 +156,13 @@ def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
     texts = [f"show me a flight from {a} to {b}" for a in ends for b in ends]
     table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, temperature=0)
     assert 0.5 < table["loss"].item() <= 4  # two words differ at most, of epsilon 2 each
+    # Its law describes what is released, and it must say so: else the attack is one of an adversary inside.
+    assert table.select("sees", "released").row(0) == ("units", True)
+    silent = folder / "inside.py"
+    code, _, rest = (folder / "response.py").read_text().partition("    releases = ")
+    silent.write_text(code + rest.partition("\n")[2])
+    inside = epsilometer.audit(texts, api.mechanism(str(silent)), [2.0], ["likelihood"], trials=50, temperature=0)
+    assert not inside["released"].item()
 
 
 def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
