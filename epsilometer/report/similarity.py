@@ -260,7 +260,8 @@ def _leak_sentence(dataset: str, every: pl.DataFrame) -> str:
     """What survives of each mechanism, least and most; budgets of different mechanisms are not compared."""
     parts = []
     for (mechanism,), rows in every.sort("mechanism").group_by("mechanism", maintain_order=True):
-        least, most = share(rows["share"].min()), share(rows["share"].max())
+        ends = rows["share"].sort()
+        least, most = share(ends[0]), share(ends[-1])
         parts.append(f"{mechanism} {most}" if least == most else f"{mechanism} {least} to {most}")
     return f"On {dataset}, of {every['identifiers'][0]:,} identifiers, over the budgets audited: {', '.join(parts)}."
 
