@@ -472,6 +472,10 @@ def test_the_closest_mechanism_within_the_target_is_named(elements: Elements) ->
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
     assert tradeoff_sentence(points, 0.25).startswith("On queries dp_bart at ε = 0.5")
+    assert "hardly" not in tradeoff_sentence(points, 0.25, ["mvc"])
+    assert ", which hardly reads the texts of some data sets, keeps most" in tradeoff_sentence(
+        points, 0.25, ["dp_bart"]
+    )
     assert "no measured budget" in tradeoff_sentence(points.filter(mechanism="mvc"), 1.5)
     assert tradeoff_sentence(points.clear(), 1.0) == ""
 

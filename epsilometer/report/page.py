@@ -22,7 +22,7 @@ from epsilometer.report import similarity as closeness
 from epsilometer.report import sweeps as swept
 from epsilometer.report import worth
 from epsilometer.report.figures import budget, nats, share
-from epsilometer.report.summary import REACH, summary
+from epsilometer.report.summary import REACH, hardly_read, summary
 from epsilometer.report.wording import at_budgets, listed, odds
 from epsilometer.tables import (
     ABLATIONS,
@@ -227,7 +227,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         instrument_sentence=instrument_sentence(audit.instrument),
         styles=draw.styles(estimates["mechanism"]),
         tradeoff=exchange,
-        tradeoff_sentence=worth.tradeoff_sentence(points, audit.target),
+        tradeoff_sentence=worth.tradeoff_sentence(points, audit.target, hardly_read(audit.outputs)),
         labels=worth.labels(audit.downstream),
         attribute_sentence=worth.attribute_sentence(audit.downstream),
         curves=curves,

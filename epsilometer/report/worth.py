@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import polars as pl
@@ -75,10 +75,10 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
+def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
     """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
 
-    By data set and measure.
+    By data set and measure. hardly: mechanisms that hardly take in some texts, which is said where one is named.
     """
     parts, limit = [], f"{target:g} nat{'s' * (target != 1)}"
     for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
@@ -92,8 +92,9 @@ def tradeoff_sentence(points: pl.DataFrame, target: float) -> str:
             continue
         parts.append(
             f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])}"
-            f"{'' if best['optimal'] else ', which no optimal adversary attacks,'} keeps most within {limit}: "
-            f"{measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at a measured loss "
+            f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
+            f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
+            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at a measured loss "
             f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
         )
     sentence = "; ".join(parts)
