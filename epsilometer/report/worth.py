@@ -94,8 +94,8 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
             f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
-            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at a measured loss "
-            f"of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
+            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "
+            f"at a measured loss of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
         )
     sentence = "; ".join(parts)
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
