@@ -7,14 +7,16 @@ floating-point comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two; these are computed from logarithms, each within a factor e^(+-error) of what it stands for (`weight_error`).
+two; these are computed from logarithms, each within a factor e^(+-error) of what it stands for (`weight_error`). They
+are a function of the logarithms alone, so that drawing from `Weights` again is drawing from weights computed anew.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -49,6 +51,67 @@ def _bits(outputs: int) -> int:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """e^(log-weights) as integers of some 47 bits times powers of two, so that none is lost, however small.
+
+    outputs: int32 [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
+    integers; starts, shifts, reached: of each power of two the sum before it, its exponent above the smallest, and the
+    sum of all weights up to its end in units of the smallest.
+    """
+
+    outputs: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    starts: list[int]
+    shifts: list[int]
+    reached: list[int]
+
+    @classmethod
+    def of(cls, log_weights: NDArray[np.floating]) -> Weights:
+        """From logarithms [m], each to `weight_error`; minus infinity is no weight at all."""
+        possible = np.flatnonzero(log_weights > -np.inf)
+        below = log_weights[possible].astype(np.float64) - log_weights.max()
+        level = np.floor(below / np.log(2))
+        fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # from 0 to ln 2, to rounding
+        weight = np.rint(np.ldexp(np.exp(fraction), _bits(len(log_weights)))).astype(np.int64)
+        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # small integers are sorted by their digits
+        order = np.argsort(depth, kind="stable")
+        levels, first = np.unique(depth[order], return_index=True)
+        ends = np.cumsum(weight[order])
+        starts = [int(ends[i - 1]) if i else 0 for i in first]
+        totals = np.add.reduceat(weight[order], first).tolist()
+        shifts = (int(levels[-1]) - levels.astype(np.int64)).tolist()
+        reached = list(accumulate(total << shift for total, shift in zip(totals, shifts, strict=True)))
+        return cls(possible[order].astype(np.int32), ends, starts, shifts, reached)
+
+    @property
+    def bytes(self) -> int:
+        """What the arrays take in memory."""
+        return self.outputs.nbytes + self.ends.nbytes
+
+
+class Table:
+    """The weights that were used last, within `limit` bytes (a few hundred more for each entry)."""
+
+    def __init__(self, limit: int = 1 << 28) -> None:
+        self.limit, self.bytes = limit, 0
+        self._entries: OrderedDict[Hashable, Weights] = OrderedDict()
+
+    def get(self, key: Hashable) -> Weights | None:
+        """The weights under a key, if they are still there."""
+        weights = self._entries.get(key)
+        if weights is not None:
+            self._entries.move_to_end(key)
+        return weights
+
+    def put(self, key: Hashable, weights: Weights) -> None:
+        """Enter weights under a new key, and drop those that were not used for longest where there is no room."""
+        self._entries[key] = weights
+        self.bytes += weights.bytes
+        while self.bytes > self.limit:
+            self.bytes -= self._entries.popitem(last=False)[1].bytes
+
+
+@dataclass(frozen=True)
 class Exact:
     """words: where random bits come from, another place than the operating system in tests only."""
 
@@ -64,14 +127,17 @@ class Exact:
             left = left[~fits]
         return out
 
-    def integer(self, bound: int) -> int:
-        """A uniform integer from 0 up to below a bound of any size."""
+    def integers(self, bound: int, count: int) -> list[int]:
+        """[count] uniform integers from 0 up to below a bound of any size."""
         bits = (bound - 1).bit_length()
-        count = -(-bits // 64)
-        while True:
-            found = int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - bits)
-            if found < bound:
-                return found
+        size = max(1, -(-bits // 64))  # words
+        found: list[int] = []
+        while missing := count - len(found):
+            words = self.words(size * missing).tobytes()
+            numbers = (words[i : i + 8 * size] for i in range(0, len(words), 8 * size))
+            shifted = (int.from_bytes(number, "little") >> (64 * size - bits) for number in numbers)
+            found += [number for number in shifted if number < bound]
+        return found
 
     def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
         """[n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
@@ -125,33 +191,16 @@ class Exact:
             left = left[~kept]
         return out
 
-    def choose(self, log_weights: NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
-        """[count] outputs with probabilities in proportion to e^(log_weights [m]); minus infinity never comes out.
-
-        A weight is an integer of some 47 bits times a power of two, so that none is lost, however small; a uniform
-        integer below their sum decides.
-        """
-        possible = np.flatnonzero(log_weights > -np.inf)
-        below = log_weights[possible].astype(np.float64) - log_weights.max()
-        level = np.floor(below / np.log(2))
-        fraction = (below - level * _LN2_HIGH) - level * _LN2_LOW  # from 0 to ln 2, to rounding
-        bits = _bits(len(log_weights))
-        weight = np.rint(np.ldexp(np.exp(fraction), bits)).astype(np.int64)
-        depth = (-level).astype(np.min_scalar_type(int(-level.min())))  # small integers are sorted by their digits
-        order = np.argsort(depth, kind="stable")
-        levels, first = np.unique(depth[order], return_index=True)
-        ends = np.cumsum(weight[order])
-        starts = [int(ends[i - 1]) if i else 0 for i in first]
-        totals = np.add.reduceat(weight[order], first).tolist()
-        shifts = (int(levels[-1]) - levels.astype(np.int64)).tolist()
-        reached = list(accumulate(total << shift for total, shift in zip(totals, shifts, strict=True)))
+    def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
+        """[count] outputs with probabilities in proportion to their weights, which may be given as logarithms [m]."""
+        weights = weights if isinstance(weights, Weights) else Weights.of(weights)
+        reached, starts, shifts = weights.reached, weights.starts, weights.shifts
         at = np.empty(count, np.int64)
-        for i in range(count):
-            number = self.integer(reached[-1])
+        for i, number in enumerate(self.integers(reached[-1], count)):
             group = bisect_right(reached, number)
             inside = (number - (reached[group - 1] if group else 0)) >> shifts[group]
             at[i] = starts[group] + inside
-        return possible[order[np.searchsorted(ends, at, side="right")]]
+        return weights.outputs[np.searchsorted(weights.ends, at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
         """[count]: how many coins of probability 1 / e come up before one does not."""

@@ -2,7 +2,8 @@
 
 A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
-demand in chunks and never kept: at a vocabulary of 30,000 they would be gigabytes.
+demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a release draws from,
+the integer weights are kept within bounds (`epsilometer.exact.Table`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.exact import Table, Weights
 from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
@@ -30,12 +32,15 @@ class Laws:
                one in probability; what does not depend on epsilon is computed once a call.
     entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
                these outputs alone, where that costs less than the rows.
+    table:     where a release keeps the weights of rows, under (row, epsilon). The same one is handed to all laws of a
+               mechanism, so only where a row has one meaning in all of them.
     """
 
     rows: Ragged
     outputs: int
     log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
     entries: Entries | None = None
+    table: Table | None = None
 
     def chunk(self) -> int:
         """How many rows to ask for at a time."""
@@ -49,22 +54,48 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     Returns one Ragged [trials] of output numbers for each epsilon.
     """
     wanted = laws.rows.take(source)
+    if any(noise.exact is not None for noise in noises):
+        return _release(laws, wanted, epsilons, noises)
     lengths = wanted.lengths
     uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
     drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in _by_row(wanted.values, laws.chunk()):
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
         found = laws.log_probabilities(rows, epsilons)
-        for out, noise, uniform, log_p in zip(drawn, noises, uniforms, found, strict=True):
-            if noise.exact is not None:
-                for row, units in zip(log_p, groups, strict=True):
-                    out[units] = noise.exact.choose(row, len(units))
-                continue
+        for out, uniform, log_p in zip(drawn, uniforms, found, strict=True):
             cdf = np.cumsum(np.exp(log_p), axis=1)
             cdf /= cdf[:, -1:]
             for row, units in zip(cdf, groups, strict=True):
                 out[units] = np.searchsorted(row, uniform[units], side="right")
     return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in drawn]
+
+
+def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
+    """Draw every unit exactly, each row's weights taken from the laws' table where they are there."""
+    drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
+    for rows, members, places in _by_row(wanted.values, laws.chunk()):
+        for out, noise, weights in zip(drawn, noises, _weights(laws, rows, epsilons), strict=True):
+            assert noise.exact is not None, "a release's streams are all the operating system's"
+            for i, row in enumerate(rows.tolist()):
+                units = members[places[i] : places[i + 1]]
+                out[units] = noise.exact.choose(weights[row], len(units))
+    return [Ragged(out, wanted.offsets) for out in drawn]
+
+
+def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
+    """For each epsilon the weights of these rows; what the table lacks is computed and entered."""
+    numbers, table = rows.tolist(), Table(0) if laws.table is None else laws.table
+    known = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
+    weights = [{row: entry for row, entry in each.items() if entry is not None} for each in known]
+    new = [row for row in numbers if not all(row in each for each in weights)]
+    if not new:
+        return weights
+    for each, epsilon, log_p in zip(weights, epsilons, laws.log_probabilities(np.array(new), epsilons), strict=True):
+        for row, logarithms in zip(new, log_p, strict=True):
+            if row not in each:
+                each[row] = Weights.of(logarithms)
+                table.put((row, epsilon), each[row])
+    return weights
 
 
 def log_likelihood(

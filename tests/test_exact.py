@@ -18,7 +18,7 @@ from scipy.special import gammainccinv, logsumexp, softmax
 
 from epsilometer.component import build, find
 from epsilometer.errors import UserError
-from epsilometer.exact import SLACK, Exact, Words, _bits, system_words, weight_error
+from epsilometer.exact import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
 from epsilometer.language.lists import WordLists
 from epsilometer.language.moved_words import mixture, released
 from epsilometer.language.vectors import WordVectors
@@ -140,9 +140,9 @@ class Told(Exact):
         super().__init__()
         self.__dict__.update(told=told)
 
-    def integer(self, bound: int) -> int:
+    def integers(self, bound: int, count: int) -> list[int]:
         self.__dict__.update(total=bound)
-        return int(self.__dict__["told"] * (bound - 1))
+        return [int(self.__dict__["told"] * (bound - 1))] * count
 
 
 def test_an_output_of_probability_far_below_2_to_the_minus_53_is_in_reach() -> None:
@@ -296,6 +296,53 @@ def test_a_release_draws_from_the_operating_system(folder: Path, monkeypatch: py
     asked.clear()
     assert mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts == first
     assert system_words(3).dtype == np.uint64
+
+
+@pytest.mark.parametrize("key", ["tem", "santext", "santext_plus", "custext", "exponential"])
+def test_weights_that_were_kept_give_the_draws_of_weights_computed_anew(folder: Path, key: str) -> None:
+    """From the same bits: at two epsilons in turn, so that neither is drawn from the other's weights."""
+    texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(10)]
+    mechanism, epsilon = made(folder, key)
+    for again in range(2):
+        for budget in (epsilon, epsilon / 2):
+            anew, _ = made(folder, key)
+            drawn = mechanism.rewrite(texts, budget, release(10, 7)).texts
+            assert drawn == anew.rewrite(texts, budget, release(10, 7)).texts, again
+
+
+def test_what_was_met_is_not_computed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The integer weights of 40 words at one epsilon: once, however often a release meets them."""
+    mechanism, epsilon = made(folder, "santext")
+    computed: list[int] = []
+    of = Weights.of
+    monkeypatch.setattr(Weights, "of", lambda log_weights: (computed.append(1), of(log_weights))[1])
+    for number in range(3):
+        mechanism.rewrite([f"w{i}" for i in range(40)], epsilon, release(40, number))
+    assert len(computed) == 40
+
+
+def test_a_table_of_weights_keeps_within_its_bound_what_was_used_last() -> None:
+    weights = Weights.of(np.zeros(8))
+    table = Table(3 * weights.bytes)
+    for key in "abc":
+        table.put(key, weights)
+    assert table.get("a") is weights  # and so it is the last that was used
+    table.put("d", weights)
+    assert [key for key in "abcd" if table.get(key)] == ["a", "c", "d"]
+    table.put("larger", Weights.of(np.zeros(100)))
+    assert table.bytes == 0
+    assert not any(table.get(key) for key in "abcd")
+
+
+@pytest.mark.parametrize("bound", [1, 3, 2**64, 2**64 + 1, 3 << 100])
+def test_many_integers_below_any_bound_are_uniform(bound: int) -> None:
+    """Chi-square at 10^-9 of the third that each falls into, 9,000 integers; with 2^64 + 1 half of all are refused."""
+    drawn = seeded(8).integers(bound, 9_000)
+    assert len(drawn) == 9_000
+    assert 0 <= min(drawn) <= max(drawn) < bound
+    if bound > 1:
+        thirds = np.bincount([3 * number // bound for number in drawn], minlength=3)
+        assert stats.chisquare(thirds).pvalue > ALPHA
 
 
 AUDITED = {

@@ -6,7 +6,9 @@ of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both 
     warm            every word was met before
     cold            all words are new, and so is the mechanism; vectors are loaded
     one at a time   as cold, a call for each word, as the reference is called
-    release         ours draws from the operating system, exactly; the reference has floating-point draws alone
+    release         ours draws from the operating system, exactly, every word having been released before; the reference
+                    has floating-point draws alone
+    release, cold   the same where all words are new, and so is the mechanism
 
 Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the release's
 law, all else is corrected.
@@ -111,7 +113,12 @@ def ours(
 
     def released(run: int) -> tuple[int, float]:
         some = words(run)[: max(20, len(words(run)) // 20)]
+        rewrite(met, some, Noise.operating_system(len(some)))()
         return timed(len(some), rewrite(met, some, Noise.operating_system(len(some))))
+
+    def released_new(run: int) -> tuple[int, float]:
+        made = built(name, resource, **settings)
+        return timed(len(words(run)), rewrite(made, words(run), Noise.operating_system(len(words(run)))))
 
     def alone(run: int) -> tuple[int, float]:
         made, some = built(name, resource, **settings), words(run)[:10]
@@ -123,6 +130,7 @@ def ours(
         "cold": many(loaded.__getitem__),
         "one at a time": alone,
         "release": released,
+        "release, cold": released_new,
     }
 
 
@@ -136,6 +144,7 @@ def diffractor(at: Resources, method: str) -> Row:
 
     columns = ours("diffractor", at.folder / "list.npz", lambda run: at.drawn(run, 20_000), ["w0"], noise=noise)
     columns.pop("one at a time")  # both take texts
+    columns.pop("release, cold")  # a release prepares nothing
     return Row({name: (theirs, work) for name, work in columns.items()})
 
 
@@ -154,7 +163,10 @@ def word_by_word(at: Resources, theirs_name: str, name: str, count: int, publish
 
     settings = {"published": True} if published else {}
     met = [word for run in range(RUNS) for word in words(run)] if tables else ["w0"]
-    return Row({k: (theirs, v) for k, v in ours(name, at.folder / "vectors.npz", words, met, **settings).items()})
+    columns = ours(name, at.folder / "vectors.npz", words, met, **settings)
+    if not tables:
+        columns.pop("release, cold")  # a release prepares nothing
+    return Row({column: (theirs, work) for column, work in columns.items()})
 
 
 def santext(at: Resources) -> Row:
@@ -177,7 +189,7 @@ def santext(at: Resources) -> Row:
 
     columns = ours("santext", at.folder / "few.npz", lambda run: at.drawn(run, 1000, FEW), at.words[:FEW])
     columns.pop("one at a time")
-    return Row({name: (cold if name == "cold" else warm, work) for name, work in columns.items()})
+    return Row({name: (cold if name.endswith("cold") else warm, work) for name, work in columns.items()})
 
 
 def custext(at: Resources) -> Row:
@@ -214,7 +226,7 @@ def custext(at: Resources) -> Row:
         {
             name: (
                 (lambda run: timed(FEW, lambda: rewrite(groups())))
-                if name == "cold"
+                if name.endswith("cold")
                 else (lambda run: timed(FEW, lambda: rewrite(known))),
                 in_words(work),
             )

@@ -128,7 +128,9 @@ class KernelMechanism(WordVectorMechanism, ABC):
             for drawn, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
                 yield self._log_weights(words, self.vectors.between(words, drawn), epsilon) - log_total
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
+        return Laws(
+            self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries, self._release_table
+        )
 
     def excess_bound(self, epsilon: float) -> float | None:
         """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.
@@ -152,7 +154,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One uniform a word; the distances from each distinct word are computed once for all epsilons.
 
-        A release draws from whole laws, exactly: the tables hold rounded sums.
+        A release draws from whole laws, exactly: the tables of blocks hold rounded sums.
         """
         if any(noise.exact is not None for noise in noises):
             drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.component import component
+from epsilometer.exact import Table
 from epsilometer.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.language.vectors import WordVectors
 from epsilometer.language.vocabulary import Vocabulary
@@ -95,6 +96,11 @@ class WordVectorMechanism(WordMechanism, ABC):
     def vocabulary(self) -> Vocabulary:
         """Inputs and outputs."""
         return Vocabulary(self.vectors.words)
+
+    @cached_property
+    def _release_table(self) -> Table:
+        """What releases draw from, of the words that they met last."""
+        return Table()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""

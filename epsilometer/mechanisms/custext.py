@@ -161,7 +161,7 @@ class CusText(WordVectorMechanism):
                 law[row, outputs[row, place]] = log_p[row, place]
                 yield law
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One uniform a word, by inverse CDF; a release exactly. The law of each distinct word is computed once."""

@@ -95,4 +95,4 @@ class SanTextPlus(KernelMechanism):
                 law[kept, words[kept]] = np.log(stays[kept])
                 yield law
 
-        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
