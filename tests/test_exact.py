@@ -254,10 +254,11 @@ MOVED = {
     "mahalanobis": ("mahalanobis", "vectors.npz", {}, 3.0),
     "vickrey": ("vickrey", "vectors.npz", {}, 3.0),
 }
+SEEDED = {"truncated_gumbel": ("truncated_gumbel", "vectors.npz", {}, 30.0)}
 
 
 def made(folder: Path, key: str) -> tuple[Any, float]:
-    name, resource, settings, epsilon = (RELEASED | MOVED)[key]
+    name, resource, settings, epsilon = (RELEASED | MOVED | SEEDED)[key]
     return build(find("mechanisms", name, "rewrite"), {"resource": folder / resource, **settings}, name), epsilon
 
 
@@ -356,6 +357,7 @@ AUDITED = {
     "mvc": "b6834f9a4bbbf5cc",
     "mahalanobis": "aad8375009eba8cb",
     "vickrey": "f5e49ac9cba2724d",
+    "truncated_gumbel": "86f9c4289e504b2f",
 }
 
 

@@ -422,3 +422,28 @@ def test_decoding_writes_as_words_do() -> None:
     texts = vocabulary.decode(units)
     assert texts == [write(WORDS[u] for u in units.row(i)) for i in range(1000)]
     assert [len(words(text)) for text in texts] == lengths.tolist()
+
+
+@pytest.mark.parametrize(("scale", "away"), [(1.0, 0.0), (1e-3, 0.0), (1.0, 1e3)])
+@pytest.mark.parametrize("size", [2, 70, 200])
+def test_a_survey_is_every_words_neighbours_and_the_extremes_of_all_pairs(scale: float, away: float, size: int) -> None:
+    """By brute force in float64, to rounding; far from the origin single precision leaves nearly all pairs in doubt."""
+    draw = np.random.default_rng(size)
+    vectors = WordVectors([f"w{i}" for i in range(size)], scale * (away + draw.normal(size=(size, 7))))
+    count = min(size, 9)
+    near, far, low, high = vectors.survey(count)
+    assert np.array_equal(near[:, 0], np.arange(size))
+    alone, distances = vectors.neighbours(vectors.exact, count)
+    assert np.array_equal(near, alone)
+    assert np.array_equal(far, distances)
+    pairs = np.linalg.norm(vectors.exact[:, None] - vectors.exact, axis=2)
+    assert np.allclose(far, np.sort(pairs, axis=1)[:, :count], rtol=1e-12, atol=0)
+    others = pairs[~np.eye(size, dtype=bool)]
+    assert (low, high) == vectors.extremes()
+    assert (low, high) == pytest.approx((others.min(), others.max()), rel=1e-12)
+
+
+def test_equal_vectors_are_no_distance_apart() -> None:
+    """Where the first two neighbours of a word are two others."""
+    rows = np.array([[1.0, 2.0], [1.0, 2.0], [4.0, 6.0], [1.0, 2.0]])
+    assert WordVectors(["a", "b", "c", "d"], rows).extremes() == (0.0, 5.0)

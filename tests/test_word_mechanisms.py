@@ -555,6 +555,19 @@ def test_scale_and_neighbours_of_the_truncated_gumbel(folder: Path) -> None:
     np.testing.assert_allclose(reached, np.cumsum(p / p.sum())[: len(reached)], rtol=1e-12)
 
 
+def test_a_new_word_of_the_truncated_gumbel_costs_no_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its neighbours come out of the pass over all pairs that the noise's range needs anyway."""
+    mechanism = made(folder, "truncated_gumbel", "tiny")
+    mechanism.scale(1.0)
+    near, far = mechanism.vectors.neighbours(mechanism.vectors.exact, len(mechanism._competitors))
+    monkeypatch.setattr(WordVectors, "neighbours", None)
+    monkeypatch.setattr(WordVectors, "survey", None)
+    found, distances = mechanism._nearest(np.arange(30))
+    assert np.array_equal(found, near)
+    assert np.array_equal(distances, far)
+    mechanism.rewrite(mechanism.vocabulary.words[:3], 1.0, Noise.named(3, "new"))
+
+
 def test_epsilons_of_their_own_for_every_word(folder: Path) -> None:
     """A word with a large epsilon stays, one with a small one moves; equal epsilons are `rewrite`."""
     for key in ("geometric_3", "tem_1"):

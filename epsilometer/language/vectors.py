@@ -193,19 +193,27 @@ class WordVectors:
 
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest distance between two different words."""
-        low, high, half = np.inf, 0.0, self._half
-        slack = 2 * rounding(np.sqrt(self.squares), self.squares.max() ** 0.5, self.vectors.shape[1])
-        for start in range(0, len(self), _ROWS):
-            rows = np.arange(start, min(start + _ROWS, len(self)))
-            squared = 2 * (half[rows, None] + half - self.vectors[rows] @ self.vectors.T)
-            room = 2 * slack[rows, None]
-            squared[np.arange(len(rows)), rows] = np.inf
-            row, word = np.divmod(np.flatnonzero(squared <= min(squared.min(), low**2) + room), len(self))
-            low = min(low, self.between(rows[row], word).min(initial=np.inf))
-            squared[np.arange(len(rows)), rows] = -np.inf
-            row, word = np.divmod(np.flatnonzero(squared >= max(squared.max(), high**2) - room), len(self))
-            high = max(high, self.between(rows[row], word).max(initial=0.0))
-        return float(low), float(high)
+        return self.survey(2)[2:]
+
+    def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
+        """`neighbours` of every word, [V, count] each, and `extremes`, from one pass over all pairs; count >= 2."""
+        found, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
+        high = 0.0
+        for start in range(0, len(self), _SLICE):
+            part = slice(start, start + _SLICE)
+            scores = self._half - self.vectors[part] @ self.vectors.T
+            slack = self._slack(np.sqrt(self.squares[part]))
+            found[part], far[part] = self._settled(self.exact[part], scores, slack, count)
+            largest = scores.max(axis=1)
+            squared = 2 * largest + self.squares[part]
+            for row in np.flatnonzero(squared >= max(squared.max(), high**2) - 4 * slack.max()):
+                word = np.flatnonzero(scores[row] >= largest[row] - 2 * slack[row])
+                high = max(high, float(self.between(np.full(len(word), start + row), word).max()))
+        # The first two are the word and another, or two others that are equal to it.
+        closest = np.flatnonzero(far[:, 1] <= far[:, 1].min() * (1 + 1e-9))
+        left, right = np.repeat(closest, 2), found[closest, :2].ravel()
+        low = float(self.between(left[left != right], right[left != right]).min())
+        return found, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
@@ -216,18 +224,28 @@ class WordVectors:
         found, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
         for start in range(0, len(points), _SLICE):
             part = points[start : start + _SLICE]
-            scores = self._half - part.astype(np.float32) @ self.vectors.T  # = (distance^2 - |point|^2) / 2
-            limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
-            slack = rounding(np.sqrt(np.einsum("ij,ij->i", part, part)), self.squares.max() ** 0.5, part.shape[1])
-            row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
-            difference = part[row] - self.exact[word]
-            squared = np.einsum("ij,ij->i", difference, difference)
-            order = np.lexsort((word, squared, row))
-            # `row` ascends, and every point has at least `count` candidates.
-            first = np.searchsorted(row, np.arange(len(part)))[:, None] + np.arange(count)
-            found[start : start + len(part)] = word[order[first]]
-            far[start : start + len(part)] = np.sqrt(squared[order[first]])
+            scores = self._half - part.astype(np.float32) @ self.vectors.T
+            slack = self._slack(np.sqrt(np.einsum("ij,ij->i", part, part)))
+            rows = slice(start, start + len(part))
+            found[rows], far[rows] = self._settled(part, scores, slack, count)
         return found, far
+
+    def _slack(self, norms: NDArray[np.float64]) -> NDArray[np.float32]:
+        """[n]: `rounding` of the scores of points with these norms [n]."""
+        return rounding(norms, self.squares.max() ** 0.5, self.vectors.shape[1])
+
+    def _settled(
+        self, points: NDArray[np.float64], scores: NDArray[np.float32], slack: NDArray[np.float32], count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest words of points [n, d] and their distances, from float32 scores (distance^2 - |point|^2) / 2."""
+        limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
+        row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
+        difference = points[row] - self.exact[word]
+        squared = np.einsum("ij,ij->i", difference, difference)
+        order = np.lexsort((word, squared, row))
+        # `row` ascends, and every point has at least `count` candidates.
+        first = np.searchsorted(row, np.arange(len(points)))[:, None] + np.arange(count)
+        return word[order[first]], np.sqrt(squared[order[first]])
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:

@@ -39,7 +39,7 @@ from epsilometer.ragged import Ragged
 from epsilometer.randomness import Noise
 
 _CELLS = 512  # steps of the sum that stands for an integral in `laws`
-_WORDS = 1 << 13  # words in memory at a time
+_WORDS = 1 << 13  # private words in memory at a time
 
 
 @component
@@ -49,9 +49,14 @@ class TruncatedGumbel(WordVectorMechanism):
     published: bool = False
 
     @cached_property
+    def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
+        """The words nearest to each word and their distances, [V, K] each, D_min and D_max."""
+        return self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
+
+    @cached_property
     def _range(self) -> tuple[float, float]:
         """D_min and D_max over all pairs of words of the vocabulary."""
-        return self.vectors.extremes()
+        return self._survey[2:]
 
     def scale(self, epsilon: float) -> float:
         """b, infinite where it is not defined."""
@@ -71,21 +76,10 @@ class TruncatedGumbel(WordVectorMechanism):
         reached = (law.cdf(np.arange(1, min(size, 256) + 1)) - below) / total
         return reached[: int(np.searchsorted(reached, 1 - 2.0**-53)) + 1]
 
-    @cached_property
-    def _near(self) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
-        """The K words nearest to each word and their distances, [V, K] each, written where the last, [V], says so."""
-        shape = (len(self.vectors), min(len(self._competitors), len(self.vectors)))
-        return np.empty(shape, np.int32), np.empty(shape), np.zeros(shape[0], bool)
-
     def _nearest(self, words: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        near, far, known = self._near
-        new = np.unique(words)
-        new = new[~known[new]]
-        for start in range(0, len(new), _WORDS):
-            part = new[start : start + _WORDS]
-            near[part], far[part] = self.vectors.neighbours(self.vectors.exact[part], near.shape[1])
-        known[new] = True
-        return near[words], far[words]
+        """The K words nearest to words [n] and their distances, [n, K] each."""
+        near, far, *_ = self._survey
+        return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
 
     def _noise(self, uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         """Inverse CDF of the truncated Gumbel noise."""
