@@ -15,10 +15,12 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import psutil
 from dvc.cli import main as dvc
@@ -33,6 +35,7 @@ from tasks.parent import RUNNER, end_with_parent
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
+_PAUSE = 0.2  # seconds between looks whether another run has ended
 _CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
 _INTERRUPTED = 252  # how DVC ends when it is interrupted between stages
 INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
@@ -54,12 +57,11 @@ def held(folder: Path, say: Say) -> Iterator[None]:
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
     with place.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(lock):
             lock.seek(0)
             say(f"another run of this project is under way ({lock.read().strip()}); waiting for its end")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            while not _taken(lock):  # a call that waits would not notice Ctrl-C that reaches another thread
+                time.sleep(_PAUSE)
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
@@ -71,6 +73,14 @@ def held(folder: Path, say: Say) -> Iterator[None]:
             del os.environ[RUNNER]
             with Repo(_wait_for_lock=True) as repo, repo.lock:
                 put_in_order(folder / "dvc.lock")
+
+
+def _taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def mend(folder: Path, say: Say) -> None:

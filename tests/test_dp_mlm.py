@@ -112,17 +112,17 @@ def test_as_many_units_as_words_and_the_claim_counts_them(mechanism: DPMLM) -> N
 def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> None:
     keeping = DPMLM(resource=mechanism.resource, stop_words="kept")
     assert keeping.guarantee(1.0) is None
-    texts = ["Sing me the flights whereupon nobody sleeps", "the", "prince"]
+    texts = ["Sing me the flights mightn yours sleeps", "the", "prince"]
     made = keeping.rewrite(texts, 0.01, Noise.named(3, "stop"))
     assert made.texts[1] == "the"
     for kept, word in zip([0, 1, 1, 0, 1, 1, 0], made.texts[0].split(), strict=True):
-        assert (word in ("me", "the", "whereupon", "nobody")) == kept
+        assert (word in ("me", "the", "mightn", "yours")) == kept
     laws = keeping.laws(texts)
     assert laws.outputs == len(keeping.output_texts)
     rows = laws.rows.values
     (log_p,) = laws.log_probabilities(rows, [5.0])
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
-    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["whereupon"]  # no piece of the model
+    assert [keeping.output_texts[i] for i in log_p[4].argsort()[-1:]] == ["mightn"]  # no piece of the model
     (plain,) = mechanism.laws(texts).log_probabilities(rows, [5.0])
     np.testing.assert_array_equal(log_p[[0, 3, 6, 8], : plain.shape[1]], plain[[0, 3, 6, 8]])
 

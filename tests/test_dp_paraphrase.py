@@ -36,7 +36,7 @@ def attacked(mechanism: DPParaphrase, epsilon: float, count: int = 240) -> tuple
     )
     claims = trial_claims(mechanism, epsilon, TEXTS, candidates)
     right = int((guesses == target).sum())
-    return table, verdict(p_value(right, count, expected_successes(claims, 2, 0.0)), 1e-6, 1)
+    return table, verdict(p_value(right, count, expected_successes(claims, 2, 0.0)), 1e-6)
 
 
 def test_claim_and_prompt(folder: Path) -> None:

@@ -54,7 +54,7 @@ def test_an_autoencoder_of_what_is_audited_says_so(
     settings["corpus"] = {"source": settings["datasets"]["queries"]["source"], "parts": ["queries"], "count": 100}
     write(settings, autoencoders={"shape": {"hidden": 8, "dimensions": 8}, "training": {"steps": 2}})
     autoencoder.main("tiny")
-    assert "note: queries come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().out
+    assert "note: queries come from epsilometer/corpora/synthetic.py too" in capsys.readouterr().err
 
 
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:

@@ -139,6 +139,7 @@ def test_a_link_that_leads_out_is_refused(
     (project / "texts.csv").symlink_to(tmp_path / "elsewhere" / "texts.csv")
     good["datasets"] = {"queries": {"source": "texts.csv"}}
     good["cells"] = {k: v for k, v in good["cells"].items() if k == "queries-tem"}
+    good["ablations"] = {"cells": {}}
     monkeypatch.chdir(project)
     with pytest.raises(UserError, match=r"'texts.csv' is a link that leads out of the project"):
         check(read(given(project, good)))
@@ -191,6 +192,7 @@ def test_hostile_texts_go_through_the_prepare_stage_as_they_are(
     source(tmp_path, suffix)
     good["datasets"] = {"hostile": {"source": f"hostile.{suffix}", "labels": ["label"]}}
     good["cells"] = {"hostile-tem": good["cells"]["queries-tem"] | {"dataset": "hostile"}}
+    good["ablations"] = {"cells": {}}
     given(tmp_path, good)
     monkeypatch.chdir(tmp_path)
     prepare.main("hostile")

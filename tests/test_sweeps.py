@@ -51,6 +51,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "datasets": {"songs": {"source": "songs.csv", "labels": [], "use": "train", "match": "none"}},
         "mechanisms": {"mine": entry},
         "cells": {"songs-mine": {"dataset": "songs", **entry}},
+        "ablations": {"cells": {}},
         "attacks": {"embedding": {}},
         "models": {},
         "words": {"sources": {"own": "songs.csv"}, "lists": 1},
