@@ -787,3 +787,8 @@ def test_the_ends_of_what_is_allowed_are_drawn() -> None:
     ends = table.with_columns(pl.col("epsilon").replace({0.5: EPSILONS[0], 2500.0: EPSILONS[1]}))
     assert ends["epsilon"].min() == EPSILONS[0]
     assert figures.svg(figures.curves(ends, "queries")).startswith("<svg")
+
+
+def test_a_slack_of_nothing_has_no_sign() -> None:
+    assert figures.nats(-1e-12) == "0.00"
+    assert figures.nats(-0.25) == "-0.25"

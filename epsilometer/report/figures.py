@@ -95,7 +95,7 @@ def styles(mechanisms: Iterable[str]) -> dict[str, Style]:
 
 def nats(value: float, ceiling: float = math.inf) -> str:
     """A loss with two decimals; what has no finite value is `above` the ceiling."""
-    return f"{value:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"
+    return f"{round(value, 2) + 0.0:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"  # + 0.0: never -0.00
 
 
 def budget(epsilon: float) -> str:
