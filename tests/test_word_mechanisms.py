@@ -353,6 +353,21 @@ def test_a_grid_equals_its_parts(folder: Path, key: str) -> None:
         assert list(part.texts) == list(mechanism.rewrite(texts, epsilon, noise).texts)
 
 
+@pytest.mark.parametrize("key", ["tem", "santext"])
+def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) -> None:
+    """One half of the words at one epsilon first, then all at two: as all at once."""
+    words = clustered().words
+    texts, epsilons = [*words, *words[::-1]], [3.0, 12.0]
+    noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
+    late = made(folder, key, "clustered")
+    late.rewrite(words[::-2], 12.0, Noise.named(len(words[::-2]), "first"))
+    grids = [m.rewrite_grid(texts, epsilons, noises) for m in (late, made(folder, key, "clustered"))]
+    for one, other in zip(*grids, strict=True):
+        assert list(one.texts) == list(other.texts)
+    for table in late._tables.values():
+        assert np.array_equal(np.sort(table.place), np.arange(len(words)))  # a row for each, none twice
+
+
 @pytest.mark.parametrize("key", ["tem", "tem_wide_window", "tem_released"])
 def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
     folder: Path, key: str, monkeypatch: pytest.MonkeyPatch
@@ -367,7 +382,8 @@ def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
         drawn.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
         for epsilon in epsilons:
             expected = np.add.reduceat(np.exp(law(mechanism, epsilon)), range(0, 200, 32), axis=1).cumsum(axis=1)
-            np.testing.assert_allclose(mechanism._tables[epsilon].cumulative, expected, rtol=0, atol=1e-12)
+            table = mechanism._tables[epsilon]
+            np.testing.assert_allclose(table.cumulative[table.place], expected, rtol=0, atol=1e-12)
     assert drawn[0] == drawn[1]
 
 

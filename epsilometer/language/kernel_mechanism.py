@@ -171,27 +171,39 @@ class KernelMechanism(WordVectorMechanism, ABC):
 class _Table:
     """Of each private word the probability of every block of outputs, summed up.
 
-    known: bool [V]; cumulative: [V, blocks], rows of unknown words not written (nor given memory).
+    cumulative: [V, blocks], a row for each known word in the order of their coming; the rest is given no memory;
+    place: [V], the word's row there, -1 where it is not known.
     """
 
     def __init__(self, words: int, outputs: int) -> None:
         self.blocks = -(-outputs // BLOCK)
-        self.known = np.zeros(words, bool)
+        self.place = np.full(words, -1)
         self.cumulative = np.empty((words, self.blocks))
+        self._used = 0
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """[V]: the words that have a row."""
+        return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
-        """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word."""
-        self.cumulative[words] = np.cumsum(blocks, axis=1) / blocks.sum(axis=1, keepdims=True)
-        self.known[words] = True
+        """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word; known words keep theirs."""
+        new = ~self.known[words]
+        words, blocks = words[new], blocks[new]
+        self.place[words] = np.arange(self._used, self._used + len(words))
+        rows = self.cumulative[self._used : self._used + len(words)]
+        np.cumsum(blocks, axis=1, out=rows)
+        rows /= blocks.sum(axis=1, keepdims=True)
+        self._used += len(words)
 
     def find(
         self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Bisection: the block [n] that each uniform falls into, and how far into it [n], in probability."""
-        low, high = np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
+        rows, low, high = self.place[words], np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
         for _ in range(self.blocks.bit_length()):
             middle = (low + high) // 2
-            beyond = (uniforms >= self.cumulative[words, middle]) & (low < high)
+            beyond = (uniforms >= self.cumulative[rows, middle]) & (low < high)
             low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, np.maximum(middle, low))
-        before = np.where(low > 0, self.cumulative[words, np.maximum(low - 1, 0)], 0.0)
+        before = np.where(low > 0, self.cumulative[rows, np.maximum(low - 1, 0)], 0.0)
         return low, uniforms - before
