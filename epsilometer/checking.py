@@ -63,9 +63,8 @@ def check(params: Params) -> list[str]:
         built = build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
         if isinstance(built, Checked):
             built.check(params.datasets[cell.dataset].public)
-    for name in params.sweeps:
+    for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
-            cell = params.cells[name]
             build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
     for name, settings in params.attacks.items():
         attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
@@ -113,9 +112,11 @@ def _check_resources(params: Params) -> None:
 
 def _check_memory(params: Params) -> None:
     """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
-    candidates = max((params.trials.candidates, *params.ablations.candidates)) if params.ablations.cells else 0
     needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
-    needs += [("ablations.trials", params.ablations.trials, _trial(candidates))] if candidates else []
+    needs += [
+        (f"ablations.{name}.trials", cell.trials, _trial(max((params.trials.candidates, *cell.candidates))))
+        for name, cell in params.ablations.items()
+    ]
     needs += [(f"sweeps.{n}.trials", s.trials, _trial(params.trials.candidates)) for n, s in params.sweeps.items()]
     needs += [("instrument.trials", params.instrument.trials, _trial(2))]
     needs += [

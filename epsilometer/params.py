@@ -274,24 +274,25 @@ class Classification(Section):
     training: Training = Training()
 
 
-class Ablations(Section):
-    """What is varied, one factor at a time, in some cells at one epsilon each; nothing unless cells are named.
+class Ablation(Cell):
+    """A cell in which factors of the audit are varied, one at a time, at one epsilon.
 
-    cells: epsilon by cell; trials: T of each variation; candidates: values of k; temperatures: of lambda; seeds: how
-    many runs with trials and noise of their own.
+    trials: T of each variation; candidates: values of k; temperatures: of lambda; seeds: how many runs with trials and
+    noise of their own.
     """
 
-    cells: Mapping[str, float] = {}
+    epsilon: float
     trials: PositiveInt = 1000
     candidates: tuple[Annotated[int, Field(ge=2)], ...] = (2, 4, 8, 16)
     temperatures: tuple[float, ...] = (-10_000, 0, 10_000)
     seeds: Annotated[int, Field(ge=0)] = 5
 
 
-class Sweep(Section):
-    """What is varied in a cell at one epsilon, one setting at a time, on the same trials and noise.
+class Sweep(Cell):
+    """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise.
 
-    trials: T of each value; vary: the values of settings of the mechanism by name, and of `epsilon`.
+    epsilon: of all variations but its own; trials: T of each value; vary: the values of settings of the mechanism by
+    name, and of `epsilon`.
     """
 
     epsilon: Annotated[float, Field(gt=0)]
@@ -355,7 +356,7 @@ class Params(Section):
     utility: Utility = Utility()
     classification: Classification = Classification()
     downstream: Mapping[str, Cell] = {}
-    ablations: Ablations = Ablations()
+    ablations: Mapping[str, Ablation] = {}
     sweeps: Mapping[str, Sweep] = {}
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
@@ -406,15 +407,19 @@ class Params(Section):
         for name, labels in self.classification.labels.items():
             self._check_labels(name, labels)
         check_epsilons(self.instrument.epsilons, "instrument.epsilons")
-        for name, epsilon in self.ablations.cells.items():
-            if name not in self.cells:
-                raise unknown("cell in ablations.cells", name, self.cells)
-            check_epsilons([epsilon], f"ablations.cells.{name}")
-        for name, sweep in self.sweeps.items():
-            if name not in self.cells:
-                raise unknown("cell in sweeps", name, self.cells)
-            check_epsilons(sweep.vary.get("epsilon", (sweep.epsilon,)), f"sweeps.{name}.vary.epsilon")
         return self
+
+    def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
+        """An entry spells its cell out again, as DVC cannot look it up; it must be the same."""
+        if name not in self.cells:
+            raise unknown(f"cell in {kind}", name, self.cells)
+        for field in Cell.model_fields:
+            here, there = getattr(entry, field), getattr(self.cells[name], field)
+            if here != there:
+                raise UserError(
+                    f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; an entry begins as "
+                    "its cell's line does, with the same data set, `<<` and resource"
+                )
 
     def _check_labels(self, dataset: str, labels: Labels) -> None:
         where = f"classification.labels.{dataset}"
@@ -456,6 +461,16 @@ class Params(Section):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _varied(self) -> Params:
+        for name, ablation in self.ablations.items():
+            self._check_varied(ablation, "ablations", name)
+            check_epsilons([ablation.epsilon], f"ablations.{name}.epsilon")
+        for name, sweep in self.sweeps.items():
+            self._check_varied(sweep, "sweeps", name)
+            check_epsilons(sweep.vary.get("epsilon", (sweep.epsilon,)), f"sweeps.{name}.vary.epsilon")
+        return self
+
     def data_paths(self) -> Iterator[tuple[str, str]]:
         """The files of data and their places in this file, relative to the project."""
         yield from ((f"datasets.{name}.source", dataset.source) for name, dataset in self.datasets.items())
@@ -493,13 +508,13 @@ class Params(Section):
 
     def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
         """(setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
-        cell, sweep = self.cells[name], self.sweeps[name]
+        sweep = self.sweeps[name]
         for setting, values in sweep.vary.items():
             for value in values:
                 if setting == "epsilon":
-                    yield setting, value, value, cell.settings
+                    yield setting, value, value, sweep.settings
                 else:
-                    yield setting, value, sweep.epsilon, {**cell.settings, setting: value}
+                    yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
 
     def match(self, dataset: str) -> Match:
         """In what the candidates of a data set's trials agree."""

@@ -1,8 +1,8 @@
-"""Stage ablations: the loss of some cells when one factor of the audit is varied: k, temperature, seed.
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed.
 
-And, where they write token by token, the law of their first token; and how all mechanisms cut the same text.
+And, where it writes token by token, the law of its first token.
 
-usage: python -m tasks.ablations
+usage: python -m tasks.ablations CELL
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import polars as pl
 from epsilometer import tables
 from epsilometer.api import attacked
 from epsilometer.attack import Embedded
-from epsilometer.mechanism import HasFirstTokens, HasTokens
-from epsilometer.params import Params
+from epsilometer.mechanism import HasFirstTokens
+from epsilometer.params import Ablation, Params
 from epsilometer.params import read as read_params
 from epsilometer.progress import track
 from epsilometer.randomness import Noise
@@ -25,33 +25,20 @@ from epsilometer.trials import sample
 from tasks.adversaries import attacks
 from tasks.cells import mechanism
 from tasks.entry import run
-from tasks.files import audited, audited_texts
+from tasks.files import audited, audited_texts, varied_path
 
 SHOWN = 5  # tokens
 
 
-def main() -> None:
-    """Write data/ablations.parquet, first_tokens.parquet and tokens.parquet; no rows unless ablations names cells."""
+def main(name: str) -> None:
+    """Write data/varied/ablations/<cell>.parquet and first_tokens/<cell>.parquet."""
     params = read_params()
-    varied = [(cell, *variation) for cell in params.ablations.cells for variation in _variations(params)]
-    with tables.Writer("data/ablations.parquet", tables.ABLATIONS) as writer:
-        for rows in track((_run(params, *one) for one in varied), len(varied), "ablations"):
+    varied = list(_variations(params, params.ablations[name]))
+    with tables.Writer(varied_path("ablations", name), tables.ABLATIONS) as writer:
+        for rows in track((_run(params, name, *one) for one in varied), len(varied), f"ablations of {name}"):
             writer.write(rows)
-    tokens = [row for cell in params.ablations.cells for row in _first_tokens(params, cell)]
-    tables.write(
-        pl.DataFrame(tokens, schema=dict(tables.FIRST_TOKENS)), "data/first_tokens.parquet", tables.FIRST_TOKENS
-    )
-    asked = {params.cells[cell].dataset for cell in params.ablations.cells}
-    cut = [row for cell in params.cells if params.cells[cell].dataset in asked for row in _tokens(params, cell)]
-    tables.write(pl.DataFrame(cut, schema=dict(tables.TOKENS)), "data/tokens.parquet", tables.TOKENS)
-
-
-def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:
-    """The row of a cell; of a public text only."""
-    cell, built = params.cells[name], mechanism(params, name)
-    if isinstance(built, HasTokens) and params.datasets[cell.dataset].public:
-        text = audited_texts(params, cell.dataset)[0]
-        yield {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text, "tokens": built.tokens(text)}
+    tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(tables.FIRST_TOKENS))
+    tables.write(tokens, varied_path("first_tokens", name), tables.FIRST_TOKENS)
 
 
 def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:
@@ -66,14 +53,14 @@ def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]
             yield {**where, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
 
 
-def _variations(params: Params) -> Iterator[tuple[str, float, int, float, int]]:
+def _variations(params: Params, ablation: Ablation) -> Iterator[tuple[str, float, int, float, int]]:
     """(factor, value, k, temperature, seed of its own)."""
     k, temperature = params.trials.candidates, params.trials.temperature
-    for other in params.ablations.candidates:
+    for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0
-    for value in params.ablations.temperatures:
+    for value in ablation.temperatures:
         yield "temperature", value, k, value, 0
-    for seed in range(params.ablations.seeds):
+    for seed in range(ablation.seeds):
         yield "seed", seed, k, temperature, seed
 
 
@@ -81,7 +68,8 @@ def _run(
     params: Params, name: str, factor: str, value: float, candidates: int, temperature: float, seed: int
 ) -> pl.DataFrame:
     """The rows of one variation of a cell, one an attack."""
-    cell, epsilon, count = params.cells[name], params.ablations.cells[name], params.ablations.trials
+    cell = params.ablations[name]
+    epsilon, count = cell.epsilon, cell.trials
     table = audited(params, cell.dataset)
     texts = table["text"].to_list()
     embedded = Embedded(

@@ -38,3 +38,8 @@ def latents_path(cell: str, epsilon: float | None) -> Path:
 def privatized_path(cell: str, epsilon: float) -> Path:
     """The rewritten texts that classifiers are trained on; one table an epsilon."""
     return Path(f"data/privatized/{cell}/{epsilon:g}.parquet")
+
+
+def varied_path(what: str, cell: str) -> Path:
+    """What ablations (`ablations`, `first_tokens`) and sweeps (`sweeps`) found in a cell."""
+    return Path(f"data/varied/{what}/{cell}.parquet")

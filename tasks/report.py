@@ -6,6 +6,7 @@ usage: python -m tasks.report
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from epsilometer.report.page import DATASETS, DISPUTES, EXAMPLES, INSTRUMENT, TA
 from epsilometer.report.similarity import QUARTILES, Kept, quartiles
 from tasks.cells import trials
 from tasks.entry import run
-from tasks.files import audited, audited_texts, rewrites_path
+from tasks.files import audited, audited_texts, rewrites_path, varied_path
 
 SHOWN = 2  # texts an example level
 
@@ -41,11 +42,11 @@ def main() -> None:
         downstream=_downstream(params),
         outputs=tables.read("data/outputs.parquet", tables.OUTPUTS),
         estimators=tables.read("data/estimators.parquet", tables.ESTIMATORS),
-        ablations=tables.read("data/ablations.parquet", tables.ABLATIONS),
+        ablations=_varied("ablations", params.ablations, tables.ABLATIONS),
         kept=_kept(params),
-        sweeps=tables.read("data/sweeps.parquet", tables.SWEEPS),
-        first_tokens=tables.read("data/first_tokens.parquet", tables.FIRST_TOKENS),
-        tokens=tables.read("data/tokens.parquet", tables.TOKENS),
+        sweeps=_varied("sweeps", params.sweeps, tables.SWEEPS),
+        first_tokens=_varied("first_tokens", params.ablations, tables.FIRST_TOKENS),
+        tokens=tables.read("data/varied/tokens.parquet", tables.TOKENS),
         tallies=_tallies(params),
         disputes=_disputes(params, tables.read("data/disagreements.parquet", tables.DISAGREEMENTS)),
         target=params.utility.target,
@@ -69,6 +70,12 @@ def _downstream(params: Params) -> pl.DataFrame:
         tables.read(f"data/downstream/{name}.parquet", tables.DOWNSTREAM) for name in ("clean", *params.downstream)
     ]
     return pl.concat(parts)
+
+
+def _varied(what: str, cells: Iterable[str], schema: tables.Schema) -> pl.DataFrame:
+    """What was found in these cells; no rows where none are named."""
+    parts = [tables.read(varied_path(what, name), schema) for name in cells]
+    return pl.concat([pl.DataFrame(schema=dict(schema)), *parts])
 
 
 def _settings(params: Params) -> Settings:

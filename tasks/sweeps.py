@@ -1,8 +1,8 @@
-"""Stage sweeps: utility and loss of some cells when one setting of their mechanism is varied, everything else kept.
+"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, everything else kept.
 
 All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
 
-usage: python -m tasks.sweeps
+usage: python -m tasks.sweeps CELL
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from epsilometer.trials import sample
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.similarity import measure, metric
 from tasks.entry import run
-from tasks.files import audited
+from tasks.files import audited, varied_path
 
 ATTACK = "embedding"
 
 
-def main() -> None:
-    """Write data/sweeps.parquet, without rows unless sweeps names cells."""
+def main(name: str) -> None:
+    """Write data/varied/sweeps/<cell>.parquet."""
     params = read()
-    count = sum(len(values) for sweep in params.sweeps.values() for values in sweep.vary.values())
-    rows = list(track((row for name in params.sweeps for row in _rows(params, name)), count, "sweeps"))
-    tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), "data/sweeps.parquet", tables.SWEEPS)
+    count = sum(len(values) for values in params.sweeps[name].vary.values())
+    rows = list(track(_rows(params, name), count, f"sweeps of {name}"))
+    tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), varied_path("sweeps", name), tables.SWEEPS)
 
 
 def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     """A row a setting and value."""
-    cell, sweep = params.cells[name], params.sweeps[name]
+    cell = params.sweeps[name]
     table = audited(params, cell.dataset)
     texts = table["text"].to_list()
     embedded = Embedded(
@@ -50,12 +50,12 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
     drawn = sample(
-        embedded.vectors, sweep.trials, params.trials.candidates, params.trials.temperature,
+        embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
         "/".join(map(str, stream)), groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
     attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
-    noise = Noise.named(sweep.trials, *stream, "rewrite")
+    noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
         made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))

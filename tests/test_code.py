@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from toy import Toy
+from toy import STAGES, Toy
 
 from epsilometer.fingerprint import fingerprint
 from epsilometer.imports import reached
@@ -16,6 +16,7 @@ MINE = """from helper import kept
 def rewrite(text, epsilon, rng):
     return text if kept(rng) else "play"
 """
+VARIED = {"epsilon": 1, "trials": 20, "candidates": [], "temperatures": [0], "seeds": 0}
 ATTACK = """import guessing
 
 class Attack:
@@ -26,12 +27,16 @@ class Attack:
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    """The toy project with a mechanism and an attack that each import a helper, and a second mechanism without."""
-    made = Toy(tmp_path_factory.mktemp("code"), trials=40)
+    """The toy project with a mechanism and an attack that each import a helper, and a second mechanism without.
+
+    The audit's factors are varied in both cells.
+    """
+    made = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
     plain = made.params["cells"]["songs-mine"]
     own = {"mechanism": "own", "file": "own.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 50]}
     made.params["mechanisms"]["own"] = own
     made.params["cells"] = {"songs-mine": plain, "songs-own": {**own, "dataset": "songs"}}
+    made.params["ablations"] = {name: {**cell, **VARIED} for name, cell in made.params["cells"].items()}
     files = {
         "own.py": MINE,
         "helper.py": "def kept(rng):\n    return rng.random() < 0.5\n",
@@ -60,9 +65,10 @@ def append(toy: Toy, name: str, text: str) -> None:
 def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
     assert repro(toy) == {"code"}
     append(toy, "helper.py", "\n\ndef kept(rng):\n    return rng.random() < 0.25\n")
-    assert repro(toy) == {"code", "rewrite@songs-own", "attack@songs-own", "estimate"}
+    assert repro(toy) == {"code", "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
     append(toy, "guessing.py", "\n\ndef first(candidates):\n    return np.ones(len(candidates), int)\n")
-    assert repro(toy) == {"code", "attack@songs-mine", "attack@songs-own", "estimate"}
+    every = {f"{stage}@songs-{name}" for stage in ("attack", "ablations") for name in ("mine", "own")}
+    assert repro(toy) == {"code", "estimate", *every}
     append(toy, "own.py", "\n")
     assert repro(toy) >= {"code", "rewrite@songs-own"}
 
@@ -71,8 +77,10 @@ def test_another_data_set_leaves_the_cells_alone(toy: Toy) -> None:
     toy.params["datasets"]["more"] = toy.params["datasets"]["songs"]
     entry = toy.params["cells"]["songs-mine"] | {"dataset": "more", "resource": "data/prepared/more.parquet"}
     toy.params["cells"]["more-mine"] = entry
+    toy.params["ablations"]["more-mine"] = {**entry, **VARIED}
     toy.write_params()
-    new = {f"{stage}@more" for stage in ("prepare", "embed", "trials")} | {"rewrite@more-mine", "attack@more-mine"}
+    new = {f"{stage}@more" for stage in ("prepare", "embed", "trials")}
+    new |= {f"{stage}@more-mine" for stage in ("rewrite", "attack", "ablations")}
     assert repro(toy) == {"code", "estimate", *new}
 
 

@@ -263,6 +263,7 @@ def parameters(**changes: Any) -> dict[str, Any]:
     raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
     raw["classification"] = {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["gender"]}}}
     raw["downstream"] = {"reviews-tem": {**raw["mechanisms"]["tem"], "dataset": "reviews"}}
+    raw["ablations"] = {}
     return raw | changes
 
 
@@ -303,7 +304,6 @@ def test_a_check_finds_labels_that_cannot_be_learnt_before_anything_runs(
     raw["datasets"] = {"songs": {"source": str(tmp_path / "songs.csv"), "labels": ["mood"]}}
     raw["cells"] = {"songs-tem": {**raw["mechanisms"]["tem"], "dataset": "songs"}}
     raw["downstream"], raw["classification"] = {}, {"labels": {"songs": {"tasks": ["mood"]}}}
-    raw["ablations"] = {"cells": {}}
     with pytest.raises(UserError, match="chosen test texts have none of class 'b'"):
         check(Params.model_validate(raw))
     made.filter(pl.col("mood") != "b").select("text", "split", "mood").write_csv("songs.csv")
@@ -406,7 +406,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
     raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["mood", "speaker"]}}
     raw["mechanisms"] = {"mine": entry}
     raw["cells"] = raw["downstream"] = {"songs-mine": {**entry, "dataset": "songs"}}
-    raw["ablations"] = {"cells": {}}
     raw["classification"] = {
         "labels": {"songs": {"tasks": ["mood"], "attributes": ["speaker"]}},
         "texts": {"train": 480, "test": 40},

@@ -44,8 +44,13 @@ def test_what_is_shipped_is_valid(file: str) -> None:
         (("trails",), {}, r"unknown key in the top level 'trails'; did you mean 'trials'\?"),
         (("datasets", "queries", "txt"), "a", r"unknown key in datasets.queries 'txt'; did you mean 'text'\?"),
         (("cells", "queries-tem", "dataset"), "querys", r"unknown data set .* 'querys'; did you mean 'queries'\?"),
-        (("ablations", "cells"), {"queries-temm": 5}, r"unknown cell in ablations.cells 'queries-temm'; did you mean"),
-        (("ablations", "cells"), {"queries-tem": -5}, r"> 0, got -5.0 \(ablations.cells.queries-tem"),
+        (("ablations", "queries-tem", "epsilon"), -5, r"> 0, got -5.0 \(ablations.queries-tem.epsilon"),
+        (
+            ("ablations", "queries-tem", "epsilons"),
+            [3],
+            r"ablations.queries-tem.epsilons must be that of cells.queries-tem, \(5.0, .* got \(3.0,\); an entry",
+        ),
+        (("cells", "queries-tem", "file"), "mine.py", r"ablations.queries-tem.file must be that of cells.queries-tem"),
         (
             ("audit", "seed"),
             10**30,
@@ -64,7 +69,11 @@ def test_what_is_shipped_is_valid(file: str) -> None:
             "\ud83d",
             r"title holds half of a character \('\\ud83d'\), which no file can hold; write",
         ),
-        (("ablations", "candidates"), [1], r"ablations.candidates\[0\]: .*equal to 2, got 1"),
+        (
+            ("ablations", "queries-tem", "candidates"),
+            [1],
+            r"ablations.queries-tem.candidates\[0\]: .*equal to 2, got 1",
+        ),
         (("attacks",), {}, r"attacks: must not be empty"),
         (
             ("cells", "queries-identity", "resource"),
@@ -97,6 +106,16 @@ def test_bad_values_name_place_rule_and_value(
     section[place[-1]] = value
     with pytest.raises(UserError, match=message):
         read(written(tmp_path, bad))
+
+
+@pytest.mark.parametrize("kind", ["ablations", "sweeps"])
+def test_what_is_varied_is_a_cell(tmp_path: Path, good: dict[str, Any], kind: str) -> None:
+    entry = {**good["cells"]["queries-tem"], "epsilon": 5, **({"vary": {"epsilon": [5]}} if kind == "sweeps" else {})}
+    good[kind] = {"queries-tem": entry}
+    assert [*getattr(read(written(tmp_path, good)), kind)] == ["queries-tem"]
+    good[kind] = {"queries-temm": entry}
+    with pytest.raises(UserError, match=f"unknown cell in {kind} 'queries-temm'; did you mean"):
+        read(written(tmp_path, good))
 
 
 def test_a_cell_is_named_by_its_parts(tmp_path: Path, good: dict[str, Any]) -> None:
@@ -136,10 +155,10 @@ def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[s
     path = tmp_path / "params.yaml"
     path.write_text(
         text.replace(
-            "queries-tem: {dataset: queries, <<: *tem}", "queries-tem: {dataset: queries, epsilons: [3], <<: *tem}"
+            "reviews-tem: {dataset: reviews, <<: *tem}", "reviews-tem: {dataset: reviews, epsilons: [3], <<: *tem}"
         )
     )
-    assert read(path).cells["queries-tem"].epsilons == (3,)
+    assert read(path).cells["reviews-tem"].epsilons == (3,)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +170,7 @@ def test_an_own_key_stands_in_place_of_a_merged_one(tmp_path: Path, good: dict[s
         ),
         (("datasets", "queries", "count"), "datasets.queries.count: 1,000,000,000,000 take at least 931,322.6 GiB"),
         (("instrument", "trials"), "instrument.trials: 1,000,000,000,000 take at least"),
+        (("ablations", "queries-tem", "trials"), "ablations.queries-tem.trials: 1,000,000,000,000 take at least"),
     ],
 )
 def test_what_does_not_fit_into_memory_is_refused(
@@ -170,6 +190,7 @@ def test_what_does_not_fit_into_memory_is_refused(
 def test_the_default_report_has_lambda_0_beside_its_own() -> None:
     """At its own few texts serve as distractors; at 0 all do."""
     params = read(ROOT / "params.yaml")
-    assert set(params.ablations.temperatures) == {params.trials.temperature, 0}
-    assert all(params.cells[name].dataset == "queries" for name in params.ablations.cells)
-    assert len(params.ablations.cells) >= 3
+    assert len(params.ablations) >= 3
+    for ablation in params.ablations.values():
+        assert ablation.dataset == "queries"
+        assert set(ablation.temperatures) == {params.trials.temperature, 0}

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from conftest import ROOT
 
+VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2}
 TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
 
 
@@ -99,7 +100,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "classification": {"labels": {}},
         "downstream": {},
         "sweeps": {},
-        "ablations": {"cells": {"songs-rr": 5}, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2},
+        "ablations": {f"songs-{name}": {**mechanisms[name], "dataset": "songs", **VARIED} for name in ("rr", "mine")},
         "runtime": {"block": 65536, "workers": 1},
         "notes": [],
     }
@@ -109,7 +110,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.run("dvc", "init", "-q")
     assert made.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
-        "diagnose", "ablations", "classifiers", "sweeps",
+        "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
     }  # fmt: skip
@@ -139,11 +140,11 @@ def test_what_comes_out(project: Project) -> None:
         ("santext", 2, "not refuted", "exact", 3),
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
-    ablations = pl.read_parquet(project.folder / "data/ablations.parquet")
+    ablations = pl.read_parquet(project.folder / "data/varied/ablations/songs-rr.parquet")
     assert ablations.group_by("factor").len().sort("factor").rows() == [
         ("candidates k", 6), ("seed", 6), ("temperature", 3),
     ]  # fmt: skip
-    cut = pl.read_parquet(project.folder / "data/tokens.parquet")
+    cut = pl.read_parquet(project.folder / "data/varied/tokens.parquet")
     assert cut.select("dataset", "mechanism").rows() == [("songs", "santext")]
     assert len(cut["tokens"].item()) == 7
     assert set(cut["tokens"].item()) <= {"play", "song", "by", "a"}
@@ -203,7 +204,13 @@ def test_an_attacks_parameter_leaves_the_rewrites_alone(project: Project) -> Non
 
 def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Project) -> None:
     kept = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
-    project.edit({"mechanisms/rr/epsilons": [1, 5, 9], "cells/songs-rr/epsilons": [1, 5, 9]})
+    project.edit(
+        {
+            "mechanisms/rr/epsilons": [1, 5, 9],
+            "cells/songs-rr/epsilons": [1, 5, 9],
+            "ablations/songs-rr/epsilons": [1, 5, 9],
+        }
+    )
     assert project.repro("estimate") == {"rewrite@songs-rr", "attack@songs-rr", "estimate"}
     assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == kept
 

@@ -51,12 +51,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "datasets": {"songs": {"source": "songs.csv", "labels": [], "use": "train", "match": "none"}},
         "mechanisms": {"mine": entry},
         "cells": {"songs-mine": {"dataset": "songs", **entry}},
-        "ablations": {"cells": {}},
         "attacks": {"embedding": {}},
         "models": {},
         "words": {"sources": {"own": "songs.csv"}, "lists": 1},
+        "ablations": {},
         "sweeps": {
             "songs-mine": {
+                "dataset": "songs",
+                **entry,
                 "epsilon": 1,
                 "trials": 40,
                 "vary": {"share": [0, 0.5, 1], "idle": [1, 2], "epsilon": [0.5, 1]},
@@ -77,8 +79,8 @@ def save(settings: dict[str, Any]) -> None:
 def test_one_setting_varies_on_the_same_trials(project: dict[str, Any]) -> None:
     project["embedding"] = {"model": "all-MiniLM-L6-v2", "precision": "float32"}
     save(project)
-    stage.main()
-    found = tables.read("data/sweeps.parquet", tables.SWEEPS)
+    stage.main("songs-mine")
+    found = tables.read("data/varied/sweeps/songs-mine.parquet", tables.SWEEPS)
     assert found.select("setting", "value", "epsilon").rows() == [
         ("share", 0, 1), ("share", 0.5, 1), ("share", 1, 1), ("idle", 1, 1), ("idle", 2, 1),
         ("epsilon", 0.5, 0.5), ("epsilon", 1, 1),
@@ -107,12 +109,6 @@ def test_one_setting_varies_on_the_same_trials(project: dict[str, Any]) -> None:
     assert "nominal ε" in picture
 
 
-def test_no_cells_no_rows(project: dict[str, Any]) -> None:
-    save(project | {"sweeps": {}})
-    stage.main()
-    assert tables.read("data/sweeps.parquet", tables.SWEEPS).is_empty()
-
-
 @pytest.mark.parametrize(
     ("sweep", "words"),
     [
@@ -128,7 +124,8 @@ def test_a_bad_sweep_is_refused_before_anything_runs(
     project: dict[str, Any], sweep: dict[str, Any], words: str
 ) -> None:
     project["words"]["sources"] = {"own": str(ROOT / "data/embedded/all-MiniLM-L6-v2.json")}
-    save(project | {"sweeps": sweep})
+    cell = project["cells"]["songs-mine"]
+    save(project | {"sweeps": {name: {**cell, **varied} for name, varied in sweep.items()}})
     with pytest.raises(UserError, match=words):
         check(read())
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class Mine:
 class Toy:
     """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model."""
 
-    def __init__(self, folder: Path, trials: int = 200) -> None:
+    def __init__(self, folder: Path, trials: int = 200, stages: Sequence[str] = STAGES) -> None:
         self.folder = folder
         self.environment: dict[str, str] = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PREFECT")},
@@ -67,11 +68,11 @@ class Toy:
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n/.dvc-site/\n__pycache__/\n")
-        stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-        stages["embed"]["do"]["cmd"] = "python embed.py ${key}"
+        shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+        shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
         (folder / "embed.py").write_text(EMBED)
         (folder / "dvc.yaml").write_text(
-            yaml.safe_dump({"stages": {name: stages[name] for name in STAGES}}, sort_keys=False)
+            yaml.safe_dump({"stages": {name: shipped[name] for name in stages}}, sort_keys=False)
         )
         (folder / "data/embedded/models").mkdir(parents=True)
         (folder / "data/embedded/models/README.md").write_text("none here")
