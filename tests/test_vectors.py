@@ -375,9 +375,12 @@ def test_a_distance_has_the_same_bits_in_every_call(dimensions: int, targets: in
         np.testing.assert_array_equal(vectors.distances(rows[-count:], to), everything[-count:])
 
 
+@pytest.mark.parametrize("rare", [0.0, 1 / 256, 1.0])  # never by their first dimensions, as ever, always
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 0.5, 3.0, 1e3])
-def test_no_near_word_is_left_out(radius: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_near_word_is_left_out(radius: float, rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.language.vectors._COLUMNS", 64)
+    monkeypatch.setattr("epsilometer.language.vectors._HEAD", 3)
+    monkeypatch.setattr("epsilometer.language.vectors._RARE", rare)
     vectors = hard_vectors()
     words = np.array([0, 2, 3, 250, 17] * 200)  # more than fit into one product
     place, word = vectors.near(words, radius)

@@ -31,6 +31,8 @@ _EVEN = (
 )
 _ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
 _COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
+_HEAD = 64  # dimensions that are looked at first where few words are near
+_RARE = 1 / 256  # share of the pairs up to which these are then looked at one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 
@@ -147,6 +149,13 @@ class WordVectors:
         """[V]: half the squared lengths, in single precision."""
         return (self.squares / 2).astype(np.float32)
 
+    @cached_property
+    def _head(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The first dimensions of the vectors, and half the squared lengths in these."""
+        head = np.ascontiguousarray(self.vectors[:, :_HEAD])
+        exact = head.astype(np.float64)
+        return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
+
     def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
         """[n]: Euclidean distances between word left[i] and word right[i]."""
         out = np.empty(len(left))
@@ -179,11 +188,23 @@ class WordVectors:
         targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
         limit = ((radius**2 - self.squares[words]) / 2).astype(np.float32) + slack
+        head, half = self._head
+        nearer = ((radius**2 - 2.0 * half[words]) / 2).astype(np.float32) + 2 * slack
+        selective = head.shape[1] < self.vectors.shape[1]
         for start in range(0, len(words), _ROWS):
             part = slice(start, start + _ROWS)
             points = self.vectors[words[part]]
             for first in range(0, len(self), _COLUMNS):
                 some = slice(first, first + _COLUMNS)
+                if selective:  # words that are too far apart in their first dimensions are in all of them
+                    scores = half[some] - head[words[part]] @ head[some].T
+                    row, target = np.divmod(np.flatnonzero(scores <= nearer[part, None]), scores.shape[1])
+                    selective = len(row) <= _RARE * scores.size
+                if selective:
+                    close = self.between(words[part][row], target + first) <= radius
+                    rows.append(row[close] + start)
+                    targets.append(target[close] + first)
+                    continue
                 scores = points @ self.vectors[some].T
                 np.subtract(self._half[some], scores, out=scores)  # = (distance^2 - |word|^2) / 2
                 row, target = np.divmod(np.flatnonzero(scores <= limit[part, None]), scores.shape[1])
