@@ -9,6 +9,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 _DEFAULTS = {
     "PREFECT_HOME": str(Path(__file__).resolve().parents[1] / ".prefect"),  # its database stays in the project
@@ -34,5 +35,7 @@ def _secret(home: Path) -> str:
     return file.read_text()
 
 
-for _name in ("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"):
-    os.environ.setdefault(_name, _secret(Path(os.environ["PREFECT_HOME"])))
+_own = _secret(Path(os.environ["PREFECT_HOME"]))
+os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", _own)
+if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1", "localhost"):  # no server elsewhere
+    os.environ.setdefault("PREFECT_API_AUTH_STRING", _own)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -577,6 +578,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         send_to("http://127.0.0.1:9/nobody")
         send_to(f"http://127.0.0.1:{receiver.server_port}/")  # instead of the other
         toy.environment["PREFECT_API_URL"] = str(PREFECT_API_URL.value())
+        toy.environment["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"]  # of this process's server
         assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
         toy.run(sys.executable, "-m", "flows.audit")
         toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
@@ -597,7 +599,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
     assert "mine on songs at epsilon 1" in message["text"]
 
     mine.write_text(good)  # and without a server: the flow starts its own
-    del toy.environment["PREFECT_API_URL"]
+    del toy.environment["PREFECT_API_URL"], toy.environment["PREFECT_API_AUTH_STRING"]
     said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
     assert "no evidence of change: 2 (of 2 tested" in said
     assert "round: 1" in (tmp_path / "params.yaml").read_text()

@@ -189,6 +189,18 @@ def test_links_lead_to_the_pages_while_they_are_served(tmp_path: Path, monkeypat
         assert artifacts._address(page) == "http://127.0.0.1:4201/runs/atis/reports/audit.html"
 
 
+@pytest.mark.parametrize(
+    ("url", "told"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
+)
+def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, told: bool) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    environment |= {"PREFECT_HOME": str(tmp_path / "home")} | ({"PREFECT_API_URL": url} if url else {})
+    code = "import flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    secret = (tmp_path / "home/secret").read_text()
+    assert done.stdout.strip() == (secret if told else "None"), done.stderr
+
+
 def test_a_taken_port_is_refused(tmp_path: Path) -> None:
     with socket.socket() as other, temporary_settings({PREFECT_HOME: tmp_path}):
         other.bind(("127.0.0.1", 0))
