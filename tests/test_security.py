@@ -116,6 +116,7 @@ def test_data_beside_the_project_must_be_named_as_outside(tmp_path: Path, good: 
 def test_an_absolute_path_is_meant(tmp_path: Path, good: dict[str, Any]) -> None:
     good["datasets"]["queries"]["source"] = "/data/texts.parquet"
     good["cells"]["queries-tem"]["resource"] = "/data/vectors.npz"
+    good["ablations"] = {}
     assert read(given(tmp_path, good)).cells["queries-tem"].resource == "/data/vectors.npz"
 
 

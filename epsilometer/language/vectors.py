@@ -14,12 +14,13 @@ import os
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from epsilometer.errors import UserError
 from epsilometer.language.vector_files import read_embeddings, read_vectors
@@ -35,6 +36,11 @@ _HEAD = 64  # dimensions that are looked at first where few words are near
 _RARE = 1 / 256  # share of the pairs up to which these are then looked at one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class WordVectors:
@@ -173,7 +179,8 @@ class WordVectors:
             rows = np.asarray(words[start : start + _SLICE])
             full = np.resize(rows, len(rows) + -len(rows) % _EVEN)
             norms = self.squares[full, None] + squares
-            squared = norms - 2 * (self.exact[full] @ exact.T)
+            with _blas().limit(limits=1, user_api="blas"):  # threads share a sum as its size has it: other bits
+                squared = norms - 2 * (self.exact[full] @ exact.T)
             # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
             near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
             squared[near, word] = self.between(rows[near], targets[word]) ** 2
