@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
-from epsilometer.language.models import locate, quiet_loading
-from epsilometer.language.seq2seq import assemble
-from epsilometer.mechanisms.dp_prompt import DPPrompt, prompt
-from epsilometer.randomness import Noise
-from epsilometer.resources import EMBEDDED
+from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
+from epsilometer.models.embedded import EMBEDDED
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.seq2seq import assemble
 
 ROUNDS, EPSILONS, LONGEST = 2, (10.0, 50.0, 100.0, 200.0), 32
 

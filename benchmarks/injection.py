@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import beta
 
+from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+from epsilometer.attacks.identification.shared.judge_prompt import Question
 from epsilometer.corpora import synthetic
-from epsilometer.language.judge_model import JudgeModel
-from epsilometer.language.judge_prompt import Question
-from epsilometer.resources import EMBEDDED
+from epsilometer.models.embedded import EMBEDDED
 
 QUESTIONS = 300
 Addition = Callable[[str, str, str], str]  # label and text of the wrong candidate, label of the source -> what is added

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+from epsilometer.attacks.identification.shared.judge_prompt import Question, message
 from epsilometer.corpora import synthetic
-from epsilometer.language.judge_model import JudgeModel
-from epsilometer.language.judge_prompt import Question, message
-from epsilometer.language.models import quiet_loading
+from epsilometer.models.locate import quiet_loading
 
 SMALL = {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 2,
          "head_dim": 64, "intermediate_size": 1152}  # fmt: skip

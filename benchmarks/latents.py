@@ -20,16 +20,16 @@ import torch
 from scipy.special import ndtri
 from transformers.modeling_outputs import BaseModelOutput
 
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
-from epsilometer.language.autoencoder import Autoencoder, Shape
-from epsilometer.language.beam_search import beam_search
-from epsilometer.language.models import locate
-from epsilometer.language.seq2seq import Seq2Seq, assemble
-from epsilometer.language.words import words
-from epsilometer.latent_noise import Gaussian, add, signal_to_noise
-from epsilometer.mechanisms.adept import ADePT
-from epsilometer.mechanisms.dp_bart import DPBART
-from epsilometer.randomness import Noise
+from epsilometer.mechanisms.latents.adept import ADePT
+from epsilometer.mechanisms.latents.dp_bart import DPBART
+from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape
+from epsilometer.mechanisms.latents.shared.beam_search import beam_search
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, add, signal_to_noise
+from epsilometer.models.locate import locate
+from epsilometer.models.seq2seq import Seq2Seq, assemble
+from epsilometer.text.words import words
 
 DECODER = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-seq2seq"
 TRIALS, COORDINATES = 128, 7680  # of DP-BART at 20 tokens of 384 dimensions

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from epsilometer.corpora import synthetic
-from epsilometer.language.bounds import bounds
-from epsilometer.language.masked_lm import MaskedLM, assemble
-from epsilometer.language.models import locate, quiet_loading
-from epsilometer.language.words import words
+from epsilometer.models.bounds import bounds
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.masked_lm import MaskedLM, assemble
+from epsilometer.text.words import words
 
 DELTA = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-mlm"
 TEXTS, ROUNDS, EPSILON = 40, 4, 10.0

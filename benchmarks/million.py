@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer import api, tables
-from epsilometer.attack import Context, Embedded
-from epsilometer.attacks.embedding import EmbeddingAttack
+from epsilometer.attacks.identification.embedding import EmbeddingAttack
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Context, Embedded
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import prepare, read
-from epsilometer.language.encoder import Encoder
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_blocks
-from epsilometer.trials import sample
+from epsilometer.models.encoder import Encoder
 
 EPSILONS = [1.0, 25.0, 50.0, 100.0, 200.0]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from epsilometer import api
+from epsilometer.auditing import one_call as api
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
-from epsilometer.language.words import words
-from epsilometer.latent_noise import Gaussian, Laplace, add
-from epsilometer.randomness import Noise
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add
+from epsilometer.text.words import words
 
 TEXTS, LATENTS, NUMBERS = 60, 32, 1024
 MECHANISMS: dict[str, tuple[str, dict[str, Any], float]] = {

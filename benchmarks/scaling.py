@@ -24,14 +24,15 @@ import numpy as np
 import polars as pl
 
 import epsilometer
-from epsilometer import api, tables
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
-from epsilometer.language.words import words
-from epsilometer.mechanism import Mechanism
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_blocks
-from epsilometer.scaling import Engine, cluster, run
-from epsilometer.trials import sample
+from epsilometer.runtime.scaling import Engine, cluster, run
+from epsilometer.text.words import words
 
 RAY = [Engine(1, "auto"), Engine(2, "auto")] if importlib.util.find_spec("ray") else []
 RUNS = 3
@@ -119,7 +120,7 @@ def _stage(folder: str, stage: str, count: int, engine: Engine) -> tuple[float, 
 def _write_params(count: int, runtime: dict[str, object]) -> None:
     cell = {
         "mechanism": "rr",
-        "file": str(Path(epsilometer.__file__).parent / "mechanisms/randomized_response.py"),
+        "file": str(Path(epsilometer.__file__).parent / "mechanisms/controls/randomized_response.py"),
         "resource": "data/prepared/queries.parquet",
         "epsilons": [4, 8],
         "dataset": "queries",

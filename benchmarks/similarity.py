@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.api import ENCODER, mechanism
-from epsilometer.language.encoder import Encoder
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.language.vocabulary import Vocabulary
-from epsilometer.randomness import Noise
+from epsilometer.auditing.one_call import ENCODER, mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
+from epsilometer.models.encoder import Encoder
+from epsilometer.text.vectors import WordVectors
 
 EPSILONS = [0.1, 0.5, 1, 3, 5, 10, 25, 50]
 LISTS = 5

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
-from epsilometer.language.encoder import Encoder
-from epsilometer.language.tagging import Tagger, sentences, words_and_marks
-from epsilometer.language.triples import build, stand_ins
-from epsilometer.mechanisms.dp_st import DPST
-from epsilometer.randomness import Noise
+from epsilometer.mechanisms.selection.dp_st import DPST
+from epsilometer.mechanisms.selection.shared.triples import build, stand_ins
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.tagging import Tagger, sentences, words_and_marks
 
 PUBLIC, PRIVATE, TRIALS = 1000, 200, 2000
 EPSILONS = [10.0, 50.0, 200.0]

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsilometer.api import mechanism
+from epsilometer.auditing.one_call import mechanism
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import read
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.language.words import words as words_of
-from epsilometer.mechanism import Mechanism
-from epsilometer.randomness import Noise
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words as words_of
 
 WORDS, DIMENSIONS, LISTS = 34_573, 300, 5
 TOKENS, LINE = 200_000, 20

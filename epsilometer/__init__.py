@@ -4,7 +4,7 @@
     epsilometer.audit(texts, "tem", epsilons=[5, 8])
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
 
-Submodules (`epsilometer.estimation`, `epsilometer.trials`, ...) load when they are first used.
+Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.api import audit, similarity
+    from epsilometer.auditing.one_call import audit, similarity
 
 __all__ = ["audit", "similarity"]
 __version__ = "0.1.0"
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("epsilometer.api"), name)
+        return getattr(importlib.import_module("epsilometer.auditing.one_call"), name)
     try:
         return importlib.import_module(f"epsilometer.{name}")
     except ModuleNotFoundError as error:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epsilometer.errors import UserError, disk_trouble, printable
-from epsilometer.progress import note
+from epsilometer.core.errors import UserError, disk_trouble, printable
+from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
     from epsilometer.corpora.files import Layout
@@ -37,7 +37,8 @@ _MEASURED = 300  # texts on which bounds are measured
 
 def _shipped(kind: str) -> str:
     """The components of a kind by name; without `component`, whose imports would keep --help waiting."""
-    return ", ".join(sorted(p.stem for p in (Path(__file__).parent / kind).glob("[!_]*.py")))
+    files = (Path(__file__).parent / kind).glob("*/[!_]*.py")
+    return ", ".join(sorted(p.stem for p in files if p.parent.name != "shared"))
 
 
 A_MECHANISM = f"A shipped mechanism ({_shipped('mechanisms')}), or the path of a .py file."
@@ -59,8 +60,9 @@ Encoding = Annotated[str, typer.Option(help="Of text files.")]
 @app.command()
 def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
-    from epsilometer import baseline, history, sources, tables
-    from epsilometer.params import read
+    from epsilometer.core import tables
+    from epsilometer.project.params import read
+    from epsilometer.reaudit import baseline, history, sources
     from epsilometer.report.history import put_in
     from epsilometer.report.origin import PAGE
 
@@ -126,12 +128,12 @@ def audit(
     layout = Layout(separator, not no_quotes, not no_header, encoding)
     common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
     if rewrites is not None:
-        from epsilometer.elsewhere import audit_recorded, recorded
+        from epsilometer.auditing.external import audit_recorded, recorded
 
         found = audit_recorded(recorded(rewrites, layout), chosen, trials, **common)
     else:
-        from epsilometer import api
-        from epsilometer.elsewhere import CommandMechanism
+        from epsilometer.auditing import one_call as api
+        from epsilometer.auditing.external import CommandMechanism
 
         rule = "--epsilons must be numbers separated by commas"
         budgets = [_number(part, rule) for part in (epsilons or "").split(",")]
@@ -171,9 +173,9 @@ def calibrate(
     data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
     attacks fresh trials.
     """
-    from epsilometer import choosing
     from epsilometer.corpora.files import Layout
-    from epsilometer.params import read
+    from epsilometer.project import choosing
+    from epsilometer.project.params import read
 
     wish = choosing.Wish(target, attack, sees, match, low, high, width, budget)
 
@@ -212,9 +214,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
-    from epsilometer import choosing
     from epsilometer.corpora.files import Layout
-    from epsilometer.params import read
+    from epsilometer.project import choosing
+    from epsilometer.project.params import read
 
     one, other = _mechanism_at(first), _mechanism_at(second)
     if file is None:
@@ -232,7 +234,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
 ) -> None:
     """Validate a parameter file and what it names."""
-    from epsilometer import checking, params
+    from epsilometer.project import checking, params
 
     downloads = checking.check(params.read(file))
     if as_json:
@@ -257,7 +259,7 @@ def plan(
 
     A leak of `inf`: every guess is right. A weaker adversary needs more trials.
     """
-    from epsilometer.planning import trials_for_width, trials_to_refute
+    from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 
     if (claim is None) == (loss is None) or (loss is None) != (width is None) or (leak is not None and claim is None):
         raise UserError("give --claim (and --leak, if it is known), or --loss and --width")
@@ -295,13 +297,13 @@ def claims(
     """
     import tempfile
 
-    from epsilometer import api
-    from epsilometer.claims import NOT_REFUTED, VIOLATED, describe
-    from epsilometer.component import find
-    from epsilometer.guarantees import check_epsilons
-    from epsilometer.largest_loss import largest_loss
-    from epsilometer.resources import over_words
-    from epsilometer.worst_case import check_claim, extra_epsilons
+    from epsilometer.auditing import one_call as api
+    from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, describe
+    from epsilometer.auditing.largest_loss import largest_loss
+    from epsilometer.auditing.worst_case import check_claim, extra_epsilons
+    from epsilometer.core.component import find
+    from epsilometer.core.guarantees import check_epsilons
+    from epsilometer.models.embedded import over_words
 
     budgets = [epsilon] if epsilon is not None else [0.1, 0.5, 1, 2, 5, 10, 20, 50]
     check_epsilons(budgets, "--epsilon")
@@ -364,12 +366,12 @@ def bounds(
     as_json: Json = False,
 ) -> None:
     """Measure the clip bounds of a model's logits on public text, and keep them with the model."""
-    from epsilometer import api
-    from epsilometer.component import find
+    from epsilometer.auditing import one_call as api
+    from epsilometer.core.component import find
     from epsilometer.corpora import synthetic
-    from epsilometer.language.bounds import destination, measure, store
-    from epsilometer.language.causal_lm import has_chat_template
-    from epsilometer.language.generator import architecture
+    from epsilometer.models.bounds import destination, measure, store
+    from epsilometer.models.causal_lm import has_chat_template
+    from epsilometer.models.generator import architecture
 
     destination(model, out, replace)
     if text is not None:
@@ -401,7 +403,7 @@ def diff(
 
     `change` is the second plug-in value less the first; `apart` says whether their intervals have no point in common.
     """
-    from epsilometer import export
+    from epsilometer.report import export
 
     both = export.compare(export.read(one), export.read(other))
     shown = [*export.ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "apart", "verdict_1", "verdict_2"]
@@ -419,7 +421,7 @@ def export_(
     columns: Annotated[str | None, typer.Option(help="Only these: dataset,mechanism,loss,verdict.")] = None,
 ) -> None:
     """Write the estimates of an audit, with trials, claims and verdicts, for a paper or a spreadsheet."""
-    from epsilometer import export
+    from epsilometer.report import export
 
     export.write(export.chosen(export.read(run), columns.split(",") if columns else []), file)
     print(file.resolve(), flush=True)
@@ -430,9 +432,9 @@ def history(
     mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
 ) -> None:
     """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all)."""
-    from epsilometer import history as past
-    from epsilometer.diagnostics import STRONGEST
-    from epsilometer.errors import unknown
+    from epsilometer.auditing.diagnostics import STRONGEST
+    from epsilometer.core.errors import unknown
+    from epsilometer.reaudit import history as past
 
     table = past.read()
     if table.is_empty():
@@ -455,7 +457,7 @@ def mechanisms(as_json: Json = False) -> None:
     """List the mechanisms, their claims and sources."""
     import inspect
 
-    from epsilometer.component import find, module, names
+    from epsilometer.core.component import find, module, names
 
     rows = []
     for name in names("mechanisms"):
@@ -487,14 +489,14 @@ def rewrite(
 ) -> None:
     """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
 
-    Draws from the operating system's randomness, exactly (`epsilometer.exact`), and spends all but a millionth of the
-    epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block by block.
+    Draws from the operating system's randomness, exactly (`epsilometer.core.exact`), and spends all but a millionth of
+    the epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block by block.
     """
-    from epsilometer import api
+    from epsilometer.auditing import one_call as api
+    from epsilometer.auditing.unread import say, unread
+    from epsilometer.core.guarantees import check_epsilons
+    from epsilometer.core.mechanism import Unread
     from epsilometer.corpora.files import TABLES, Layout, suffix
-    from epsilometer.guarantees import check_epsilons
-    from epsilometer.mechanism import Unread
-    from epsilometer.unread import say, unread
 
     check_epsilons([epsilon], "--epsilon")
     layout = Layout(separator, not no_quotes, not no_header, encoding)
@@ -520,9 +522,9 @@ def _private(mechanism: Any, epsilon: float, seed: int | None, texts: Sequence[s
     """The rewrites of texts of which the first has this number; each on one line, and telling a terminal nothing."""
     import numpy as np
 
-    from epsilometer.exact import SLACK
-    from epsilometer.randomness import Noise
-    from epsilometer.rewriting import Job
+    from epsilometer.auditing.rewriting import Job
+    from epsilometer.core.exact import SLACK
+    from epsilometer.core.randomness import Noise
 
     numbers = np.arange(len(texts))
     fresh = Noise.operating_system(len(texts))
@@ -538,9 +540,9 @@ def _rewrite_table(
     """Rewrite columns of a table; the others stay."""
     import polars as pl
 
+    from epsilometer.core.errors import unknown
     from epsilometer.corpora import files
     from epsilometer.corpora.reading import check_strings
-    from epsilometer.errors import unknown
 
     kind = files.suffix(file)
     if out is None and kind == ".parquet":
@@ -592,7 +594,7 @@ def _rewrite_lines(file: Path | None, out: Path | None, rows: int | None, encodi
 
 def _paced(texts: Iterator[str], private: Any, length: float, count: int | None = None) -> Iterator[list[str]]:
     """The rewrites of texts, in blocks of some seconds. length: how many characters there are, infinite if unknown."""
-    from epsilometer.progress import Pace, span
+    from epsilometer.runtime.progress import Pace, span
 
     def shorter(seconds: float) -> str:
         if count is None or count < 20:
@@ -619,7 +621,7 @@ def _paced(texts: Iterator[str], private: Any, length: float, count: int | None 
 @app.command()
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
-    from epsilometer import tables
+    from epsilometer.core import tables
     from epsilometer.report import origin
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
@@ -686,7 +688,7 @@ def _mechanism_at(given: str) -> tuple[str, float]:
 def _need_project() -> None:
     """Refuse a folder that holds no project."""
     if not Path("params.yaml").is_file():
-        from epsilometer.params import NO_PROJECT
+        from epsilometer.project.params import NO_PROJECT
 
         raise UserError(f"there is no params.yaml here; {NO_PROJECT}")
 

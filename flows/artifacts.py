@@ -17,8 +17,8 @@ from prefect.artifacts import (
 )
 from prefect.settings import PREFECT_HOME
 
-from epsilometer import tables
-from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.core import tables
 from epsilometer.report import origin
 from tasks.output import run
 

@@ -32,7 +32,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 from flows.artifacts import publish
 from tasks.inputs import GONE
 from tasks.repro import INTERRUPTED, held

@@ -21,12 +21,13 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
-from epsilometer import baseline, drift, history, sources, tables
-from epsilometer.drift import Drift
-from epsilometer.errors import UserError
-from epsilometer.estimation import Estimate
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
+from epsilometer.auditing.estimation import Estimate
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.reaudit import baseline, drift, history, sources
+from epsilometer.reaudit.drift import Drift
 from epsilometer.report.history import put_in
 from epsilometer.report.origin import PAGE
 from flows.alert import EVENT

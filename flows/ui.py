@@ -32,7 +32,7 @@ from prefect.settings import (
     update_current_profile,
 )
 
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 POOL = "epsilometer"  # as in prefect.yaml

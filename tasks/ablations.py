@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.api import attacked
-from epsilometer.attack import Embedded
-from epsilometer.mechanism import HasFirstTokens
-from epsilometer.params import Ablation, Params
-from epsilometer.params import read as read_params
-from epsilometer.progress import track
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_all
-from epsilometer.trials import sample
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.mechanism import HasFirstTokens
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Ablation, Params
+from epsilometer.project.params import read as read_params
+from epsilometer.runtime.progress import track
 from tasks.adversaries import attacks
 from tasks.cells import mechanism
 from tasks.entry import run

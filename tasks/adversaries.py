@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from epsilometer.attack import Attack
-from epsilometer.component import build, find
-from epsilometer.params import Params
+from epsilometer.core.attack import Attack
+from epsilometer.core.component import build, find
+from epsilometer.project.params import Params
 
 
 def attacks(params: Params) -> dict[str, Attack]:

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer import tables
-from epsilometer.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
-from epsilometer.params import read as read_params
-from epsilometer.randomness import Noise
-from epsilometer.scaling import run as run_slices
-from epsilometer.scaling import slices
+from epsilometer.core import tables
+from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import read as read_params
+from epsilometer.runtime.scaling import run as run_slices
+from epsilometer.runtime.scaling import slices
 from tasks.adversaries import attacks
 from tasks.cells import mechanism, rewrites, trials
 from tasks.entry import run

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer import tables
-from epsilometer.component import build
-from epsilometer.language.autoencoder import Shape, Training, train
-from epsilometer.language.vectors import WordVectors
-from epsilometer.params import read
-from epsilometer.progress import say
+from epsilometer.core import tables
+from epsilometer.core.component import build
+from epsilometer.mechanisms.latents.shared.autoencoder import Shape, Training, train
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import say
+from epsilometer.text.vectors import WordVectors
 from tasks.entry import run
 from tasks.public_texts import public_texts
 

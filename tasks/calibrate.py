@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 
-from epsilometer import choosing, tables
-from epsilometer.params import read
+from epsilometer.core import tables
+from epsilometer.project import choosing
+from epsilometer.project.params import read
 from tasks.entry import run
 
 

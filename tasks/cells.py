@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer import tables
-from epsilometer.mechanism import Latents, Mechanism, Rewrites, build_mechanism
-from epsilometer.params import Params
-from epsilometer.ragged import Ragged
-from epsilometer.trials import Trials
+from epsilometer.auditing.trials import Trials
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, build_mechanism
+from epsilometer.core.ragged import Ragged
+from epsilometer.project.params import Params
 from tasks.files import latents_path, rewrites_path
 
 

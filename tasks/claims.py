@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.claims import describe
-from epsilometer.deniability import deniability
-from epsilometer.finding import Finding
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.largest_loss import largest_loss
-from epsilometer.mechanism import HasInputs, Mechanism, build_mechanism
-from epsilometer.params import Cell, Params, read
-from epsilometer.progress import track
-from epsilometer.randomness import Noise
-from epsilometer.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
+from epsilometer.auditing.claims import describe
+from epsilometer.auditing.deniability import deniability
+from epsilometer.auditing.finding import Finding
+from epsilometer.auditing.largest_loss import largest_loss
+from epsilometer.auditing.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.project.params import Cell, Params, read
+from epsilometer.runtime.progress import track
+from epsilometer.text.vectors import WordVectors
 from tasks.entry import run
 
 WORDS, DRAWS = 100, 100  # of plausible deniability, as in the paper

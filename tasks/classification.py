@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.params import Params
-from epsilometer.randomness import Noise
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Params
 from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, scores
 from epsilometer.utility.intervals import f1_interval
 from epsilometer.utility.labelled import Examples, labelled

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.params import read
-from epsilometer.progress import track
+from epsilometer.core import tables
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import track
 from epsilometer.utility.downstream import majority
 from epsilometer.utility.labelled import TEST, TRAIN, examples
 from tasks.classification import ATTRIBUTE, Tried, chosen, clean_classifier, roles, rows, trained

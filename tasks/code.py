@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from epsilometer import tables
-from epsilometer.component import PACKAGE
-from epsilometer.imports import reached
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
-from epsilometer.sources import hashes
+from epsilometer.core import tables
+from epsilometer.core.component import shipped
+from epsilometer.project.imports import reached
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.reaudit.sources import hashes
 from tasks.entry import run
 
 
@@ -40,7 +40,7 @@ def _components(params: Params) -> Iterator[tuple[str, list[str]]]:
         for name, entry in getattr(params, kind).items():
             yield f"{kind}/{name}", _generator(params, entry.corpus.source)
     for kind, names in (("attacks", params.attacks), ("metrics", params.utility.metrics)):
-        yield kind, [name if name.endswith(".py") else str(PACKAGE / kind / f"{name}.py") for name in names]
+        yield kind, [name if name.endswith(".py") else str(shipped(kind)[name]) for name in names]
 
 
 def _generator(params: Params, source: str) -> list[str]:

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer import tables
-from epsilometer.claims import describe as claimed
-from epsilometer.diagnostics import composed, describe, disagreements
-from epsilometer.estimation import estimate, loss_by_rates
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
-from epsilometer.unread import unread
+from epsilometer.auditing.claims import describe as claimed
+from epsilometer.auditing.diagnostics import composed, describe, disagreements
+from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.unread import unread
+from epsilometer.core import tables
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
 from tasks.cells import mechanism, rewrites, trials
 from tasks.entry import run
 from tasks.files import audited_texts

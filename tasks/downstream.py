@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
-from epsilometer.progress import track
+from epsilometer.core import tables
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.runtime.progress import track
 from epsilometer.utility.downstream import Classifier
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples
 from tasks.classification import TASK, Tried, chosen, clean_classifier, fine_tuning, roles, rows, trained

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.params import read as read_params
-from epsilometer.trials import sample, variety
+from epsilometer.auditing.trials import sample, variety
+from epsilometer.core import tables
+from epsilometer.project.params import read as read_params
 from tasks.entry import run
 from tasks.files import audited
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer import tables
-from epsilometer.language.encoder import Encoder
-from epsilometer.params import read as read_params
-from epsilometer.progress import track
+from epsilometer.core import tables
+from epsilometer.models.encoder import Encoder
+from epsilometer.project.params import read as read_params
+from epsilometer.runtime.progress import track
 from tasks.entry import run
 from tasks.files import audited_texts
 

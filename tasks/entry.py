@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from epsilometer.errors import UserError, disk_trouble
-from epsilometer.progress import say
+from epsilometer.core.errors import UserError, disk_trouble
+from epsilometer.runtime.progress import say
 from tasks.inputs import guarded
 from tasks.parent import end_with_parent
 from tasks.withholding import SHOW, report, where, withhold

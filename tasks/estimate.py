@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.estimates import judge, rows
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
+from epsilometer.auditing.estimates import judge, rows
+from epsilometer.core import tables
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
 from tasks.adversaries import attacks
 from tasks.cells import mechanism, trials
 from tasks.entry import run

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.params import Params
+from epsilometer.core import tables
+from epsilometer.project.params import Params
 
 
 def prepared(dataset: str) -> pl.DataFrame:

@@ -21,8 +21,8 @@ from typing import Any
 
 import yaml
 
-from epsilometer import checksums
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
+from epsilometer.runtime import checksums
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
 GONE = (

@@ -5,9 +5,9 @@ usage: python -m tasks.instrument
 
 from __future__ import annotations
 
-from epsilometer import tables
-from epsilometer.instrument import check
-from epsilometer.params import read
+from epsilometer.auditing.known_loss import check
+from epsilometer.core import tables
+from epsilometer.project.params import read
 from tasks.entry import run
 
 

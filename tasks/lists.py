@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.params import read
-from epsilometer.progress import say
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import say
+from epsilometer.text.vectors import WordVectors
 from tasks.entry import run
 
 

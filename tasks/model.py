@@ -14,12 +14,12 @@ import json
 import shutil
 from pathlib import Path
 
-from epsilometer import checksums
-from epsilometer.errors import UserError
-from epsilometer.language import masked_lm, seq2seq
-from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds
-from epsilometer.language.models import hub_id, locate, read_pin
-from epsilometer.params import read
+from epsilometer.core.errors import UserError
+from epsilometer.models import masked_lm, seq2seq
+from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
+from epsilometer.models.locate import hub_id, locate, read_pin
+from epsilometer.project.params import read
+from epsilometer.runtime import checksums
 from tasks.entry import run
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer import tables
-from epsilometer.component import build
-from epsilometer.language.noise_aware import NoiseAware, train
-from epsilometer.params import read
-from epsilometer.progress import say
+from epsilometer.core import tables
+from epsilometer.core.component import build
+from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 from tasks.public_texts import public_texts
 

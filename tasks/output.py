@@ -18,8 +18,8 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from epsilometer.progress import parse
 from epsilometer.report.origin import RUN
+from epsilometer.runtime.progress import parse
 
 _LAST_LINES = 10  # which a failure repeats
 
@@ -27,8 +27,8 @@ _LAST_LINES = 10  # which a failure repeats
 def show(output: Iterable[str], name: str) -> list[str]:
     """Log a program's output line by line as it comes, and return its last lines.
 
-    From the first line on that `epsilometer.progress` knows, an artifact shows how far the program is. It has no key:
-    Prefect's page of artifacts is for results.
+    From the first line on that `epsilometer.runtime.progress` knows, an artifact shows how far the program is. It has
+    no key: Prefect's page of artifacts is for results.
     """
     log, last, artifact, answers = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, True
     for line in filter(None, map(str.rstrip, output)):

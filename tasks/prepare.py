@@ -5,10 +5,10 @@ usage: python -m tasks.prepare DATASET
 
 from __future__ import annotations
 
-from epsilometer import tables
+from epsilometer.core import tables
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import prepare, read
-from epsilometer.params import read as read_params
+from epsilometer.project.params import read as read_params
 from tasks.entry import run
 
 

@@ -16,10 +16,10 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from epsilometer import checksums
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 from epsilometer.pretraining.training import Progress, Recipe, train
-from epsilometer.progress import say
+from epsilometer.runtime import checksums
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 
 MODELS = {  # name: (module, class)

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.fingerprint import fingerprint
-from epsilometer.mechanism import Mechanism, build_mechanism
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
 from tasks.entry import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epsilometer.corpora.reading import read
-from epsilometer.params import Params, PublicCorpus
+from epsilometer.project.params import Params, PublicCorpus
 
 
 def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer import __version__, tables
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
+from epsilometer import __version__
+from epsilometer.core import tables
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
 from epsilometer.report import origin
 from epsilometer.report.examples import comparable
 from epsilometer.report.figures import metrics, plot_table

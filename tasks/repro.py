@@ -28,8 +28,8 @@ from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
-from epsilometer.errors import UserError
-from epsilometer.tables import write_text
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import write_text
 from tasks.inputs import digest, recorded
 from tasks.parent import RUNNER, end_with_parent
 

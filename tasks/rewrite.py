@@ -10,12 +10,12 @@ from functools import partial
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.claims import trial_claims
-from epsilometer.mechanism import HasLatents
-from epsilometer.params import read as read_params
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.claims import trial_claims
+from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasLatents
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import read as read_params
 from tasks.cells import mechanism, trials
 from tasks.entry import run
 from tasks.files import audited_texts, latents_path, rewrites_path

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
+from epsilometer.core import tables
 from epsilometer.metrics.bleu import corpus
-from epsilometer.params import Params, read
-from epsilometer.progress import track
+from epsilometer.project.params import Params, read
+from epsilometer.runtime.progress import track
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import Identifier, identifiers, leakage
 from epsilometer.utility.similarity import measure, metric

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.api import attacked
-from epsilometer.attack import Embedded
-from epsilometer.component import build, find
-from epsilometer.mechanism import build_mechanism
-from epsilometer.params import Params, read
-from epsilometer.progress import track
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_all
-from epsilometer.trials import sample
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.component import build, find
+from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Params, read
+from epsilometer.runtime.progress import track
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.similarity import measure, metric
 from tasks.entry import run

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.mechanism import HasTokens
-from epsilometer.params import Params
-from epsilometer.params import read as read_params
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasTokens
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
 from tasks.cells import mechanism
 from tasks.entry import run
 from tasks.files import audited_texts

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer.language.triples import build
-from epsilometer.params import read
-from epsilometer.progress import say
+from epsilometer.mechanisms.selection.shared.triples import build
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 from tasks.public_texts import public_texts
 

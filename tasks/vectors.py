@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from epsilometer.language.models import locate
-from epsilometer.language.vectors import WordVectors
-from epsilometer.params import read
+from epsilometer.models.locate import locate
+from epsilometer.project.params import read
+from epsilometer.text.vectors import WordVectors
 from tasks.entry import run
 
 

@@ -10,7 +10,7 @@ import tempfile
 import traceback
 from typing import BinaryIO
 
-from epsilometer import progress
+from epsilometer.runtime import progress
 
 SHOW = "EPSILOMETER_SHOW_ERRORS"
 

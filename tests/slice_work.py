@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 
 
 def failing(error: Exception) -> Callable[[int], int]:

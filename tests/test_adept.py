@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from epsilometer.api import attacked
-from epsilometer.attacks.internal import InternalAttack
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import pair_claims
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.estimation import estimate
-from epsilometer.guarantees import Granularity, Neighbours
-from epsilometer.language.autoencoder import Autoencoder, Shape, Training, train
-from epsilometer.language.vectors import WordVectors
-from epsilometer.latent_noise import Gaussian, gaussian_log_delta
-from epsilometer.mechanism import HasLatents, HasLikelihood, RewritesGrid
-from epsilometer.mechanisms.adept import ADePT
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_all
-from epsilometer.trials import Trials
+from epsilometer.attacks.identification.internal import InternalAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import pair_claims
+from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import Trials
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Neighbours
+from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.adept import ADePT
+from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape, Training, train
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, gaussian_log_delta
+from epsilometer.text.vectors import WordVectors
 
 WHO, WHAT, WHERE = (
     ["i", "you", "we", "they", "she"],

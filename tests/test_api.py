@@ -10,17 +10,17 @@ from broken.noise_reused import NoiseReused
 from broken.rare_words_pass import RareWordsPass
 
 import epsilometer
-from epsilometer.attack import Context
-from epsilometer.attacks.lexical import LexicalAttack
-from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
-from epsilometer.component import names
-from epsilometer.errors import UserError
-from epsilometer.estimation import success_bound
-from epsilometer.mechanism import Rewrites
-from epsilometer.mechanisms.identity import Identity
-from epsilometer.mechanisms.randomized_response import RandomizedResponse
-from epsilometer.tables import ESTIMATES
-from epsilometer.trials import sample
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.trials import sample
+from epsilometer.core.attack import Context
+from epsilometer.core.component import names
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.tables import ESTIMATES
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
 TEXTS = [f"please book table {i} for {n} people" for i, n in zip(range(30), "abcdefghij" * 3, strict=True)]
 
@@ -73,9 +73,9 @@ def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
 
 def test_settings_reach_mechanism_attacks_and_metrics() -> None:
     """Of a mechanism given by name, and of attacks and metrics in a mapping."""
-    lists = epsilometer.api.mechanism("privrewrite", {"k": 3})
+    lists = epsilometer.auditing.one_call.mechanism("privrewrite", {"k": 3})
     assert lists.k == 3
-    attacks = epsilometer.api.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
+    attacks = epsilometer.auditing.one_call.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
     assert (attacks["judge"].model, list(attacks)) == ("some/model", ["judge", "lexical"])
     assert epsilometer.similarity(TEXTS, TEXTS, {"levenshtein": {}}).columns == ["levenshtein"]
 
@@ -84,7 +84,7 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = {}
-    monkeypatch.setattr(epsilometer.api, "attacked", lambda *given: asked.update(given[4]))
+    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given: asked.update(given[4]))
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, temperature=0)
     assert set(asked) == {*names("attacks")} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
@@ -142,12 +142,12 @@ class ReturnsAList:
         ({"mechanism": lambda text, epsilon, rng: [text], "temperature": 0}, "returned list where a string is due"),
         (
             {"mechanism": ReturnsAList(), "temperature": 0},
-            "must return epsilometer.mechanism.Rewrites.*got list",
+            "must return epsilometer.core.mechanism.Rewrites.*got list",
         ),
     ],
 )
 def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.language.encoder.Encoder", None)
+    monkeypatch.setattr("epsilometer.models.encoder.Encoder", None)
     arguments = {"texts": TEXTS, "mechanism": Identity(), "epsilons": [1.0], **change}
     with pytest.raises(UserError, match=message):
         epsilometer.audit(**arguments)
@@ -156,15 +156,17 @@ def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, m
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
-    mine = epsilometer.api.mechanism(str(file))
+    mine = epsilometer.auditing.one_call.mechanism(str(file))
     found = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, temperature=0)
     assert 0.6 < found["success_rate"].item() < 0.9
     file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
     with pytest.raises(UserError, match="NoneType where a string is due"):
-        epsilometer.audit(TEXTS, epsilometer.api.mechanism(str(file)), [1.0], ["lexical"], trials=4, temperature=0)
+        epsilometer.audit(
+            TEXTS, epsilometer.auditing.one_call.mechanism(str(file)), [1.0], ["lexical"], trials=4, temperature=0
+        )
     file.write_text("1 +")
     with pytest.raises(UserError, match="cannot be imported: SyntaxError"):
-        epsilometer.api.mechanism(str(file))
+        epsilometer.auditing.one_call.mechanism(str(file))
 
 
 def judged(mechanism: RandomizedResponse, attack: str) -> str:

@@ -9,18 +9,18 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from epsilometer.attack import Context, Embedded, choose, guess_all
-from epsilometer.attacks.embedding import EmbeddingAttack
-from epsilometer.attacks.length import LengthAttack
-from epsilometer.attacks.lexical import LexicalAttack
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.estimation import estimate
-from epsilometer.language.encoder import Encoder
-from epsilometer.language.words import words
-from epsilometer.mechanism import Rewrites
-from epsilometer.mechanisms.identity import Identity
-from epsilometer.mechanisms.randomized_response import RandomizedResponse
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification.embedding import EmbeddingAttack
+from epsilometer.attacks.identification.length import LengthAttack
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core.attack import Context, Embedded, choose, guess_all
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.models.encoder import Encoder
+from epsilometer.text.words import words
 
 TEXTS = ["show flights to boston", "play some jazz", "what is the weather like in paris tomorrow", "set an alarm"]
 CANDIDATES = np.array([[0, 1], [2, 3], [3, 0], [1, 2]])
@@ -51,7 +51,7 @@ def test_the_embedding_attack_reads_meaning_not_words() -> None:
 def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     attack = EmbeddingAttack()
     vectors = np.eye(4, dtype=np.float32)
-    monkeypatch.setattr("epsilometer.attacks.embedding.Encoder", None)  # any use would fail
+    monkeypatch.setattr("epsilometer.attacks.identification.embedding.Encoder", None)  # any use would fail
     found = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
     np.testing.assert_array_equal(found, SOURCE)
 

@@ -8,14 +8,14 @@ import pytest
 import tiny_models
 
 from epsilometer import cli
-from epsilometer.errors import UserError
-from epsilometer.language import bounds as module
-from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds, destination, measure, store
-from epsilometer.language.models import REVISIONS, locate, read_pin
-from epsilometer.mechanisms.dp_mlm import DPMLM
-from epsilometer.mechanisms.dp_paraphrase import DPParaphrase
-from epsilometer.mechanisms.dp_prompt import DPPrompt
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
+from epsilometer.mechanisms.tokens.dp_paraphrase import DPParaphrase
+from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt
+from epsilometer.models import bounds as module
+from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds, destination, measure, store
+from epsilometer.models.locate import REVISIONS, locate, read_pin
 
 FLAN = "google/flan-t5-base"
 TEXTS = ["a b c", "d e f g h", "h a"]
@@ -102,7 +102,7 @@ def test_the_prompts_are_those_of_the_mechanism(tmp_path: Path, capsys: pytest.C
 
 
 def test_masked_models_are_measured_at_every_word() -> None:
-    from epsilometer.resources import cached
+    from epsilometer.models.embedded import cached
 
     texts = ["show me a flight", "rude staff"]
     parts = list(DPMLM(resource=cached("minilm-mlm")).logits(texts))
@@ -112,7 +112,7 @@ def test_masked_models_are_measured_at_every_word() -> None:
 def test_a_pin_of_the_hub_keeps_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     snapshot = tiny_models.save_t5(tmp_path / commit)
-    monkeypatch.setattr("epsilometer.language.models._download", lambda name: snapshot)
+    monkeypatch.setattr("epsilometer.models.locate._download", lambda name: snapshot)
     monkeypatch.chdir(tmp_path)
     measured = {"low": -1.0, "high": 2.0, "measured_on": "x"}
     path = store("someone/small-t5", measured)

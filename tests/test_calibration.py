@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import expit
 
 import epsilometer
-from epsilometer.calibration import (
+from epsilometer.auditing.calibration import (
     FALLING,
     FOUND,
     NOT_MONOTONE,
@@ -25,11 +25,11 @@ from epsilometer.calibration import (
     _Evidence,
     calibrate,
 )
-from epsilometer.errors import UserError
-from epsilometer.estimation import clopper_pearson, success_bound
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.auditing.estimation import clopper_pearson, success_bound
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
 
 TRUE = 6.0  # where the simulated adversary's loss is 1 nat
 
@@ -267,13 +267,17 @@ def test_randomised_response_is_found() -> None:
     def respond(text: str, epsilon: float, rng: np.random.Generator) -> str:
         return text if rng.random() < expit(epsilon) else texts[1 - texts.index(text)]
 
-    found = epsilometer.api.calibrate(texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1)
+    found = epsilometer.auditing.one_call.calibrate(
+        texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1
+    )
     assert found.status == FOUND
     assert found.low < 1.5 < found.high
-    again = epsilometer.api.calibrate(texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1)
+    again = epsilometer.auditing.one_call.calibrate(
+        texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1
+    )
     assert (again.low, again.high, again.trials) == (found.low, found.high, found.trials)
     with pytest.raises(UserError, match="no attack of likelihood applies"):
-        epsilometer.api.calibrate(texts, respond, 1.5, 0.2, 6.0, ["likelihood"], temperature=0)
+        epsilometer.auditing.one_call.calibrate(texts, respond, 1.5, 0.2, 6.0, ["likelihood"], temperature=0)
 
 
 def test_the_delta_of_the_claim_is_subtracted() -> None:
@@ -288,5 +292,5 @@ def test_the_delta_of_the_claim_is_subtracted() -> None:
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
 
-    found = epsilometer.api.calibrate(texts, Tight(), 1.0, 0.25, 4.0, ["lexical"], temperature=0)
+    found = epsilometer.auditing.one_call.calibrate(texts, Tight(), 1.0, 0.25, 4.0, ["lexical"], temperature=0)
     assert found.low <= 1 <= found.high

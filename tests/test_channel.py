@@ -7,14 +7,14 @@ import pytest
 import tiny_models
 import torch
 
-from epsilometer.attack import Context
-from epsilometer.attacks import channel
-from epsilometer.attacks.channel import ChannelAttack
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.language.seq2seq import Seq2Seq
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification import channel
+from epsilometer.attacks.identification.channel import ChannelAttack
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.models.seq2seq import Seq2Seq
 
 TEXTS = ["a b", "c d e", "f", "g h a b c", "e e"]
 REWRITES = ["a b", "h", "c d", "", "a b", "g g g g", "f e", "a"]

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.attack import Context
-from epsilometer.attacks.judge import JudgeAttack
-from epsilometer.errors import UserError
-from epsilometer.language import chat
-from epsilometer.language.chat import Chat, Completion
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification.judge import JudgeAttack
+from epsilometer.core.attack import Context
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.models import chat
+from epsilometer.models.chat import Chat, Completion
 
 ROOT = Path(__file__).parent.parent
 KEY = "sk-planted-7c1f0e"
@@ -377,7 +377,7 @@ SCRIPT = """
 import logging, sys, traceback
 from pathlib import Path
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-from epsilometer.language.chat import Chat
+from epsilometer.models.chat import Chat
 try:
     questions = [[{"role": "user", "content": message}] for message in sys.argv[2:]]
     found = Chat("m", Path(sys.argv[1]), workers=4).complete(questions, 5)
@@ -431,7 +431,7 @@ def judged(attack: JudgeAttack, public: bool = True) -> np.ndarray:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("epsilometer.attacks.judge.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.attacks.identification.judge.user_cache_path", lambda name: tmp_path / name)
     return tmp_path / "epsilometer" / "verdicts.sqlite"
 
 
@@ -483,7 +483,7 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
     pytest.importorskip("accelerate", reason="`transformers serve` needs accelerate")
     from test_judge import save_model
 
-    from epsilometer.language.judge_model import JudgeModel
+    from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 
     folder = save_model(tmp_path / "model", "llama")  # for Qwen3 the server expects Qwen3's own template
     with socket.socket() as free:
@@ -502,7 +502,7 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
             time.sleep(0.2)
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        from epsilometer.language.judge_prompt import message
+        from epsilometer.attacks.identification.shared.judge_prompt import message
 
         asked = [("boston", ["show flights to boston", "play some jazz"]), ("paris", ["set an alarm", "rain in paris"])]
         found = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)

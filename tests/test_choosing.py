@@ -10,17 +10,17 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer import tables
-from epsilometer.choosing import Wish, calibrate_cells
 from epsilometer.cli import main
-from epsilometer.errors import UserError
-from epsilometer.params import read
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.project.choosing import Wish, calibrate_cells
+from epsilometer.project.params import read
 
 SHORT = [f"play song {i} now" for i in range(10)]
 LONG = [f"please play this very nice new song {i} for me" for i in range(10)]
 
-MASK = """from epsilometer.component import component
-from epsilometer.mechanism import Rewrites
+MASK = """from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
 
 @component
 class Mask:
@@ -32,8 +32,8 @@ class Mask:
 """
 
 STAY = """import math
-from epsilometer.component import component
-from epsilometer.mechanism import Rewrites
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
 
 @component
 class Stay:
@@ -45,7 +45,7 @@ class Stay:
 """
 
 PEEK = """import numpy as np
-from epsilometer.component import component
+from epsilometer.core.component import component
 
 @component
 class Same:

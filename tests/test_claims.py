@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.claims import (
+from epsilometer.auditing.claims import (
     NO_CLAIM,
     NOT_CHECKED,
     NOT_REFUTED,
@@ -24,11 +24,11 @@ from epsilometer.claims import (
     trials_needed,
     verdict,
 )
-from epsilometer.errors import UserError
-from epsilometer.estimation import success_bound
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanisms.identity import Identity
-from epsilometer.tables import CLAIMS, ESTIMATES
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.tables import CLAIMS, ESTIMATES
+from epsilometer.mechanisms.controls.identity import Identity
 
 
 class PerWord:

@@ -10,23 +10,23 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from conftest import ROOT
 
-from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.tables import CLAIMS, read
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.core.component import shipped
+from epsilometer.core.tables import CLAIMS, read
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
 from tasks import claims
 
 WORDS = 60
 # Randomised response on words whose claim is wrong by a factor of 2; it reads nothing.
 OWN = """
 import numpy as np
-from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.laws import Laws, sample
-from epsilometer.mechanism import Rewrites
-from epsilometer.ragged import Ragged
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
 
 WORDS = ("a", "b", "c")
 
@@ -53,8 +53,8 @@ class Own:
         return np.array([float(texts[i] != texts[j]) for i, j in pairs])
 """
 MINE = """
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Rewrites
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
 
 class Mine:
     def rewrite(self, texts, epsilon, noise):
@@ -83,7 +83,7 @@ def checked(public: bool = False) -> pl.DataFrame:
     """What the stage writes."""
 
     def entry(name: str, epsilons: list[float], resource: str, file: str | None = None) -> dict[str, Any]:
-        path = file or str(ROOT / f"epsilometer/mechanisms/{name}.py")
+        path = file or str(shipped("mechanisms")[name])
         return {"mechanism": name, "file": path, "resource": resource, "epsilons": epsilons}
 
     texts = "data/prepared/letters.parquet"

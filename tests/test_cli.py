@@ -16,12 +16,12 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from epsilometer import tables
 from epsilometer.cli import main
-from epsilometer.component import names
+from epsilometer.core import tables
+from epsilometer.core.component import names
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.corpora import files
-from epsilometer.mechanism import FunctionMechanism, Rewrites
-from epsilometer.progress import parse
+from epsilometer.runtime.progress import parse
 
 PROJECT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
@@ -142,11 +142,14 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     Path("euro.csv").write_bytes("1;thé vert\n2;café noir\n3;lait chaud\n".encode("latin-1"))
     layout = ["--text", "2", "--separator", ";", "--no-header", "--encoding", "latin-1", "--no-quotes", "--rows", "2"]
     read = []
-    monkeypatch.setattr("epsilometer.api.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame())
     monkeypatch.setattr(
-        "epsilometer.choosing.calibrate_texts", lambda name, texts, *_, **__: read.append(texts) or {"reason": ""}
+        "epsilometer.auditing.one_call.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
     )
-    monkeypatch.setattr("epsilometer.choosing.compare_texts", lambda name, texts, *_: read.append(texts) or [])
+    monkeypatch.setattr(
+        "epsilometer.project.choosing.calibrate_texts",
+        lambda name, texts, *_, **__: read.append(texts) or {"reason": ""},
+    )
+    monkeypatch.setattr("epsilometer.project.choosing.compare_texts", lambda name, texts, *_: read.append(texts) or [])
     for command in (
         ["audit", "euro.csv", "--mechanism", "identity", "--epsilons", 1],
         ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],
@@ -383,7 +386,7 @@ def test_a_long_rewrite_says_how_long(
 ) -> None:
     """A second a text, by the test's clock."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("epsilometer.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("epsilometer.runtime.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(FunctionMechanism, "rewrite", lambda _, texts, *rest: slow(texts))
 
     def slow(texts: list[str]) -> Rewrites:

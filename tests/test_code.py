@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from toy import STAGES, Toy
 
-from epsilometer.fingerprint import fingerprint
-from epsilometer.imports import reached
+from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.imports import reached
 
 MINE = """from helper import kept
 
@@ -106,7 +106,12 @@ def test_the_record_names_the_files(toy: Toy) -> None:
     own = json.loads((toy.folder / "data/code/cells/songs-own.json").read_text())
     assert own.keys() == {"own.py", "helper.py"}
     attacks = json.loads((toy.folder / "data/code/attacks.json").read_text())
-    assert attacks.keys() >= {"guess.py", "guessing.py", "epsilometer/attacks/length.py", "epsilometer/attack.py"}
+    assert attacks.keys() >= {
+        "guess.py",
+        "guessing.py",
+        "epsilometer/attacks/identification/length.py",
+        "epsilometer/core/attack.py",
+    }
     assert "epsilometer/__init__.py" not in attacks
 
 

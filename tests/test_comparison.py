@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from epsilometer.comparison import compare, compare_strongest, holm, judged, paired_rows
+from epsilometer.auditing.comparison import compare, compare_strongest, holm, judged, paired_rows
 
 
 def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.component import find
-from epsilometer.errors import UserError
+from epsilometer.core.component import find
+from epsilometer.core.errors import UserError
 
 OWN = "def rewrite(text, epsilon, rng):\n    return {}\n"
 

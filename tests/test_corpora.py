@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer import tables
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import prepare, read
-from epsilometer.errors import UserError
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 REVISION = "0" * 40
@@ -134,7 +134,7 @@ def offline(tmp_path: Path, source: str | Path) -> subprocess.CompletedProcess[s
 import sys
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import read
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 try:
     print(read(sys.argv[1], labels=sys.argv[2:]).write_json())
 except UserError as error:

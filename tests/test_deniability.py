@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.component import build, find
-from epsilometer.deniability import deniability
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Guarantee
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.laws import Laws
-from epsilometer.mechanism import FunctionMechanism, Mechanism, Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.auditing.deniability import deniability
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws
+from epsilometer.core.mechanism import FunctionMechanism, Mechanism, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
 
 # A test of sampled figures fails by chance at most once in 10^9 seeds.
 ALPHA = 1e-9

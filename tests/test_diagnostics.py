@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.diagnostics import CHOSEN, anomalies, composed, describe, disagreements, signal_to_noise
-from epsilometer.estimation import estimate
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Latents
-from epsilometer.tables import ESTIMATES, OUTPUTS
+from epsilometer.auditing.diagnostics import CHOSEN, anomalies, composed, describe, disagreements, signal_to_noise
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Latents
+from epsilometer.core.tables import ESTIMATES, OUTPUTS
 
 
 def curve(successes: list[int], epsilons: tuple[float, ...] = (1, 10, 100, 1000), attack: str = "a") -> pl.DataFrame:

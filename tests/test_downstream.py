@@ -14,14 +14,14 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from epsilometer import tables
-from epsilometer.checking import check
-from epsilometer.errors import UserError
-from epsilometer.fingerprint import fingerprint
-from epsilometer.mechanism import FunctionMechanism, Rewrites
-from epsilometer.params import Params, read
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.project.checking import check
+from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.params import Params, read
 from epsilometer.utility import downstream
 from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune, majority, scores
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples, labelled, to_rewrite

@@ -15,24 +15,24 @@ import torch
 from broken.shared_noise import SharedNoise
 from scipy.stats import norm
 
-from epsilometer.api import attacked
-from epsilometer.attacks.internal import InternalAttack
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import expected_successes, p_value, trial_claims
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.estimation import estimate
-from epsilometer.guarantees import Granularity, Neighbours
-from epsilometer.language.beam_search import beam_search
-from epsilometer.language.noise_aware import NoiseAware, train
-from epsilometer.language.pruning import Pruning, next_kept, scores
-from epsilometer.language.seq2seq import Seq2Seq
-from epsilometer.latent_noise import gaussian_epsilon, gaussian_log_delta
-from epsilometer.mechanism import HasLatents, HasLikelihood, RewritesGrid
-from epsilometer.mechanisms.dp_bart import DPBART
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_all
-from epsilometer.trials import Trials
+from epsilometer.attacks.identification.internal import InternalAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import expected_successes, p_value, trial_claims
+from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import Trials
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Neighbours
+from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.dp_bart import DPBART
+from epsilometer.mechanisms.latents.shared.beam_search import beam_search
+from epsilometer.mechanisms.latents.shared.noise import gaussian_epsilon, gaussian_log_delta
+from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
+from epsilometer.mechanisms.latents.shared.pruning import Pruning, next_kept, scores
+from epsilometer.models.seq2seq import Seq2Seq
 
 LETTERS = "abcdefgh"
 RANDOM = np.random.default_rng(0)

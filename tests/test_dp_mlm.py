@@ -10,18 +10,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from epsilometer.attack import Context
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.language.masked_lm import assemble
-from epsilometer.language.models import locate
-from epsilometer.language.words import words
-from epsilometer.mechanism import HasLaws, HasLikelihood, Rewrites
-from epsilometer.mechanisms.dp_mlm import DPMLM
-from epsilometer.mechanisms.dp_mlm_plus import DPMLMPlus
-from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import HasLaws, HasLikelihood, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
+from epsilometer.mechanisms.tokens.dp_mlm_plus import DPMLMPlus
+from epsilometer.models.locate import locate
+from epsilometer.models.masked_lm import assemble
+from epsilometer.text.words import words
 
 DELTA = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-mlm"
 TEXTS = [

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tiny_models
 
-from epsilometer.attack import Context
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import VIOLATED, expected_successes, p_value, trial_claims, verdict
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.mechanisms import dp_paraphrase
-from epsilometer.mechanisms.dp_paraphrase import DPParaphrase
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens import dp_paraphrase
+from epsilometer.mechanisms.tokens.dp_paraphrase import DPParaphrase
 
 CLIP = (-0.5, 0.5)
 TEXTS = ["a b", "c d", "e f", "h h", "g a", "d e"]

@@ -7,18 +7,18 @@ import pytest
 import tiny_models
 from test_judge import save_model
 
-from epsilometer.attack import Context
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import pair_claims
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Neighbours
-from epsilometer.language import generation
-from epsilometer.mechanism import HasDistance, HasLikelihood, Rewrites, RewritesGrid
-from epsilometer.mechanisms.dp_prompt import DPPrompt, prompt
-from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
-from epsilometer.resources import EMBEDDED
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import pair_claims
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Neighbours
+from epsilometer.core.mechanism import HasDistance, HasLikelihood, Rewrites, RewritesGrid
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
+from epsilometer.models import generation
+from epsilometer.models.embedded import EMBEDDED
 
 CLIP = (-0.5, 0.5)  # narrower than the logits, so that both ends of the clip are met
 TEXTS = ["a", "b c", "d e f g h", "h h h", "c a b", "g f e d", "a b c d e f", "d", "e h", "b b"]
@@ -140,7 +140,7 @@ def test_published_form_ends_at_the_length_of_the_prompt(folders: dict[str, Path
 
 
 def test_embedded_model() -> None:
-    from epsilometer.resources import cached
+    from epsilometer.models.embedded import cached
 
     assert EMBEDDED.is_dir()
     mechanism = DPPrompt(resource=cached(DPPrompt.embedded))

@@ -14,20 +14,20 @@ import tiny_models
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from epsilometer.attack import Context
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import NOT_REFUTED, VIOLATED
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.language import triples as triples_module
-from epsilometer.language.models import locate
-from epsilometer.language.seq2seq import assemble
-from epsilometer.language.tagging import Triple
-from epsilometer.language.triples import TripleCorpus
-from epsilometer.language.writer import Writer
-from epsilometer.mechanisms.dp_st import DPST
-from epsilometer.randomness import Noise
-from epsilometer.worst_case import check_claim
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.worst_case import check_claim
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.dp_st import DPST
+from epsilometer.mechanisms.selection.shared import triples as triples_module
+from epsilometer.mechanisms.selection.shared.triples import TripleCorpus
+from epsilometer.mechanisms.selection.shared.writer import Writer
+from epsilometer.models.locate import locate
+from epsilometer.models.seq2seq import assemble
+from epsilometer.models.tagging import Triple
 
 SENTENCES = [
     "The driver lost my parcel.",

@@ -9,10 +9,23 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, fisher_exact
 
-from epsilometer import comparison, drift
-from epsilometer.drift import BETTER, GONE, NEW, PAIRED, TWO_SAMPLES, UNCHANGED, WORSE, Cell, Measured, holm, judge
-from epsilometer.errors import UserError
-from epsilometer.estimation import estimate
+from epsilometer.auditing import comparison
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core.errors import UserError
+from epsilometer.reaudit import drift
+from epsilometer.reaudit.drift import (
+    BETTER,
+    GONE,
+    NEW,
+    PAIRED,
+    TWO_SAMPLES,
+    UNCHANGED,
+    WORSE,
+    Cell,
+    Measured,
+    holm,
+    judge,
+)
 
 TRIALS = 400
 LEVEL = drift.level(0.01, 0)

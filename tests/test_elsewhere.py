@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from epsilometer import audit
-from epsilometer.elsewhere import CommandMechanism, _allot, _draw, audit_recorded, recorded
-from epsilometer.errors import UserError
-from epsilometer.randomness import Noise
+from epsilometer.auditing.external import CommandMechanism, _allot, _draw, audit_recorded, recorded
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
 
 PYTHON = shlex.quote(sys.executable)
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from conftest import ROOT
 
-from epsilometer.errors import UserError
-from epsilometer.language import bert
-from epsilometer.language.encoder import Encoder, _PackedBert
-from epsilometer.language.models import locate, would_download
+from epsilometer.core.errors import UserError
+from epsilometer.models import bert
+from epsilometer.models.encoder import Encoder, _PackedBert
+from epsilometer.models.locate import locate, would_download
 
 TEXTS = """show me the cheapest flights from boston to denver on monday morning
 what is the arrival time in san francisco for the 755 am flight leaving washington
@@ -117,7 +117,7 @@ def test_long_texts_are_cut_and_counted() -> None:
 def test_needs_no_transformers() -> None:
     code = """
 import sys
-from epsilometer.language.encoder import Encoder
+from epsilometer.models.encoder import Encoder
 assert "torch" not in sys.modules
 assert Encoder("all-MiniLM-L6-v2").encode(["go"]).shape == (1, 384)
 print([name for name in ("transformers", "sentence_transformers", "sklearn") if name in sys.modules])
@@ -230,7 +230,7 @@ def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) 
     """
     code = (
         "import sys, numpy as np\n"
-        "from epsilometer.language.encoder import Encoder\n"
+        "from epsilometer.models.encoder import Encoder\n"
         "from tasks.embed import on_grid\n"
         "texts = [f'play song {i} by the band number {i * i}' for i in range(30)]\n"
         "np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode(texts)))\n"

@@ -14,8 +14,8 @@ SECRET = "zyxomma petiolatum"
 
 STAGE = """
 import os, sys, threading, warnings
-from epsilometer.errors import UserError
-from epsilometer.progress import say
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 
 text = "zyxomma petiolatum"

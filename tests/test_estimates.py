@@ -11,20 +11,20 @@ import polars as pl
 import pytest
 
 import epsilometer
-from epsilometer.attack import LATENTS, TEXT, UNITS, Context, choose, guess_all, is_validated, sees
-from epsilometer.attacks.internal import InternalAttack
-from epsilometer.attacks.judge import JudgeAttack
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.errors import UserError
-from epsilometer.estimates import judge, rows
-from epsilometer.estimation import estimate, success_bound
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Latents, Rewrites
-from epsilometer.mechanisms.identity import Identity
-from epsilometer.randomness import Noise
-from epsilometer.tables import ESTIMATES
-from epsilometer.trials import Trials, sample, variety
+from epsilometer.attacks.identification.internal import InternalAttack
+from epsilometer.attacks.identification.judge import JudgeAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.estimates import judge, rows
+from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.trials import Trials, sample, variety
+from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, choose, guess_all, is_validated, sees
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Latents, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import ESTIMATES
+from epsilometer.mechanisms.controls.identity import Identity
 
 
 class Claiming:
@@ -107,10 +107,10 @@ def test_what_an_attack_sees_must_be_known() -> None:
 
 
 def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
-    from epsilometer.mechanism import releases
-    from epsilometer.mechanisms.adept import ADePT
-    from epsilometer.mechanisms.privrewrite import PrivRewrite
-    from epsilometer.mechanisms.tem import TEM
+    from epsilometer.core.mechanism import releases
+    from epsilometer.mechanisms.latents.adept import ADePT
+    from epsilometer.mechanisms.selection.privrewrite import PrivRewrite
+    from epsilometer.mechanisms.words.tem import TEM
 
     attack = LikelihoodAttack()
     given = {

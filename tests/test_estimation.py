@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-from epsilometer.errors import UserError
-from epsilometer.estimation import clopper_pearson, estimate, loss_at, loss_by_rates, strongest, success_bound
+from epsilometer.auditing.estimation import clopper_pearson, estimate, loss_at, loss_by_rates, strongest, success_bound
+from epsilometer.core.errors import UserError
 
 
 def test_the_published_ceiling() -> None:

@@ -16,15 +16,15 @@ import pytest
 from scipy import stats
 from scipy.special import gammainccinv, logsumexp, softmax
 
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.exact import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
-from epsilometer.language.lists import WordLists
-from epsilometer.language.moved_words import mixture, released
-from epsilometer.language.vectors import WordVectors
-from epsilometer.latent_noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
-from epsilometer.mechanisms.diffractor import Geometric, Truncated
-from epsilometer.randomness import Noise
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.exact import SLACK, Exact, Table, Weights, Words, _bits, system_words, weight_error
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
+from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.mechanisms.words.shared.moved import mixture, released
+from epsilometer.text.vectors import WordVectors
 
 # A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.
 ALPHA = 1e-9

@@ -11,10 +11,12 @@ import pytest
 from test_report import HOSTILE, checks, frame
 from typer.testing import CliRunner
 
-from epsilometer import cli, export, tables
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.diagnostics import CHOSEN
-from epsilometer.errors import UserError
+from epsilometer import cli
+from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.report import export
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),

@@ -25,11 +25,15 @@ import yaml
 from conftest import ROOT
 from test_kills import at_work, below, command, wait
 
-from epsilometer import checking, checksums, cli, params, resources, tables
-from epsilometer.errors import UserError
-from epsilometer.language.bounds import store
-from epsilometer.language.models import locate
-from epsilometer.language.vectors import write_arrays
+from epsilometer import cli
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.models import embedded as resources
+from epsilometer.models.bounds import store
+from epsilometer.models.locate import locate
+from epsilometer.project import checking, params
+from epsilometer.runtime import checksums
+from epsilometer.text.vectors import write_arrays
 from tasks import model
 from tasks.inputs import digest, listed
 from tasks.repro import INTERRUPTED, put_in_order
@@ -39,8 +43,8 @@ MAKE = """import os, time
 import numpy as np, polars as pl
 from safetensors.numpy import save_file
 from pathlib import Path
-from epsilometer import tables
-from epsilometer.progress import say
+from epsilometer.core import tables
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 
 def main():
@@ -59,8 +63,8 @@ run(main)
 USE = """import os, time
 import factor
 import numpy as np
-from epsilometer import tables
-from epsilometer.progress import say
+from epsilometer.core import tables
+from epsilometer.runtime.progress import say
 from tasks.entry import run
 
 def main():
@@ -271,7 +275,7 @@ def test_bounds_that_are_measured_again_are_stated_again(tmp_path: Path) -> None
 
 def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
     deps, params = listed("attack@queries-tem", yaml.safe_load((ROOT / "params.yaml").read_text()))
-    assert {"data/rewrites/queries-tem", "data/vectors/minilm.npz", "epsilometer/mechanisms/tem.py"} <= set(deps)
+    assert {"data/rewrites/queries-tem", "data/vectors/minilm.npz", "epsilometer/mechanisms/words/tem.py"} <= set(deps)
     assert {"audit.seed", "cells.queries-tem", "datasets.queries.use"} <= set(params)
     (tmp_path / "b").mkdir()
     for name in ("b/y", "a", "c.partial"):

@@ -36,7 +36,7 @@ from prefect.client.schemas.objects import TaskRun
 from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
-from epsilometer import tables
+from epsilometer.core import tables
 from epsilometer.report import origin
 from tasks.output import environment, show
 from tasks.reproduce import reproduce

@@ -8,15 +8,15 @@ import tiny_models
 import torch
 from scipy.stats import chisquare
 
-from epsilometer.errors import UserError
-from epsilometer.language import generation
-from epsilometer.language.causal_lm import CausalLM
-from epsilometer.language.generation import TokenLaw, forced, generate, log_likelihoods
-from epsilometer.language.generator import Generator
-from epsilometer.language.logits import GRID
-from epsilometer.language.seq2seq import Seq2Seq
-from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.models import generation
+from epsilometer.models.causal_lm import CausalLM
+from epsilometer.models.generation import TokenLaw, forced, generate, log_likelihoods
+from epsilometer.models.generator import Generator
+from epsilometer.models.logits import GRID
+from epsilometer.models.seq2seq import Seq2Seq
 
 LAW = TokenLaw(-3.0, 3.0)
 TEXTS = ["document : a b c", "a b", "e f g h a", "d d d", "h g f", "a b c d e f g", "c", "f f a b c", "b b b"]

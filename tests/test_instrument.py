@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from epsilometer.instrument import check
+from epsilometer.auditing.known_loss import check
 
 
 def test_randomised_response_is_measured_at_its_epsilon() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.attack import Context, Selective
-from epsilometer.attacks.internal import InternalAttack
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Guarantee
-from epsilometer.mechanism import Latents, Rewrites
-from epsilometer.mechanisms.adept import ADePT
-from epsilometer.mechanisms.identity import Identity
-from epsilometer.randomness import Noise
+from epsilometer.attacks.identification.internal import InternalAttack
+from epsilometer.core.attack import Context, Selective
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Latents, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.mechanisms.latents.adept import ADePT
 
 TEXTS = ["east", "north", "far east", "nowhere"]
 VECTORS = np.array([[1, 0], [0, 1], [9, 0.1], [0, 0]], np.float32)
@@ -51,7 +51,7 @@ def test_the_larger_cosine_wins_whatever_the_lengths() -> None:
 
 def test_by_hand_on_random_latents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a loop over trials, in parts of a few rows."""
-    monkeypatch.setattr("epsilometer.language.latent_mechanism._CELLS", 8)
+    monkeypatch.setattr("epsilometer.mechanisms.latents.shared.base._CELLS", 8)
     random = np.random.default_rng(0)
     candidates = np.array([random.choice(3, 2, replace=False) for _ in range(200)])
     after = random.normal(size=(200, 2)).astype(np.float32)

@@ -11,7 +11,7 @@ from conftest import ROOT
 from numpy.typing import NDArray
 from scipy import stats
 
-from epsilometer.estimation import clopper_pearson
+from epsilometer.auditing.estimation import clopper_pearson
 from epsilometer.utility.intervals import f1_interval, mean_interval, share_interval
 
 CLASSES = 3

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.choosing import named_files
-from epsilometer.journal import Journal
+from epsilometer.project.choosing import named_files
+from epsilometer.project.journal import Journal
 
 TEXTS = ["the meeting is on", "the meeting is off"]
 
@@ -29,7 +29,7 @@ class Respond:
 
 
 def search(respond: Respond, target: float, journal: Journal | None, attacks: Sequence[str] = ("lexical",)) -> object:
-    return epsilometer.api.calibrate(
+    return epsilometer.auditing.one_call.calibrate(
         TEXTS, respond, target, 0.2, 6.0, attacks, temperature=0, width=1.5, journal=journal
     )
 

@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.attack import Context, HasTally
-from epsilometer.attacks.judge import JudgeAttack
-from epsilometer.component import build
-from epsilometer.errors import UserError
-from epsilometer.language.judge_model import JudgeModel
-from epsilometer.language.judge_prompt import (
+from epsilometer.attacks.identification.judge import JudgeAttack
+from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+from epsilometer.attacks.identification.shared.judge_prompt import (
     CHAT_LEAD,
     characters,
     instruction,
@@ -25,8 +22,11 @@ from epsilometer.language.judge_prompt import (
     plain,
     question,
 )
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.core.attack import Context, HasTally
+from epsilometer.core.component import build
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
 
 TEMPLATE = (
     "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -270,7 +270,7 @@ def test_an_answer_without_form_is_asked_again_then_guessed_and_counted(
     chat_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A random model keeps no form, so the table of answers is ours. 200 fair coins: outside 60 to 140 at 5e-9."""
-    from epsilometer.language.chat import Completion
+    from epsilometer.models.chat import Completion
 
     asked = [(f"{i} {rewrite}", candidates) for i, (rewrite, candidates) in enumerate(questions(203))]
     table = {
@@ -362,8 +362,8 @@ def test_an_unknown_device_is_refused(chat_model: Path) -> None:
 
 
 def test_an_audit_with_an_endpoint_is_refused_where_a_data_set_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    from epsilometer.checking import check
-    from epsilometer.params import read
+    from epsilometer.project.checking import check
+    from epsilometer.project.params import read
 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")

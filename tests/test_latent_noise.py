@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from epsilometer.errors import UserError
-from epsilometer.latent_noise import (
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.shared.noise import (
     Gaussian,
     Laplace,
     add,
@@ -21,7 +22,6 @@ from epsilometer.latent_noise import (
     laplace,
     signal_to_noise,
 )
-from epsilometer.randomness import Noise
 
 DELTA = 1e-5
 # A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.

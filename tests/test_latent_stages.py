@@ -12,10 +12,10 @@ import tiny_models
 import yaml
 from conftest import ROOT
 
-from epsilometer.errors import UserError
-from epsilometer.mechanisms.adept import ADePT
-from epsilometer.mechanisms.dp_bart import DPBART
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.adept import ADePT
+from epsilometer.mechanisms.latents.dp_bart import DPBART
 from tasks import autoencoder, noise_aware
 
 

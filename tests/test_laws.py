@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from epsilometer import laws as laws_module
-from epsilometer.laws import Laws, log_likelihood, sample
-from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
+from epsilometer.core import laws as laws_module
+from epsilometer.core.laws import Laws, log_likelihood, sample
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
 
 SCORES = np.random.default_rng(0).normal(size=(6, 5))
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
-from epsilometer.errors import UserError
-from epsilometer.estimation import clopper_pearson
 from epsilometer.utility import leakage
 from epsilometer.utility.intervals import share_interval
 from epsilometer.utility.leakage import ALL, Identifier, identifiers, survives

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.errors import UserError
-from epsilometer.language.lists import WordLists, greedy
-from epsilometer.language.vectors import WordVectors
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.words.shared.lists import WordLists, greedy
+from epsilometer.text.vectors import WordVectors
 
 
 def naive(vectors: np.ndarray, start: int) -> list[int]:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.errors import UserError
-from epsilometer.language import bert
-from epsilometer.language.bounds import PUBLISHED_BOUNDS, bounds
-from epsilometer.language.logits import GRID
-from epsilometer.language.masked_lm import MaskedLM, _PackedBert, assemble
-from epsilometer.language.models import REVISIONS, locate
+from epsilometer.core.errors import UserError
+from epsilometer.models import bert
+from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
+from epsilometer.models.locate import REVISIONS, locate
+from epsilometer.models.logits import GRID
+from epsilometer.models.masked_lm import MaskedLM, _PackedBert, assemble
 
 DELTA = Path(__file__).parents[1] / "data" / "embedded" / "models" / "minilm-mlm"
 TEXTS = [
@@ -188,8 +188,8 @@ def test_needs_no_transformers(folder: Path) -> None:
 import sys
 from pathlib import Path
 import numpy as np
-from epsilometer.language.bounds import bounds
-from epsilometer.language.masked_lm import MaskedLM
+from epsilometer.models.bounds import bounds
+from epsilometer.models.masked_lm import MaskedLM
 bounds(Path({str(folder)!r}))
 assert "torch" not in sys.modules
 MaskedLM({str(folder)!r}).mask_logits([["yes"]], np.array([[0, 0]]))

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from epsilometer.claims import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.component import build, find
-from epsilometer.exact import Exact
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.vectors import WordVectors
-from epsilometer.mechanism import Rewrites
-from epsilometer.mechanisms.mahalanobis import Mahalanobis
-from epsilometer.mechanisms.mvc import MVC
-from epsilometer.monte_carlo import monte_carlo
-from epsilometer.noise_fit import fit, noise_p_value
-from epsilometer.randomness import Noise
-from epsilometer.worst_case import check_claim, extra_epsilons
+from epsilometer.auditing.claims import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.monte_carlo import monte_carlo
+from epsilometer.auditing.noise_fit import fit, noise_p_value
+from epsilometer.auditing.worst_case import check_claim, extra_epsilons
+from epsilometer.core.component import build, find
+from epsilometer.core.exact import Exact
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.mahalanobis import Mahalanobis
+from epsilometer.mechanisms.words.mvc import MVC
+from epsilometer.text.vectors import WordVectors
 
 NAMES = ["mvc", "vickrey", "mahalanobis"]
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from epsilometer.checking import check
-from epsilometer.params import read
+from epsilometer.project.checking import check
+from epsilometer.project.params import read
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from epsilometer import checking
-from epsilometer.errors import UserError
-from epsilometer.params import _EXAMPLE, Params, read
+from epsilometer.core.errors import UserError
+from epsilometer.project import checking
+from epsilometer.project.params import _EXAMPLE, Params, read
 
 
 @pytest.fixture

@@ -66,13 +66,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (folder / "vectors.txt").write_text(
         "".join(f"{w} {i} {i * i % 7}\n" for i, w in enumerate(["play", "song", "by", "a"]))
     )
-    rr = "epsilometer/mechanisms/randomized_response.py"
+    rr = "epsilometer/mechanisms/controls/randomized_response.py"
     mechanisms = {
         "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
         "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
         "santext": {
             "mechanism": "santext",
-            "file": "epsilometer/mechanisms/santext.py",
+            "file": "epsilometer/mechanisms/words/santext.py",
             "resource": "data/vectors/own.npz",
             "epsilons": [2],
         },

@@ -8,11 +8,11 @@ import math
 import pytest
 from scipy.stats import binom
 
-from epsilometer.claims import p_value
+from epsilometer.auditing.claims import p_value
+from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 from epsilometer.cli import main
-from epsilometer.errors import UserError
-from epsilometer.estimation import estimate, success_bound
-from epsilometer.planning import trials_for_width, trials_to_refute
+from epsilometer.core.errors import UserError
 
 
 def power_of_test(trials: int, claim: float, leak: float, k: int, level: float) -> float:

@@ -12,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.corruption import corrupt, words
 from epsilometer.pretraining.deberta import Deberta
@@ -21,7 +22,6 @@ from epsilometer.pretraining.judge import Judge
 from epsilometer.pretraining.paraphraser import Paraphraser
 from epsilometer.pretraining.seq2seq import Seq2Seq
 from epsilometer.pretraining.training import Progress, train
-from epsilometer.randomness import Noise
 from tasks import pretrain
 
 RECIPES = {"seq2seq": Seq2Seq, "judge": Judge, "paraphraser": Paraphraser, "deberta": Deberta}
@@ -92,8 +92,8 @@ def test_saved_models_are_half_precision_and_load_by_the_auto_classes(name: str,
 def test_the_decoder_is_what_the_embedded_encoder_decoder_is_assembled_from(made: Path, tmp_path: Path) -> None:
     from transformers import EncoderDecoderModel
 
-    from epsilometer.language.models import locate
-    from epsilometer.language.seq2seq import assemble
+    from epsilometer.models.locate import locate
+    from epsilometer.models.seq2seq import assemble
 
     saved = recipe("seq2seq", made)
     saved.save(tmp_path)
@@ -227,7 +227,7 @@ def test_guidance_is_the_lost_share_of_attention() -> None:
 def test_the_judge_is_trained_on_the_prompt_that_it_will_be_asked() -> None:
     from transformers import PreTrainedTokenizerFast
 
-    from epsilometer.language.judge_prompt import characters, plain, plain_ids
+    from epsilometer.attacks.identification.shared.judge_prompt import characters, plain, plain_ids
     from epsilometer.pretraining.judge import frame
 
     backend = vocabulary.frequent(["rewrite answer the cat sees a dog"], pieces=700)
@@ -271,8 +271,8 @@ def test_embedded_weights_are_small_and_have_their_records() -> None:
 
 def test_the_embedded_judge_sees_through_half_of_the_words() -> None:
     """Made texts, fixed draws: an untrained judge is right in 85 of 100 trials with probability below 1e-12."""
+    from epsilometer.attacks.identification.shared.judge_model import JudgeModel
     from epsilometer.corpora.synthetic import generate
-    from epsilometer.language.judge_model import JudgeModel
 
     lines = list(generate("reviews", 400, 1)["text"])
     draw = Noise.named(1, "test").generator(0)

@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 from test_chat import FAULTS, KEY, Server, server  # noqa: F401 - a fixture
 
-from epsilometer import api
-from epsilometer.attack import Context
-from epsilometer.attacks.likelihood import LikelihoodAttack
-from epsilometer.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.auditing.worst_case import check_claim
 from epsilometer.cli import main
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language import chat
-from epsilometer.language.candidates import DOCUMENT, INSTRUCTION, Local, Provider, local
-from epsilometer.language.cosine_mechanism import CosineMechanism
-from epsilometer.language.vectors import WordVectors
-from epsilometer.mechanism import HasLikelihood, Rewrites
-from epsilometer.mechanisms.exponential import Exponential
-from epsilometer.mechanisms.mvc import MVC
-from epsilometer.mechanisms.privrewrite import SANITISED, PrivRewrite
-from epsilometer.ragged import Ragged
-from epsilometer.randomness import Noise
-from epsilometer.worst_case import check_claim
+from epsilometer.core.attack import Context
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import HasLikelihood, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.privrewrite import SANITISED, PrivRewrite
+from epsilometer.mechanisms.words.exponential import Exponential
+from epsilometer.mechanisms.words.mvc import MVC
+from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
+from epsilometer.models import chat
+from epsilometer.models.provider import DOCUMENT, INSTRUCTION, Local, Provider, local
+from epsilometer.text.vectors import WordVectors
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
@@ -355,7 +355,7 @@ def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
 
 def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> None:
     """One token, 3,000 candidates against softmax(logits / 0.75); a true law fails with probability 0.001."""
-    from epsilometer.language.causal_lm import CausalLM
+    from epsilometer.models.causal_lm import CausalLM
 
     folder = tiny_models.save_gpt2(tmp_path / "model")
     model = CausalLM(folder)
@@ -376,7 +376,7 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
 @pytest.fixture
 def remote(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivRewrite:  # noqa: F811
     """PrivRewrite over the four words, its provider behind a real server that turns the text round."""
-    monkeypatch.setattr("epsilometer.mechanisms.privrewrite.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.mechanisms.selection.privrewrite.user_cache_path", lambda name: tmp_path / name)
     server.reply = lambda message: " ".join(message.rpartition("Text: ")[2].split()[::-1])
     return endpoint()
 
@@ -417,7 +417,7 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """429, 500, time-out, reset, malformed answers and the rest, each met once on the way to an answer."""
-    from epsilometer.language import candidates
+    from epsilometer.models import provider as candidates
 
     monkeypatch.setattr(candidates, "Chat", lambda model, store, workers: chat.Chat(model, store, workers, timeout=0.8))
     met: dict[str, str] = {}  # the first request about a sanitised text meets a fault, each text another

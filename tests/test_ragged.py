@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsilometer.ragged import Ragged
+from epsilometer.core.ragged import Ragged
 
 rows = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=6)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from epsilometer.randomness import Noise, philox
+from epsilometer.core.randomness import Noise, philox
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ import yaml
 from conftest import ROOT
 
 import epsilometer
-from epsilometer import api, cli, params
-from epsilometer.claims import NOT_CHECKED, VIOLATED, p_value
+from epsilometer import cli
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.claims import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.worst_case import check_claim
+from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
-from epsilometer.errors import UserError
-from epsilometer.estimation import success_bound
-from epsilometer.worst_case import check_claim
+from epsilometer.project import params
 
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "docs/your-own-mechanism.md").read_text()

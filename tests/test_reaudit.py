@@ -36,9 +36,9 @@ import tasks.draw
 import tasks.estimate
 import tasks.prepare
 import tasks.rewrite
-from epsilometer import baseline, history, sources
-from epsilometer.errors import UserError
-from epsilometer.params import read as read_params
+from epsilometer.core.errors import UserError
+from epsilometer.project.params import read as read_params
+from epsilometer.reaudit import baseline, history, sources
 from epsilometer.report.history import put_in
 from epsilometer.report.places import emptied
 from flows.alert import EVENT, send_to
@@ -351,9 +351,9 @@ def test_the_baseline_of_another_audit(
 
 
 APPROXIMATE = """\
-from epsilometer.component import component
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Rewrites
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
 
 
 @component
@@ -553,7 +553,7 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
     toy, sent = Toy(tmp_path), []
     mine, other = tmp_path / "mine.py", tmp_path / "data/guesses/songs-rr.parquet"
     mine.write_text(LEAKS.format(0.5))
-    rr = "epsilometer/mechanisms/randomized_response.py"
+    rr = "epsilometer/mechanisms/controls/randomized_response.py"
     toy.params["cells"] = {
         f"songs-{name}": {"dataset": "songs", "mechanism": name, "file": file, "epsilons": [1]}
         | {"resource": "data/prepared/songs.parquet"}

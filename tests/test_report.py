@@ -15,11 +15,23 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
-from epsilometer.diagnostics import STRONGEST, STRONGEST_INSIDE
-from epsilometer.errors import UserError
-from epsilometer.estimation import estimate
-from epsilometer.guarantees import EPSILONS
+from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
+from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import EPSILONS
+from epsilometer.core.tables import (
+    ABLATIONS,
+    CLAIMS,
+    DENIABILITY,
+    DOWNSTREAM,
+    ESTIMATES,
+    ESTIMATORS,
+    FIRST_TOKENS,
+    OUTPUTS,
+    SIMILARITY,
+    TOKENS,
+)
 from epsilometer.report import figures, page
 from epsilometer.report.page import (
     AuditData,
@@ -32,18 +44,6 @@ from epsilometer.report.page import (
     worst_sentence,
 )
 from epsilometer.report.worth import attribute_sentence, labels, levels, tradeoff_points, tradeoff_sentence
-from epsilometer.tables import (
-    ABLATIONS,
-    CLAIMS,
-    DENIABILITY,
-    DOWNSTREAM,
-    ESTIMATES,
-    ESTIMATORS,
-    FIRST_TOKENS,
-    OUTPUTS,
-    SIMILARITY,
-    TOKENS,
-)
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'

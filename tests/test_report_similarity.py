@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from test_report import HOSTILE, audit
 
-from epsilometer.errors import UserError
-from epsilometer.estimation import clopper_pearson
+from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import LEAKAGE, SIMILARITIES, SIMILARITY
 from epsilometer.report.page import build
 from epsilometer.report.similarity import (
     QUARTILES,
@@ -23,7 +24,6 @@ from epsilometer.report.similarity import (
     quartiles,
     written,
 )
-from epsilometer.tables import LEAKAGE, SIMILARITIES, SIMILARITY
 from epsilometer.utility.intervals import mean_interval
 
 COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # of trials 0 to 4: quartiles at trials 3, 2 and 4

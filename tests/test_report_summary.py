@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from test_report import HOSTILE, TRIALS, Elements, audit, checks, frame
 
-from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
-from epsilometer.diagnostics import STRONGEST_INSIDE
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
+from epsilometer.core.tables import OUTPUTS
 from epsilometer.report.page import build, strongest
 from epsilometer.report.summary import Summary, summary
 from epsilometer.report.wording import at_budgets, listed, odds
-from epsilometer.tables import OUTPUTS
 
 NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer import resources
+from epsilometer.models import embedded as resources
 
 
 def test_what_is_made_is_said_once_and_kept(

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Guarantee, check_epsilons
-from epsilometer.mechanism import FunctionMechanism, Latents, Mechanism, Repeated, Rewrites, build_mechanism
-from epsilometer.progress import parse, track
-from epsilometer.randomness import Noise
-from epsilometer.rewriting import Job, rewrite_all, rewrite_blocks
-from epsilometer.scaling import Engine
-from epsilometer.tables import ArrayWriter
+from epsilometer.auditing.rewriting import Job, rewrite_all, rewrite_blocks
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee, check_epsilons
+from epsilometer.core.mechanism import FunctionMechanism, Latents, Mechanism, Repeated, Rewrites, build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import ArrayWriter
+from epsilometer.runtime.progress import parse, track
+from epsilometer.runtime.scaling import Engine
 
 TEXTS = [f"text number {i}" for i in range(20)]
 
@@ -190,7 +190,7 @@ class SlowByText(Slow):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("epsilometer.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("epsilometer.runtime.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

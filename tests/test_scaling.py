@@ -26,11 +26,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slice_work import deadly, failing, no_builder, odd_builder, threads
 
-from epsilometer import scaling, tables
-from epsilometer.errors import UserError
-from epsilometer.params import Runtime
-from epsilometer.randomness import Noise
-from epsilometer.scaling import Engine, run, slices
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Runtime
+from epsilometer.runtime import scaling
+from epsilometer.runtime.scaling import Engine, run, slices
 
 TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
 TWO = Engine(workers=2)
@@ -286,7 +287,7 @@ def test_wrong_settings(given: dict[str, Any], message: str) -> None:
 
 LATENT = """
 import numpy as np
-from epsilometer.mechanism import Latents, Rewrites
+from epsilometer.core.mechanism import Latents, Rewrites
 
 class Lengths:
     def rewrite(self, texts, epsilon, noise):
@@ -302,7 +303,7 @@ class Lengths:
 """
 COUNTING = """
 from collections import Counter, defaultdict
-from epsilometer.attack import choose
+from epsilometer.core.attack import choose
 import numpy as np
 
 class Counting:
@@ -344,7 +345,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", tables.TRIALS)
     (tmp_path / "latent.py").write_text(LATENT)
     (tmp_path / "counting.py").write_text(COUNTING)
-    rr = str(ROOT / "epsilometer/mechanisms/randomized_response.py")
+    rr = str(ROOT / "epsilometer/mechanisms/controls/randomized_response.py")
     here = {"resource": "data/prepared/songs.parquet", "dataset": "songs"}
     params = {
         "audit": {"seed": 0},
@@ -477,7 +478,7 @@ def test_two_machines_write_the_same_bytes(project: Path, two_machines: dict[str
 def test_a_machine_that_dies_takes_no_slice_with_it(tmp_path: Path, two_machines: dict[str, list[str]]) -> None:
     code = (
         "from functools import partial\n"
-        "from epsilometer.scaling import Engine, run\n"
+        "from epsilometer.runtime.scaling import Engine, run\n"
         "from slice_work import addresses\n"
         f"engine = Engine(2, '{HEAD}:6379')\n"
         "for number, (square, address) in enumerate(run(addresses, range(200), engine)):\n"

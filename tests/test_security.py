@@ -25,21 +25,21 @@ from test_report import CHROMIUM, Elements, audit
 from tiny_models import save_gpt2
 from toy import Toy
 
-from epsilometer.checking import check
+from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+from epsilometer.auditing.rewriting import Job
 from epsilometer.cli import main as cli
-from epsilometer.errors import UserError
-from epsilometer.language.causal_lm import CausalLM
-from epsilometer.language.encoder import Encoder
-from epsilometer.language.judge_model import JudgeModel
-from epsilometer.language.masked_lm import MaskedLM
-from epsilometer.language.vectors import WordVectors
-from epsilometer.mechanism import FunctionMechanism
-from epsilometer.params import read
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import FunctionMechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.models.causal_lm import CausalLM
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.masked_lm import MaskedLM
+from epsilometer.project.checking import check
+from epsilometer.project.params import read
 from epsilometer.report import figures
 from epsilometer.report.figures import plot_table
 from epsilometer.report.page import DISPUTES, EXAMPLES, build
-from epsilometer.rewriting import Job
+from epsilometer.text.vectors import WordVectors
 from tasks import prepare
 
 # --- Paths ---------------------------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ PRODUCT = sorted(
     if not file.is_relative_to(ROOT / "benchmarks/peers/code")  # fetched, and not ours
 )
 # Ray moves values between its own processes as pickles, made and read within one run; no file is read there.
-TRANSPORT = {"epsilometer/scaling.py"}
+TRANSPORT = {"epsilometer/runtime/scaling.py"}
 
 
 PICKLERS = {"pickle", "torch", "joblib", "dill", "marshal", "shelve", "cloudpickle"}

@@ -9,12 +9,12 @@ import tiny_models
 import torch
 from safetensors.numpy import load_file, save_file
 
-from epsilometer.errors import UserError
-from epsilometer.language.beam_search import beam_search
-from epsilometer.language.bounds import bounds
-from epsilometer.language.models import locate
-from epsilometer.language.seq2seq import Seq2Seq, assemble
-from epsilometer.resources import EMBEDDED, cached
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.latents.shared.beam_search import beam_search
+from epsilometer.models.bounds import bounds
+from epsilometer.models.embedded import EMBEDDED, cached
+from epsilometer.models.locate import locate
+from epsilometer.models.seq2seq import Seq2Seq, assemble
 from tasks import model as stage
 
 SOURCE = EMBEDDED / "minilm-seq2seq"
@@ -114,7 +114,7 @@ def test_the_stage_makes_a_folder_with_bounds(tmp_path: Path, monkeypatch: pytes
     pin.write_text(json.dumps({"model": "someone/t5", "revision": commit, **stated}))
     if kind == "folder":
         (folder / "bounds.json").write_text(json.dumps(stated))
-    monkeypatch.setattr("epsilometer.language.models._download", lambda name: folder)
+    monkeypatch.setattr("epsilometer.models.locate._download", lambda name: folder)
     source = {"decoder": SOURCE, "folder": folder, "pin": pin}[kind]
 
     class Params:

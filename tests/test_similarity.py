@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tiny_models import save_gpt2, save_tokenizer
 
 import epsilometer
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 from epsilometer.metrics.bertscore import BertScore
 from epsilometer.metrics.bleu import Bleu, corpus
 from epsilometer.metrics.changed import Changed
@@ -27,7 +27,7 @@ from epsilometer.metrics.meteor import Meteor
 from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
-from epsilometer.params import read
+from epsilometer.project.params import read
 from epsilometer.utility.similarity import measure, metric
 
 # Pairs at the ends: (empty rewrite), (empty original), (nothing at all), (one word), (emoji are no words).
@@ -96,7 +96,7 @@ def test_meteor_by_hand() -> None:
 
 
 def test_cosine_is_that_of_the_encoder() -> None:
-    from epsilometer.language.encoder import Encoder
+    from epsilometer.models.encoder import Encoder
 
     texts = ["play a song", "play some music", ""]
     vectors = Encoder("all-MiniLM-L6-v2").encode(texts).astype(float)
@@ -109,7 +109,7 @@ def test_bertscore_by_its_definition() -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from epsilometer.language.models import locate
+    from epsilometer.models.locate import locate
 
     folder = locate("all-MiniLM-L6-v2")
     tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

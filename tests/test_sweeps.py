@@ -12,16 +12,16 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from epsilometer import tables
-from epsilometer.checking import check
-from epsilometer.errors import UserError
-from epsilometer.params import read
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.project.checking import check
+from epsilometer.project.params import read
 from epsilometer.report import sweeps
 from tasks import sweeps as stage
 
 MINE = """
-from epsilometer.component import component
-from epsilometer.mechanism import Rewrites
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
 
 @component
 class Keeps:

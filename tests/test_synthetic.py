@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.core.errors import UserError
 from epsilometer.corpora import _grammar_queries, _grammar_reviews, synthetic
-from epsilometer.errors import UserError
 
 WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
 COUNT = 3_200

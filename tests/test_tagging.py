@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.errors import UserError
-from epsilometer.language import tagging
-from epsilometer.language.models import locate
-from epsilometer.language.tagging import Tagged, Tagger, Triple, as_triple, phrase, sentences, words_and_marks
+from epsilometer.core.errors import UserError
+from epsilometer.models import tagging
+from epsilometer.models.locate import locate
+from epsilometer.models.tagging import Tagged, Tagger, Triple, as_triple, phrase, sentences, words_and_marks
 
 # The examples of the heads' README: word, tag, role.
 EXAMPLES = """

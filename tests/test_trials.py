@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from epsilometer import trials
-from epsilometer.errors import UserError
-from epsilometer.randomness import Noise
-from epsilometer.trials import sample
+from epsilometer.auditing import trials
+from epsilometer.auditing.trials import sample
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
 
 
 def embeddings(count: int, seed: int = 0) -> np.ndarray:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import yaml
 
-from epsilometer.checking import check
-from epsilometer.errors import UserError
-from epsilometer.language.tagging import Triple
-from epsilometer.language.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
-from epsilometer.mechanisms.dp_st import DPST
-from epsilometer.params import Params, read
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.dp_st import DPST
+from epsilometer.mechanisms.selection.shared.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
+from epsilometer.models.tagging import Triple
+from epsilometer.project.checking import check
+from epsilometer.project.params import Params, read
 from tasks import triples
 
 ROOT = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ def test_a_folder_that_holds_no_corpus(tmp_path: Path, corpus: Path) -> None:
 
 
 def test_no_triples_have_no_vectors() -> None:
-    from epsilometer.language.encoder import Encoder
+    from epsilometer.models.encoder import Encoder
 
     assert embed(Encoder("all-MiniLM-L6-v2"), [], 32).shape == (0, 32)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tiny_models
 
-from epsilometer import api
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.unread import MUCH, say, unread
 from epsilometer.cli import main
-from epsilometer.language.vectors import WordVectors
-from epsilometer.mechanism import Unread
-from epsilometer.mechanisms.dp_prompt import DPPrompt
-from epsilometer.unread import MUCH, say, unread
+from epsilometer.core.mechanism import Unread
+from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt
+from epsilometer.text.vectors import WordVectors
 
 ENGLISH = ["show flights to boston", "play some jazz", "set an alarm", "flights to boston"]
 CHINESE = [f"请帮我订 {word} 的机票" for word in ("北京", "上海", "广州", "深圳")]

@@ -15,12 +15,12 @@ import torch
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from epsilometer.errors import UserError
-from epsilometer.language import vector_files
-from epsilometer.language.vectors import WordVectors
-from epsilometer.language.vocabulary import Vocabulary
-from epsilometer.language.words import words, write
-from epsilometer.ragged import Ragged
+from epsilometer.core.errors import UserError
+from epsilometer.core.ragged import Ragged
+from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
+from epsilometer.text import vector_files
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words, write
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -378,9 +378,9 @@ def test_a_distance_has_the_same_bits_in_every_call(dimensions: int, targets: in
 @pytest.mark.parametrize("rare", [0.0, 1 / 256, 1.0])  # never by their first dimensions, as ever, always
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 0.5, 3.0, 1e3])
 def test_no_near_word_is_left_out(radius: float, rare: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.language.vectors._COLUMNS", 64)
-    monkeypatch.setattr("epsilometer.language.vectors._HEAD", 3)
-    monkeypatch.setattr("epsilometer.language.vectors._RARE", rare)
+    monkeypatch.setattr("epsilometer.text.vectors._COLUMNS", 64)
+    monkeypatch.setattr("epsilometer.text.vectors._HEAD", 3)
+    monkeypatch.setattr("epsilometer.text.vectors._RARE", rare)
     vectors = hard_vectors()
     words = np.array([0, 2, 3, 250, 17] * 200)  # more than fit into one product
     place, word = vectors.near(words, radius)

@@ -33,10 +33,10 @@ import flows.ui  # sets Prefect's environment: before Prefect is imported
 # isort: split
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
-from epsilometer import progress
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 from epsilometer.report import origin
 from epsilometer.report.places import emptied
+from epsilometer.runtime import progress
 from flows import artifacts, pages
 
 PATIENCE = 300  # seconds; other work may keep the cores busy
@@ -269,9 +269,9 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
 
 LONG = """
 import sys, time
-from epsilometer.progress import track
-import epsilometer.progress
-epsilometer.progress._SECONDS = 2
+from epsilometer.runtime.progress import track
+import epsilometer.runtime.progress
+epsilometer.runtime.progress._SECONDS = 2
 for _ in track(range(int(sys.argv[1])), int(sys.argv[1]), "rewrite"):
     time.sleep(0.5)
 print("all texts rewritten")

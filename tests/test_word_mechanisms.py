@@ -12,17 +12,17 @@ from scipy import stats
 from scipy.special import lambertw, logsumexp
 
 import epsilometer
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Neighbours
-from epsilometer.language.lists import WordLists
-from epsilometer.language.moved_words import spherical
-from epsilometer.language.vectors import WordVectors
-from epsilometer.language.words import words
-from epsilometer.mechanism import HasDistance, HasLaws, RewritesGrid
-from epsilometer.mechanisms.diffractor import Diffractor, Geometric, Truncated
-from epsilometer.mechanisms.tem import TEM
-from epsilometer.randomness import Noise
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Neighbours
+from epsilometer.core.mechanism import HasDistance, HasLaws, RewritesGrid
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.diffractor import Diffractor, Geometric, Truncated
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.mechanisms.words.shared.moved import spherical
+from epsilometer.mechanisms.words.tem import TEM
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words
 
 BROKEN = Path(__file__).parent / "broken"
 GLOVE = Path(__file__).parent.parent.parent / "shared" / "data" / "glove_50d.npz"
@@ -377,7 +377,7 @@ def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
     drawn = []
     for share in (0, 1):  # all words weighed one by one, or those within gamma alone
-        monkeypatch.setattr("epsilometer.mechanisms.tem._FEW", share)
+        monkeypatch.setattr("epsilometer.mechanisms.words.tem._FEW", share)
         mechanism = made(folder, key, "clustered")
         drawn.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
         for epsilon in epsilons:

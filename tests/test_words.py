@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsilometer.language.words import STOP_WORDS, lay_out, words
+from epsilometer.text.words import STOP_WORDS, lay_out, words
 
 
 def test_layout_is_kept() -> None:

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from epsilometer import cli
-from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.largest_loss import largest_loss
-from epsilometer.mechanisms.mvc import MVC
-from epsilometer.mechanisms.santext import SanText
-from epsilometer.monte_carlo import monte_carlo
-from epsilometer.worst_case import check_claim, exact
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.largest_loss import largest_loss
+from epsilometer.auditing.monte_carlo import monte_carlo
+from epsilometer.auditing.worst_case import check_claim, exact
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.mechanisms.words.mvc import MVC
+from epsilometer.mechanisms.words.santext import SanText
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
 
 
 def clustered(words: int = 500) -> WordVectors:
@@ -126,7 +126,7 @@ def test_no_claim_no_verdict(folder: Path) -> None:
 
 
 def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epsilometer.worst_case.SAMPLED", 60)
+    monkeypatch.setattr("epsilometer.auditing.worst_case.SAMPLED", 60)
     mechanism = make("santext", folder / "vectors.npz")
     found = check_claim(mechanism, 5.0, inputs=100)
     assert (found.method, found.inputs) == ("largest found", 60)
@@ -212,7 +212,7 @@ def test_the_largest_loss_is_brute_force_and_lies_below_its_bound(
     assert how == "exact"
     assert largest == pytest.approx(max(losses), abs=1e-9)
     assert found.largest == pytest.approx(largest, abs=1e-9)
-    monkeypatch.setattr("epsilometer.largest_loss._ENTRIES", 0)
+    monkeypatch.setattr("epsilometer.auditing.largest_loss._ENTRIES", 0)
     bound, how = largest_loss(mechanism, epsilon, found)
     assert how == "bound"
     assert largest <= bound + 1e-9
@@ -230,7 +230,7 @@ def test_the_largest_distance_is_that_of_all_pairs(folder: Path, name: str) -> N
 def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = make("tem", folder / "vectors.npz", published=True)
     found = check_claim(mechanism, 5.0)
-    monkeypatch.setattr("epsilometer.largest_loss._ENTRIES", 0)
+    monkeypatch.setattr("epsilometer.auditing.largest_loss._ENTRIES", 0)
     assert largest_loss(mechanism, 5.0, found) == (found.largest, "sampled")
 
 

@@ -18,7 +18,7 @@ STAGES = ("code", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 # In place of the sentence encoder, which takes longer to load than all the rest.
 EMBED = """import sys
 import numpy as np
-from epsilometer import tables
+from epsilometer.core import tables
 from tasks.entry import run
 
 def main(name):
@@ -29,8 +29,8 @@ run(main)
 """
 
 MINE = """import numpy as np
-from epsilometer.component import component
-from epsilometer.mechanism import Latents, Rewrites
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Latents, Rewrites
 
 @component
 class Mine:

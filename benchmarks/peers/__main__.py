@@ -34,13 +34,13 @@ import numpy as np
 
 from benchmarks.peers import reference
 from benchmarks.peers.fetch import sources
-from epsilometer.api import audit, mechanism
-from epsilometer.language.lists import WordLists
-from epsilometer.language.vectors import WordVectors
-from epsilometer.mechanism import Mechanism
-from epsilometer.mechanisms.randomized_response import RandomizedResponse
-from epsilometer.randomness import Noise
-from epsilometer.trials import sample
+from epsilometer.auditing.one_call import audit, mechanism
+from epsilometer.auditing.trials import sample
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
 
 WORDS, FEW, DIMENSIONS, EPSILON, RUNS = 34_573, 5_000, 300, 10.0, 3
 
@@ -238,8 +238,8 @@ def custext(at: Resources) -> Row:
 def dpmlm(at: Resources) -> Row:
     """Words of the embedded masked language model's own kind of text, one text at a time and 16 words a batch."""
     from epsilometer.corpora import synthetic
-    from epsilometer.language.words import words as words_of
-    from epsilometer.resources import cached
+    from epsilometer.models.embedded import cached
+    from epsilometer.text.words import words as words_of
 
     folder = cached("minilm-mlm")
     code = reference.dpmlm(folder)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.errors import UserError
+from epsilometer.core.errors import UserError
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from epsilometer.component import describe
-from epsilometer.errors import UserError
+from epsilometer.core.component import describe
+from epsilometer.core.errors import UserError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.component import module
+from epsilometer.core import tables
+from epsilometer.core.component import module
+from epsilometer.core.errors import UserError, unknown
 from epsilometer.corpora import files, hub
-from epsilometer.errors import UserError, unknown
-from epsilometer.language.words import words
+from epsilometer.text.words import words
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _RECORD = ("identifiers", "identifier_kinds")  # what a corpus may say of each text: lists of strings

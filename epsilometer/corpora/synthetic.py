@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from epsilometer.errors import UserError, unknown
+from epsilometer.core.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from faker import Faker

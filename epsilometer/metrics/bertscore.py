@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from epsilometer.component import component
-from epsilometer.errors import UserError
-from epsilometer.language.models import hub_id, locate, quiet_loading
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import hub_id, locate, quiet_loading
 
 
 @component

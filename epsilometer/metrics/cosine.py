@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
+from epsilometer.core.component import component
 
 if TYPE_CHECKING:
-    from epsilometer.language.encoder import Encoder
+    from epsilometer.models.encoder import Encoder
 
 
 @component
@@ -25,7 +25,7 @@ class Cosine:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        from epsilometer.language.encoder import Encoder
+        from epsilometer.models.encoder import Encoder
 
         return Encoder(self.model, self.precision, self.device)
 

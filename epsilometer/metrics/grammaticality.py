@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
-from epsilometer.errors import UserError
-from epsilometer.language.models import locate, quiet_loading
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import locate, quiet_loading
 
 _NAMES = ("acceptable", "grammatical", "correct")
 _ROWS = 16

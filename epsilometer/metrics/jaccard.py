@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
-from epsilometer.language.words import words
+from epsilometer.core.component import component
+from epsilometer.text.words import words
 
 
 @component

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
-from epsilometer.language.words import words
+from epsilometer.core.component import component
+from epsilometer.text.words import words
 
 if TYPE_CHECKING:
-    from epsilometer.language.tagging import Tagger
+    from epsilometer.models.tagging import Tagger
 
 _RUN = 60  # words tagged at a time: the tagger reads 256 pieces
 
@@ -29,7 +29,7 @@ class PartOfSpeech:
 
     @cached_property
     def _tagger(self) -> Tagger:
-        from epsilometer.language.tagging import Tagger
+        from epsilometer.models.tagging import Tagger
 
         return Tagger()
 

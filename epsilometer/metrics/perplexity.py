@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import PACKAGE, component
+from epsilometer.core.component import PACKAGE, component
 
 if TYPE_CHECKING:
-    from epsilometer.language.causal_lm import CausalLM
+    from epsilometer.models.causal_lm import CausalLM
 
 EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-paraphraser"
 
@@ -37,13 +37,13 @@ class Perplexity:
 
     @cached_property
     def _reader(self) -> CausalLM:
-        from epsilometer.language.causal_lm import CausalLM
+        from epsilometer.models.causal_lm import CausalLM
 
         return CausalLM(EMBEDDED if self.model == EMBEDDED.name else self.model, self.precision, self.device)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """[n], from 1; NaN for a rewrite without a piece that the model puts out."""
-        from epsilometer.language.generation import forced, places
+        from epsilometer.models.generation import forced, places
 
         model = self._reader
         opening = model.tokens([""])[0] or [model.end]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epsilometer.language.models import quiet_loading
+from epsilometer.core.randomness import Noise
+from epsilometer.models.locate import quiet_loading
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.texts import Row
-from epsilometer.randomness import Noise
 
 if TYPE_CHECKING:
     from torch import Tensor

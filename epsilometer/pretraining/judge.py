@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from epsilometer.language.judge_prompt import characters, plain
-from epsilometer.language.models import quiet_loading
+from epsilometer.attacks.identification.shared.judge_prompt import characters, plain
+from epsilometer.models.locate import quiet_loading
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.corruption import Unit, corrupt, words
 from epsilometer.pretraining.guidance import astray
@@ -107,7 +107,7 @@ class Judge:
         """Share of held-out trials answered rightly: words replaced by random ones, and paraphrases."""
         import torch
 
-        from epsilometer.randomness import Noise
+        from epsilometer.core.randomness import Noise
 
         generator = Noise.named(1, "pretrain", "judge", "quality").generator(0)
         result = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epsilometer.language.models import quiet_loading
+from epsilometer.models.locate import quiet_loading
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.guidance import astray
 from epsilometer.pretraining.texts import Row

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.language.models import EMBEDDED, locate, quiet_loading
+from epsilometer.models.locate import EMBEDDED, locate, quiet_loading
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.corruption import corrupt
 from epsilometer.pretraining.guidance import astray

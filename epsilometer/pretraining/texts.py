@@ -14,8 +14,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.errors import UserError
-from epsilometer.ragged import Ragged
+from epsilometer.core.errors import UserError
+from epsilometer.core.ragged import Ragged
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

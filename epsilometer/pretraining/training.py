@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from epsilometer.progress import say
-from epsilometer.randomness import Noise
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import say
 
 if TYPE_CHECKING:
     from torch import Tensor

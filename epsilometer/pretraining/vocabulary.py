@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.language.models import EMBEDDED, locate
+from epsilometer.models.locate import EMBEDDED, locate
 from epsilometer.pretraining.texts import digest, texts
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def save_half(model: Any, folder: Path) -> None:
     """Write a model of transformers in float16, leaving it as it is."""
     from copy import deepcopy
 
-    from epsilometer.language.models import quiet_loading
+    from epsilometer.models.locate import quiet_loading
 
     with quiet_loading():
         deepcopy(model).half().save_pretrained(folder)

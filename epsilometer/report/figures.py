@@ -15,7 +15,7 @@ import polars as pl
 import vl_convert
 from altair.utils._importers import vl_version_for_vl_convert
 
-from epsilometer.diagnostics import STRONGEST_INSIDE
+from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
 
 Specification = dict[str, Any]
 """A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""

@@ -13,8 +13,9 @@ from typing import Any
 import jinja2
 import polars as pl
 
-from epsilometer import history, tables
-from epsilometer.diagnostics import STRONGEST
+from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.core import tables
+from epsilometer.reaudit import history
 from epsilometer.report.places import put
 
 _COLUMNS = 3

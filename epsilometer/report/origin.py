@@ -19,7 +19,8 @@ from typing import Any
 import jinja2
 import yaml
 
-from epsilometer import history, tables
+from epsilometer.core import tables
+from epsilometer.reaudit import history
 from epsilometer.report.history import put_in
 from epsilometer.report.places import emptied, put
 

@@ -14,17 +14,18 @@ import jinja2
 import polars as pl
 from markupsafe import Markup, escape
 
-from epsilometer.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, divisor, overall, smallest_p_value
-from epsilometer.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE, anomalies
-from epsilometer.errors import UserError
-from epsilometer.report import figures as draw
-from epsilometer.report import similarity as closeness
-from epsilometer.report import sweeps as swept
-from epsilometer.report import worth
-from epsilometer.report.figures import budget, nats, share
-from epsilometer.report.summary import REACH, hardly_read, summary
-from epsilometer.report.wording import at_budgets, listed, odds
-from epsilometer.tables import (
+from epsilometer.auditing.claims import (
+    NO_CLAIM,
+    NOT_REFUTED,
+    NOT_TESTABLE,
+    VIOLATED,
+    divisor,
+    overall,
+    smallest_p_value,
+)
+from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE, anomalies
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import (
     ABLATIONS,
     CLAIMS,
     DENIABILITY,
@@ -39,6 +40,13 @@ from epsilometer.tables import (
     Schema,
     check,
 )
+from epsilometer.report import figures as draw
+from epsilometer.report import similarity as closeness
+from epsilometer.report import sweeps as swept
+from epsilometer.report import worth
+from epsilometer.report.figures import budget, nats, share
+from epsilometer.report.summary import REACH, hardly_read, summary
+from epsilometer.report.wording import at_budgets, listed, odds
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from altair import SCHEMA_URL
 
+from epsilometer.core.tables import LEAKAGE, SIMILARITIES, SIMILARITY, Schema, check
 from epsilometer.report.figures import (
     _CONFIG,
     GRID,
@@ -23,7 +24,6 @@ from epsilometer.report.figures import (
     share,
     styles,
 )
-from epsilometer.tables import LEAKAGE, SIMILARITIES, SIMILARITY, Schema, check
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import ALL
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.diagnostics import CHOSEN
-from epsilometer.estimation import success_bound
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.unread import much
 from epsilometer.report.figures import budget
 from epsilometer.report.wording import at_budgets, listed, odds
-from epsilometer.unread import much
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
 REACH = 10_000_000  # trials that nobody runs more of

@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from epsilometer.core.tables import SWEEPS, check
 from epsilometer.report.figures import COLOURS, WIDTH, Specification, budget, specify, styles, within_ceiling
-from epsilometer.tables import SWEEPS, check
 
 MEASURES = {"cosine": "cosine", "bertscore": "BERTScore", "point": "loss, embedding attack (nats)"}
 _ENDS = {"cosine": ("cosine_low", "cosine_high"), "bertscore": ("bertscore_low", "bertscore_high")}

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.errors import UserError
-from epsilometer.language.models import locate, quiet_loading
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.utility.labelled import Examples
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Classifier:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        from epsilometer.language.bert import number_type
+        from epsilometer.models.bert import number_type
 
         self.classes = sorted(classes)
         self.settings = settings

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from epsilometer.errors import UserError, unknown
-from epsilometer.randomness import Noise
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
 
 TRAIN, TEST = "train", "test"
 

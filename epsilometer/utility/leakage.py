@@ -30,9 +30,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.errors import UserError
-from epsilometer.language.words import words
-from epsilometer.tables import LEAKAGE, Schema
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import LEAKAGE, Schema
+from epsilometer.text.words import words
 from epsilometer.utility.intervals import share_interval
 
 LONGEST = 10_000  # characters of a text that are searched for patterns

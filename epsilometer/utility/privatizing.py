@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer import tables
-from epsilometer.mechanism import Mechanism
-from epsilometer.rewriting import Block, Job, rewrite_blocks
-from epsilometer.scaling import HERE, Engine
+from epsilometer.auditing.rewriting import Block, Job, rewrite_blocks
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.runtime.scaling import HERE, Engine
 
 SLICE = 256  # texts: what a stopped run does again at most
 PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}

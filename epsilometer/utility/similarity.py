@@ -28,8 +28,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.component import build, find
-from epsilometer.errors import UserError
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
 
 LONGEST = 10_000  # characters
 CHEAP = ("levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor")  # those that need no model

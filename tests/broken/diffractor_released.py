@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
-from epsilometer.laws import Laws
-from epsilometer.mechanisms.diffractor import Diffractor, Geometric
+from epsilometer.core.component import component
+from epsilometer.core.laws import Laws
+from epsilometer.mechanisms.words.diffractor import Diffractor, Geometric
 
 
 @component

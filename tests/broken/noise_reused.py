@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from epsilometer.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.mechanism import Rewrites
-from epsilometer.randomness import Noise
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
 
 OTHER = {"yes": "no", "no": "yes"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from epsilometer.mechanism import Rewrites
-from epsilometer.mechanisms.randomized_response import RandomizedResponse
-from epsilometer.randomness import Noise
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
 
 class RareWordsPass(RandomizedResponse):

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.component import component
-from epsilometer.latent_noise import add
-from epsilometer.mechanism import Latents, Rewrites
-from epsilometer.mechanisms.dp_bart import DPBART
-from epsilometer.randomness import Noise
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Latents, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.dp_bart import DPBART
+from epsilometer.mechanisms.latents.shared.noise import add
 
 
 @component

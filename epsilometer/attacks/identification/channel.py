@@ -1,0 +1,95 @@
+"""The channel attack: the candidate that an encoder-decoder finds likeliest as a rewrite of the rewrite.
+
+The mechanism is seen as a noisy channel, and a model that was trained to restore and to paraphrase texts reads it
+backwards: from the rewrite y as input, how likely is the candidate x = x_1 ... x_m as output, end of sequence included
+(teacher forcing)?
+
+    score(x) = sum over t of ln P(x_t | y, x_<t) - ln P(x_t | empty input, x_<t)
+
+The first term alone is the log-probability of the candidate given the rewrite; a sum over tokens, it falls with every
+word of a candidate, so short and common candidates win whatever the rewrite says. The second takes away what the model
+believes of the candidate anyhow: what stays is the pointwise mutual information of candidate and rewrite. With sources
+drawn uniformly that is Bayes' rule, ln P(y | x) up to a term in y. Longer candidates need no other correction. Tokens
+that the model never puts out count nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Context, choose
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.models.embedded import cached
+
+if TYPE_CHECKING:
+    from epsilometer.models.seq2seq import Seq2Seq
+
+_PAIRS = 1 << 14  # pairs at a time
+
+
+@component
+class ChannelAttack:
+    """model: an encoder-decoder by id, folder or pin; by default the embedded one."""
+
+    large: ClassVar[bool] = True
+
+    model: str | None = None
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    device: str = "cpu"
+
+    @cached_property
+    def _reader(self) -> Seq2Seq:
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        return Seq2Seq(self.model or cached("minilm-seq2seq"), self.precision, self.device)
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate with the largest score."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """All epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
+        used, slots = np.unique(candidates, return_inverse=True)
+        slots = slots.reshape(candidates.shape)
+        known = [contexts[0].texts[i] for i in used]
+        seen = {text: i for i, text in enumerate(dict.fromkeys(t for made in rewrites for t in made.texts))}
+        rows = np.array([[seen[text] for text in made.texts] for made in rewrites])
+        # Pairs of a rewrite stand together, so that it is read once.
+        pairs, place = np.unique(rows[:, :, None] * len(known) + slots, return_inverse=True)
+        alone = self._log_probabilities([""], known, np.zeros(len(known), int), np.arange(len(known)))
+        scores = self._log_probabilities(list(seen), known, pairs // len(known), pairs % len(known))
+        scores = (scores - alone[pairs % len(known)])[place.reshape(len(rewrites), *candidates.shape)]
+        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
+
+    def _log_probabilities(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        source: NDArray[np.integer],
+        target: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """[n]: ln P(targets[target] | sources[source]), summed over tokens, the end included; sources ascending."""
+        from epsilometer.models.generation import forced, places
+        from epsilometer.runtime.progress import track
+
+        model = self._reader
+        prompts = model.cut(model.tokens(sources))
+        written = [[*model.plain(text), model.end][: model.longest(0)] for text in targets]
+        total = np.zeros(len(source))
+        parts = [slice(start, start + _PAIRS) for start in range(0, len(source), _PAIRS)]
+        for part in track(parts, len(parts), "read rewrites"):
+            sequences = [written[i] for i in target[part]]
+            for rows, logits in forced(model, prompts, source[part], sequences):
+                log_p = logits.log_softmax(-1).cpu().numpy()
+                for row, values in zip(rows, log_p, strict=True):
+                    at, spoken = places(model, sequences[row])
+                    total[part.start + row] = values[np.arange(len(at)), at][spoken].sum(dtype=float)
+        return total

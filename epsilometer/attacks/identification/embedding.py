@@ -1,0 +1,80 @@
+"""The external embedding attack: the candidate nearest in a sentence encoder's space (TeDA eq. 3, cosine)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Context, choose
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.models.encoder import Encoder
+from epsilometer.runtime.progress import track
+
+_CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not kept
+
+
+@component
+class EmbeddingAttack:
+    """model: a sentence-transformers model by id or path."""
+
+    model: str = "all-MiniLM-L6-v2"
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    device: str = "cpu"
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.model, self.precision, self.device)
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate with the largest cosine."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
+        texts, found = contexts[0].texts, contexts[0].embedded
+        if found is not None and (found.model, found.precision) == (self.model, self.precision):
+            known = found.vectors
+        else:
+            touched, places = np.unique(candidates, return_inverse=True)
+            texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
+            known = self._encoder.encode(texts)
+        number = {text: i for i, text in enumerate(texts)}
+        return [
+            choose(self._cosines(made.texts, candidates, known, number), context.noise)
+            for made, context in zip(rewrites, contexts, strict=True)
+        ]
+
+    def _cosines(
+        self,
+        rewrites: Sequence[str],
+        candidates: NDArray[np.integer],
+        known: NDArray[np.float32],
+        number: Mapping[str, int],
+    ) -> NDArray[np.float64]:
+        """[n, k]: of rewrites and candidates; each distinct rewrite is encoded once, a known text not again."""
+        scores = np.empty(candidates.shape)
+        trials: dict[str, list[int]] = {}
+        for trial, text in enumerate(rewrites):
+            trials.setdefault(text, []).append(trial)
+        new = []
+        for text, at in trials.items():
+            if text in number:
+                scores[at] = known[candidates[at]] @ known[number[text]]
+            else:
+                new.append(text)
+        new.sort(key=len)
+        starts = range(0, len(new), _CHUNK)
+        for start in track(starts, len(starts), "encode rewrites"):
+            part = new[start : start + _CHUNK]
+            places = [trials[text] for text in part]
+            rows = np.concatenate(places)
+            vectors = np.repeat(self._encoder.encode(part), [len(p) for p in places], axis=0)
+            scores[rows] = np.einsum("nkd,nd->nk", known[candidates[rows]], vectors)
+        return scores

@@ -1,0 +1,54 @@
+"""TeDA's internal embedding attack: the candidate whose latent is nearest to the noisy one (eq. 3, cosine).
+
+For an adversary who sees the mechanism's latent after the noise, not only the text that was decoded from it. Cosine
+does not know the law of the noise; `likelihood` does, and no attack on the latent beats it beyond chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Context, choose
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import LATENTS, HasLatents, Mechanism, Rewrites
+from epsilometer.mechanisms.latents.shared.base import latents_after, slices
+
+
+@component
+class InternalAttack:
+    """Applies to mechanisms that encode a text as one vector."""
+
+    def applies(self, mechanism: Mechanism | None) -> bool:
+        """Whether the mechanism has latents."""
+        return isinstance(mechanism, HasLatents)
+
+    def sees(self, mechanism: Mechanism | None) -> str:
+        """The latents after the noise."""
+        return LATENTS
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate with the largest cosine between its latent before, and the rewrite's after the noise."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """All epsilons at once: one pass of the encoder over the candidates' texts."""
+        mechanism: object = contexts[0].mechanism
+        if not isinstance(mechanism, HasLatents):
+            raise UserError("the internal attack needs a mechanism with latents, such as adept or dp_bart")
+        known = mechanism.encode(contexts[0].texts)
+        afters = [latents_after(made, known.shape[1]) for made in rewrites]
+        scores = [np.empty(candidates.shape) for _ in rewrites]
+        for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):
+            before = known[candidates[part]]
+            lengths = np.maximum(np.linalg.norm(before, axis=2), 1e-30)
+            for score, after in zip(scores, afters, strict=True):
+                noisy = np.asarray(after[part], np.float64)
+                noisy /= np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-30)
+                score[part] = np.einsum("nkd,nd->nk", before, noisy) / lengths
+        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]

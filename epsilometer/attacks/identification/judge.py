@@ -1,0 +1,166 @@
+"""The LLM attack: a language model is shown the rewrite and its candidates, and says which is the source.
+
+The prompt is TeDA's (arXiv:2603.22968, Appendix B; `shared/judge_prompt.py`); candidates stand in the order of the
+trial, whose target is uniform. Two readings of the answer:
+
+- score: one forward pass; the option whose label has the largest logit. Ties are broken by the attack's stream. Up to 9
+  candidates are numbered as published; up to 26 have letters, which are one token each.
+- generate: the published reading. The answer must be the line `answer: [[N]]`; where it is not, the question is put
+  once more with a reminder of the form; where that fails too, the guess is random, by the attack's stream, and counted.
+
+An empty rewrite is asked about like any other. A local model is told not to think first; one behind an endpoint must be
+served so, or be given `answer_tokens` for its thoughts.
+
+With `endpoint`, the model behind an OpenAI-compatible endpoint is asked (reading: generate; see `models/chat.py` for
+the environment variables). Texts of a data set that is not `public: true` are then refused, unless `private_texts` says
+that the endpoint may see them. Verdicts are kept in the user's cache, so that none is paid for twice: hashes of
+questions, labels and token counts, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+from pydantic import Field, PositiveInt, model_validator
+
+from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+from epsilometer.attacks.identification.shared.judge_prompt import Question, message, numbers, parse
+from epsilometer.core.attack import Context, choose
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.models.chat import Chat, Completion, Message, check_environment
+from epsilometer.models.embedded import EMBEDDED
+
+LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (docs/results.md)
+
+Price = Annotated[float, Field(ge=0)]
+
+
+@component
+class JudgeAttack:
+    """model: a causal language model by id or folder, None for the embedded one; with `endpoint`, its name there.
+
+    precision, device:  of a local model.
+    answer_tokens:      longest answer; a model that thinks aloud first needs more.
+    workers:            requests to the endpoint at a time.
+    prices:             of a million tokens of questions and of answers, for the cost in the report.
+    """
+
+    large: ClassVar[bool] = True
+
+    model: str | None = None
+    reading: Literal["score", "generate"] = "score"
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    device: str = "cpu"
+    endpoint: bool = False
+    private_texts: bool = False
+    answer_tokens: PositiveInt = 32
+    workers: PositiveInt = 8
+    prices: tuple[Price, Price] = (0.0, 0.0)
+
+    @model_validator(mode="after")
+    def _remote(self) -> JudgeAttack:
+        if self.endpoint and self.model is None:
+            raise ValueError("endpoint: true needs the name of a model there (model)")
+        if self.endpoint and self.reading != "generate":
+            raise ValueError("endpoint: true needs reading: generate, since endpoints do not score labels")
+        return self
+
+    @property
+    def largest_set(self) -> int | None:
+        """Up to which k the embedded judge was validated; None for another model, of which nothing is known here."""
+        return LARGEST_SET if self.model is None else None
+
+    @cached_property
+    def _local(self) -> JudgeModel:
+        embedded = EMBEDDED / "judge"
+        if self.model is None and not embedded.is_dir():
+            raise UserError(f"the embedded judge is not at {embedded}; give `model`, a causal language model")
+        return JudgeModel(self.model or embedded, self.precision, self.device)
+
+    @cached_property
+    def _chat(self) -> Chat:
+        return Chat(str(self.model), user_cache_path("epsilometer") / "verdicts.sqlite", self.workers)
+
+    @cached_property
+    def _counts(self) -> defaultdict[float, Counter[str]]:
+        return defaultdict(Counter)
+
+    def tally(self, epsilon: float) -> dict[str, float]:
+        """What was counted while guessing at this epsilon.
+
+        asked, asked_again: distinct questions; at_random: trials guessed at random; cut: questions whose texts were cut
+        to fit the model's window; prompt_tokens, completion_tokens; cost, in the unit of `prices`.
+        """
+        counts = self._counts[epsilon]
+        paid = counts["prompt_tokens"] * self.prices[0] + counts["completion_tokens"] * self.prices[1]
+        return {**counts, "cost": paid / 1e6}
+
+    def check(self, public: bool) -> None:
+        """Refuse to show texts of a data set that is not public to an endpoint, or one that is not configured."""
+        if not self.endpoint:
+            return
+        if not (public or self.private_texts):
+            raise UserError(
+                "texts of a data set that is not public must not reach an endpoint; set public: true for the data set, "
+                "or private_texts: true for the judge if that endpoint may see them"
+            )
+        check_environment()
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate that the model names. Equal questions are put once."""
+        self.check(context.public)
+        asked = [
+            (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
+        ]
+        number = {one: i for i, one in enumerate(dict.fromkeys(asked))}
+        of = np.array([number[one] for one in asked])
+        counts = self._counts[context.epsilon]
+        counts["asked"] += len(number)
+        if self.reading == "score":
+            return choose(self._scores(list(number), counts)[of], context.noise)
+        slots = self._verdicts(list(number), counts)[of]
+        lost = slots < 0
+        counts["at_random"] += int(lost.sum())
+        chance = (context.noise.uniforms()[:, 0] * candidates.shape[1]).astype(np.int16)
+        return np.where(lost, chance, slots)
+
+    def _scores(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.float32]:
+        cut = self._local.cut
+        scores, tokens = self._local.scores(questions)
+        counts["prompt_tokens"] += tokens
+        counts["cut"] += self._local.cut - cut
+        return scores
+
+    def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
+        """The slot that each answer names, -1 where neither of two does: [n]."""
+        labels = numbers(len(questions[0][1]))
+        slots = np.full(len(questions), -1, np.int16)
+        for again in (False, True):
+            asked = np.flatnonzero(slots < 0)
+            if not len(asked):
+                break
+            counts["asked_again"] += len(asked) if again else 0
+            for i, answer in zip(asked, self._answers([questions[int(i)] for i in asked], again, counts), strict=True):
+                counts["prompt_tokens"] += answer.prompt_tokens
+                counts["completion_tokens"] += answer.completion_tokens
+                slots[i] = labels.index(answer.text) if answer.text in labels else -1
+        return slots
+
+    def _answers(self, questions: Sequence[Question], again: bool, counts: Counter[str]) -> list[Completion]:
+        """The label in each answer, empty where the form is not kept."""
+        if self.endpoint:
+            asked: list[list[Message]] = [[{"role": "user", "content": message(*one, again)}] for one in questions]
+            return self._chat.complete(asked, self.answer_tokens, keep=parse)
+        cut = self._local.cut
+        answers = self._local.replies(questions, self.answer_tokens, again)
+        counts["cut"] += self._local.cut - cut
+        return [replace(answer, text=parse(answer.text)) for answer in answers]

@@ -1,0 +1,66 @@
+"""The length attack: the candidate that is as long as the rewrite. How much of a loss is length alone.
+
+A text has five lengths: its words (runs of letters and digits), the tokens between white space, its characters, white
+space and punctuation. Which of them a mechanism keeps is not known: word-by-word mechanisms keep the words, one that
+masks every word by a sign keeps the tokens, one that changes nothing keeps all. With d_j how far a candidate is from
+the rewrite in length j,
+
+    score = - sum over j of ln(d_j + 0.1):
+
+a length that agrees exactly says much, one that is off says little, however far. So the lengths that are kept decide,
+and the others break ties. Nothing is learnt from the trials and no length is chosen by them, so no trial is given up
+and no correction is due. A rewrite that is bare words with single spaces is compared with bare words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.attack import Context, choose
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.text.words import words, write
+
+_CLOSE = 0.1  # added to a difference: an exact agreement counts ln(11) more than a difference of one
+
+
+@component
+class LengthAttack:
+    """Needs no model and reads no word."""
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate with the largest score."""
+        return self.guess_grid([rewrites], candidates, [context])[0]
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """All epsilons at once: the candidates' texts are measured once."""
+        used, place = np.unique(candidates, return_inverse=True)
+        texts = [contexts[0].texts[i] for i in used]
+        known = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
+        place = place.reshape(candidates.shape)
+        guesses = []
+        for made, context in zip(rewrites, contexts, strict=True):
+            bare = np.array([text == _bare(text) for text in made.texts], int)
+            apart = np.abs(known[bare[:, None], place] - _lengths(made.texts)[:, None])
+            guesses.append(choose(-np.log(apart + _CLOSE).sum(axis=2), context.noise))
+        return guesses
+
+
+def _bare(text: str) -> str:
+    return write(words(text))
+
+
+def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
+    """[n, 5]: words, tokens, characters, white space, punctuation."""
+    counts = np.empty((len(texts), 5), np.int64)
+    for row, text in zip(counts, texts, strict=True):
+        spaces = sum(map(str.isspace, text))
+        row[:] = (
+            len(words(text)), len(text.split()), len(text), spaces, len(text) - spaces - sum(map(str.isalnum, text))
+        )  # fmt: skip
+    return counts

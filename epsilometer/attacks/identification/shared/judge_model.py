@@ -1,0 +1,266 @@
+"""A causal language model on this machine as a judge: which candidate does it think a rewrite was made from.
+
+The tokens that all prompts begin with are computed once, and their keys and values serve every batch. What follows is
+padded on the left to a multiple of 8 tokens, and every batch has a fixed number of rows for its length, the last one
+filled up: a prompt's numbers come from the same kernels on the same shapes whatever else is asked. Logits are rounded
+to multiples of 1/1024 for what little is left. (In a model with a sliding window the padding takes some of its places;
+that shows only where a prompt outgrows the window.)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.attacks.identification.shared.judge_prompt import (
+    CHAT_LEAD,
+    Question,
+    characters,
+    instruction,
+    numbers,
+    plain,
+    plain_ids,
+    question,
+)
+from epsilometer.core.errors import UserError
+from epsilometer.models.chat import Completion
+from epsilometer.models.chat_template import encode, frame
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.logits import on_grid
+from epsilometer.runtime.progress import track
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PAD = 8  # prompts are padded to a multiple of this
+BATCH = {"cpu": 1024, "cuda": 8192}  # tokens in a batch, the shared beginning left out
+
+
+class JudgeModel:
+    """A causal language model in transformers' format.
+
+    model:      whatever `models.locate` knows.
+    precision:  "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
+    device:     "cpu" or "cuda".
+    chat:       whether its tokeniser has a chat template, so that it is asked in the published words.
+    window:     longest prompt in tokens; the texts of a longer one are cut to an equal number of words.
+    cut:        number of prompts cut so far.
+
+    Raises UserError for a model that cannot be had or has no language model head, an unknown precision or device.
+    """
+
+    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+        from epsilometer.models.bert import number_type
+
+        folder = locate(model)
+        kind = number_type(precision, device)
+        with quiet_loading():
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            try:
+                self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+                loaded: Any = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+                )
+            except (OSError, ValueError) as error:
+                raise UserError(f"{folder} does not load as a causal language model: {error}") from error
+        self._model, report = loaded
+        if report["missing_keys"]:
+            raise UserError(
+                f"{folder} is no causal language model: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with its language model head"
+            )
+        if not hasattr(self._tokenizer, "backend_tokenizer"):
+            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+        self._folder, self._device = folder, device
+        self._model.eval().to(device)
+        self.chat = self._tokenizer.chat_template is not None
+        self._head, self._tail = frame(self._tokenizer, folder) if self.chat else ([], [])
+        self.window = int(getattr(self._model.config.get_text_config(), "max_position_embeddings", 1 << 30))
+        self.cut = 0
+
+    def scores(self, questions: Sequence[Question]) -> tuple[NDArray[np.float32], int]:
+        """How much the model favours each candidate, in one forward pass: [n, k]; and the number of tokens read.
+
+        The logits of the options' labels, multiples of 1/1024. All questions have the same number of candidates.
+        Raises UserError beyond 26 candidates, where a label is more than one token, and for logits that are not finite.
+        """
+        import torch
+
+        labels = characters(len(questions[0][1]))
+        tokens = self._label_tokens(labels)
+        prefix = self._prefix(labels)
+        prompts = [self._fitted(asked, labels, len(prefix), lead=CHAT_LEAD) for asked in questions]
+        result = np.empty((len(prompts), len(labels)), np.float32)
+        with torch.inference_mode(), self._head_of(tokens):
+            cache = self._cache(prefix)
+            for rows, ids, mask in self._batches(prompts, len(prefix)):
+                positions = mask.cumsum(1).sub_(1).clamp_(min=0)[:, len(prefix) :]
+                made = self._model(
+                    input_ids=ids,
+                    attention_mask=mask,
+                    position_ids=positions,
+                    past_key_values=_repeated(cache, len(ids)),
+                    use_cache=False,
+                    logits_to_keep=1,
+                )
+                result[rows] = on_grid(made.logits[: len(rows), -1], self._folder).cpu().numpy()
+        return result, sum(len(prefix) + len(prompt) for prompt in prompts)
+
+    def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
+        """What the model answers, by the most likely token each time, in at most `longest` tokens.
+
+        again: whether to ask with a reminder of the form. Raises UserError for a model without a chat template.
+        """
+        if not self.chat:
+            raise UserError(
+                f"the tokeniser in {self._folder} has no chat template, so the model cannot be asked to answer; use "
+                "reading: score, or a chat model"
+            )
+        import torch
+        from transformers import GenerationConfig
+
+        labels = numbers(len(questions[0][1]))
+        prefix = self._prefix(labels)
+        prompts = [self._fitted(asked, labels, len(prefix) + longest, again=again) for asked in questions]
+        ends = self._ends()
+        # The model's own settings, for sampling and against repetition, are meant for conversation.
+        greedy = GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            repetition_penalty=1.0,
+            max_new_tokens=longest,
+            eos_token_id=ends,
+            pad_token_id=ends[0],
+        )
+        found = [Completion("", 0, 0)] * len(prompts)
+        with torch.inference_mode():
+            cache = self._cache(prefix)
+            for rows, ids, mask in self._batches(prompts, len(prefix)):
+                whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
+                made = self._model.generate(
+                    whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
+                )
+                for row, answer in zip(rows, made[:, whole.shape[1] :].tolist(), strict=False):
+                    length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
+                    text = self._tokenizer.decode(answer[:length], skip_special_tokens=True)
+                    found[row] = Completion(text, len(prefix) + len(prompts[row]), length)
+        return found
+
+    def _ends(self) -> list[int]:
+        """The tokens that end an answer."""
+        stated = self._model.generation_config.eos_token_id
+        ends = self._tokenizer.eos_token_id if stated is None else stated
+        return ends if isinstance(ends, list) else [ends]
+
+    def _prefix(self, labels: Sequence[str]) -> list[int]:
+        """The tokens that all prompts begin with; a plain prompt is too short to have any worth keeping."""
+        return self._head + encode(self._tokenizer, instruction(labels)) if self.chat else []
+
+    def _prompt(self, asked: Question, labels: Sequence[str], again: bool = False, lead: str = "") -> list[int]:
+        """The tokens after the prefix."""
+        if not self.chat:
+            return plain_ids(self._tokenizer, plain(*asked, labels))
+        message = encode(self._tokenizer, question(*asked, labels, again=again))
+        return message + self._tail + encode(self._tokenizer, lead)
+
+    def _fitted(
+        self, asked: Question, labels: Sequence[str], taken: int, again: bool = False, lead: str = ""
+    ) -> NDArray[np.int32]:
+        """The prompt, its texts cut to as many words each as the window has room for."""
+        room = self.window - taken
+        ids = self._prompt(asked, labels, again, lead)
+        if len(ids) <= room:
+            return np.array(ids, np.int32)
+        self.cut += 1
+        texts = [text.split() for text in (asked[0], *asked[1])]
+        longest = max(map(len, texts))
+        while len(ids) > room:
+            if not longest:
+                raise UserError(
+                    f"the window of {self._folder}, {self.window} tokens, has no room for a question with "
+                    f"{len(labels)} options; use a smaller trials.candidates, or another model"
+                )
+            longest = min(longest - 1, longest * max(room, 0) // len(ids))
+            rewrite, *candidates = (" ".join(words[:longest]) for words in texts)
+            ids = self._prompt((rewrite, candidates), labels, again, lead)
+        return np.array(ids, np.int32)
+
+    def _label_tokens(self, labels: Sequence[str]) -> list[int]:
+        """The token of each label where it follows the prompt."""
+        lead = CHAT_LEAD if self.chat else plain("", [], [])
+        before = encode(self._tokenizer, lead)
+        after = [encode(self._tokenizer, lead + label) for label in labels]
+        tokens = [ids[-1] for ids in after]
+        if any(ids[:-1] != before for ids in after) or len(set(tokens)) < len(tokens):
+            raise UserError(
+                f"the tokeniser in {self._folder} does not make one token of each of the labels {', '.join(labels)}; "
+                "use reading: generate, or another model"
+            )
+        return tokens
+
+    @contextmanager
+    def _head_of(self, tokens: list[int]) -> Iterator[None]:
+        """Meanwhile the model computes the logits of these tokens only, in this order, and in float32.
+
+        At bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        """
+        import torch
+
+        whole = self._model.get_output_embeddings()
+        few = torch.nn.Linear(whole.in_features, len(tokens), bias=whole.bias is not None, device="meta")
+        few.weight = torch.nn.Parameter(whole.weight[tokens].float(), requires_grad=False)
+        if whole.bias is not None:
+            few.bias = torch.nn.Parameter(whole.bias[tokens].float(), requires_grad=False)
+        few.register_forward_pre_hook(lambda _, given: (given[0].float(),))
+        self._model.set_output_embeddings(few)
+        try:
+            yield
+        finally:
+            self._model.set_output_embeddings(whole)
+
+    def _cache(self, prefix: list[int]) -> Any:
+        """The keys and values of the shared beginning, of one row."""
+        import torch
+
+        if not prefix:
+            return None
+        ids = torch.tensor([prefix], device=self._device)
+        return self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+
+    def _batches(self, prompts: list[NDArray[np.int32]], prefix: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
+
+        Each row has padding, so that no batch is spared the mask; a batch may have more rows than prompts.
+        """
+        import torch
+
+        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        batches = []
+        for length, run in groupby(order, key=lambda i: (len(prompts[i]) // PAD + 1) * PAD):
+            members, size = list(run), max(1, BATCH[self._device] // length)
+            batches += [(length, size, members[start : start + size]) for start in range(0, len(members), size)]
+        for length, size, rows in track(batches, len(batches), "judge"):
+            ids = np.zeros((size, length), np.int64)
+            mask = np.zeros((size, prefix + length), np.int64)
+            mask[:, :prefix] = 1
+            for place in range(size):
+                prompt = prompts[rows[min(place, len(rows) - 1)]]
+                ids[place, length - len(prompt) :] = prompt
+                mask[place, prefix + length - len(prompt) :] = 1
+            yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
+
+
+def _repeated(cache: Any, rows: int) -> Any:
+    """The cache of one row as a new one of several."""
+    if cache is not None:
+        cache = copy.deepcopy(cache)
+        cache.batch_repeat_interleave(rows)
+    return cache

@@ -1,0 +1,339 @@
+"""The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
+
+The target loss l is a target success probability p* = (e^l + (k - 1) delta) / (e^l + k - 1) (TeDA eq. 10 solved for the
+probability). Sought is c, the largest epsilon below which no success probability p(epsilon) exceeds p*; it is assumed
+that above c p stays at or above p*. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the
+interval between two of them.
+
+**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
+bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
+of s successes in n trials at an epsilon before the cell multiplies its wealth by
+
+    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   the sum over q > p*, and the rest of w bets nothing;
+
+at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Each factor has an
+expectation of at most 1 under the hypothesis, whatever came before and whichever epsilon was chosen, so that the wealth
+of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells whose wealth
+never did so are a confidence set at every time together: no alpha is divided among epsilons or looks, and what was
+drawn at one epsilon counts for all cells beyond it. Where all cells are refuted, so is the assumption.
+
+**What is bet** is the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6: a
+tenth of each wealth bets on the success rate of that epsilon alone instead, whatever the curve. A poor model costs
+trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
+part of the wealth; after c some one lies at or above p*, so that only the least wealth of them counts.
+
+**Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
+else the two ends of that interval of the width asked for which the posterior expects to be settled soonest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, rel_entr
+
+from epsilometer.auditing.estimation import loss_at, success_bound
+from epsilometer.core.errors import UserError
+
+_SPAN = 8  # steps of the grid in an interval as wide as asked for
+_EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
+_WINDOW = 6.0  # intervals: trials farther from the crossing say less about the curve there
+_PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsilon alone
+_ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
+_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
+_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
+
+FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
+
+Measure = Callable[[float, int, int, Sequence[int]], Sequence[int]]
+"""(epsilon, first, count, attacks) -> the successes in fresh trials number first, ..., first + count - 1.
+
+attacks: the numbers of those that are asked for; a success count for each of them.
+"""
+
+Watch = Callable[[int, float, float], None]
+"""(trials spent, low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
+
+
+def unwatched(spent: int, low: float, high: float) -> None:
+    """Shows nothing."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured at one epsilon. successes, trials: of each attack; losses: their plug-in values in nats."""
+
+    epsilon: float
+    successes: tuple[int, ...]
+    trials: tuple[int, ...]
+    losses: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        """Of the strongest attack."""
+        return max(self.losses)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """low, high: epsilon at the target lies in between, at confidence 1 - alpha; best: where it is expected.
+
+    status: "found" (the interval is as narrow as asked for), "undecided" (the trials ran out first), "outside" (the
+    target is not reached between the smallest and the largest epsilon, so that `low` or `high` is infinite or 0 and
+    `best` None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one) or "not
+    monotone" (it is above the target at one epsilon and below it at a larger one; the interval is that of the largest
+    epsilon below which no measured one exceeds the target).
+    trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
+    two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
+    """
+
+    target: float
+    status: str
+    low: float
+    high: float
+    best: float | None
+    trials: int
+    points: Sequence[Point] = field(repr=False)
+    contradiction: tuple[Point, Point] | None = None
+    attacks: tuple[str, ...] = ()
+
+
+def calibrate(
+    measure: Measure,
+    target: float,
+    low: float,
+    high: float,
+    attacks: int = 1,
+    candidates: int = 2,
+    width: float = 1.25,
+    alpha: float = 0.01,
+    batch: int = 200,
+    budget: int = 50_000,
+    watch: Watch = unwatched,
+    delta: float = 0.0,
+) -> Calibrated:
+    """Search between the epsilons `low` and `high` for the one whose loss is `target`.
+
+    The loss is that of the strongest of the attacks, at the mechanism's `delta`. width: high / low to stop at. batch:
+    trials at a time, at least. budget: all trials together. watch: called after every batch.
+    Raises UserError for a target or range outside the rules, before anything is measured.
+    """
+    check(target, low, high, width, alpha)
+    if not success_bound(target, candidates, delta) < 1:
+        raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
+    steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(width)))
+    grid = np.geomspace(low, high, steps + 1)
+    curves = _Curves(target, candidates, delta, math.log(high / low) / steps, steps)
+    drawn = np.zeros((2, attacks, steps + 1), np.int64)  # successes and trials, of all rounds
+    last, spent, contradiction = steps, 0, None
+    while True:  # a round: a search among the epsilons up to the last, on fresh trials
+        found = _Evidence(curves, attacks, last, math.log(1 / alpha))
+        while spent < budget and (place := found.next()) is not None:
+            first = int(drawn[1, :, place].max())
+            count = min(max(batch, first // 8), budget - spent)
+            asked = found.unsettled(place)
+            successes = np.array(measure(float(grid[place]), first, count, asked))
+            found.add(place, asked, successes, count)
+            drawn[0, asked, place] += successes
+            drawn[1, asked, place] += count
+            spent += count
+            below, above = found.ends()
+            watch(spent, float(grid[max(below, 0)]), float(grid[min(above, last)]))
+        if found.open().any() or not (pair := found.contradiction()):
+            break
+        contradiction, last = contradiction or pair, found.first_above()
+        if last == 0:
+            break
+    below, above = (-1, 0) if last == 0 else found.ends()
+    ends = (float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf)
+    outside = above == 0 or below == last
+    if contradiction:
+        status = FALLING if last == 0 else NOT_MONOTONE
+    else:
+        status = OUTSIDE if outside else FOUND if found.is_narrow() else UNDECIDED
+    best = None if outside else min(max(float(low * math.exp(found.expected() * curves.step)), ends[0]), ends[1])
+
+    def point(place: int) -> Point:
+        s, n = drawn[0, :, place].tolist(), drawn[1, :, place].tolist()
+        losses = (loss_at(a / b, candidates, delta) for a, b in zip(s, n, strict=True))
+        return Point(float(grid[place]), tuple(s), tuple(n), tuple(losses))
+
+    points = [point(int(place)) for place in np.flatnonzero(drawn[1, 0])]
+    shown = (point(contradiction[0]), point(contradiction[1])) if contradiction else None
+    return Calibrated(target, status, *ends, best, spent, points, shown)
+
+
+def check(target: float, low: float, high: float, width: float, alpha: float) -> None:
+    """Raise UserError for a search that the rules forbid."""
+    if not (target > 0 and math.isfinite(target)):
+        raise UserError(f"the target loss must be a finite number > 0, got {target}")
+    if not 0 < low < high < math.inf:
+        raise UserError(f"the range of epsilon must be 0 < low < high, got {low:g} to {high:g}")
+    if not width > 1:
+        raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {width}")
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+
+
+class _Curves:
+    """The curves that are bet on: q [steps + crossings, b] by the distance of an epsilon from the crossing, in steps.
+
+    Crossings lie in the middle between two places of the grid, so that no curve meets p* at a place.
+    """
+
+    def __init__(self, target: float, candidates: int, delta: float, step: float, steps: int) -> None:
+        self.step, self.wanted = step, success_bound(target, candidates, delta)
+        self.crossings = np.arange(-_SPAN, steps + _SPAN + 1) - 0.5
+        distance = np.arange(steps + len(self.crossings)) - self.crossings[-1]
+        loss = target * np.exp(np.clip(np.multiply.outer(distance * step, _EXPONENTS), -30, 3.4))
+        odds = (candidates - 1) * np.exp(-loss)
+        q = np.clip((1 + delta * odds) / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
+        self.hit, self.miss = np.log(q), np.log1p(-q)
+        self.hit_ratio, self.miss_ratio = self.hit - math.log(self.wanted), self.miss - math.log1p(-self.wanted)
+        self.below = distance < 0
+        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth in a trial
+
+    def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+        """The rows of a table of this place, [crossings, ...]."""
+        return table[place : place + len(self.crossings)][::-1]
+
+    def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
+        """[steps + 1]: of the wealth that is bet on p < p*, or else on p > p*, in a trial at each place."""
+        side = np.where((self.below == below)[:, None], self.growth, 0)
+        return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
+
+
+class _Evidence:
+    """What is known of the places 0, ..., last, where cell c lies before place c, and cell last + 1 behind them all."""
+
+    def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
+        self._curves, self._last, self._limit = curves, last, limit
+        self._successes, self._trials = np.zeros((2, attacks, last + 1), np.int64)
+        # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
+        self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
+        self._crossing: list[float | None] = [None] * attacks  # expected, place
+        self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
+
+    def add(self, place: int, asked: Sequence[int], successes: NDArray[np.integer], count: int) -> None:
+        """Settle the bets on a batch at one place."""
+        wanted, curves = self._curves.wanted, self._curves
+        before = curves.at(curves.below, place)[:, None]
+        for attack, s in zip(asked, successes.tolist(), strict=True):
+            posterior = self._posterior(attack)
+            ratio = s * curves.at(curves.hit_ratio, place) + (count - s) * curves.at(curves.miss_ratio, place)
+            self._below[0, attack, place] += logsumexp(posterior + np.where(before, ratio, 0))
+            self._above[0, attack, place] += logsumexp(posterior + np.where(before, 0, ratio))
+            own = self._successes[attack, place] + _ALONE * wanted
+            q = float(np.clip(own / (self._trials[attack, place] + _ALONE), 1e-3, 1 - 1e-3))
+            side = self._below if q < wanted else self._above
+            side[1, attack, place] += s * math.log(q / wanted) + (count - s) * math.log((1 - q) / (1 - wanted))
+            self._successes[attack, place] += s
+            self._trials[attack, place] += count
+        self.wealth = self._total()
+
+    def open(self) -> NDArray[np.bool_]:
+        """[last + 2]: the cells that are not refuted."""
+        return self.wealth < self._limit
+
+    def ends(self) -> tuple[int, int]:
+        """The places around the cells that are not refuted, -1 and last + 1 where there is none."""
+        cells = np.flatnonzero(self.open())
+        return (int(cells[0]) - 1, int(cells[-1])) if len(cells) else (-1, self._last + 1)
+
+    def is_narrow(self) -> bool:
+        """Whether the interval is as narrow as asked for."""
+        below, above = self.ends()
+        return below >= 0 and above <= self._last and above - below <= _SPAN
+
+    def unsettled(self, place: int) -> list[int]:
+        """The attacks that are worth asking here: those not known to lie below p* by this place alone."""
+        settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
+        return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
+
+    def expected(self) -> float:
+        """The place where the strongest attack is expected to meet p*."""
+        return min(max(min(self._mean(i) for i in range(len(self._crossing))), 0.0), float(self._last))
+
+    def contradiction(self) -> tuple[int, int] | None:
+        """The clearest case of a place above p* before a place below it."""
+        clear = self._clear()
+        pairs = [(i, j) for j in np.flatnonzero(clear < -_CLEAR) for i in np.flatnonzero(clear[:j] > _CLEAR)]
+        best = max(pairs, key=lambda pair: min(clear[pair[0]], -clear[pair[1]]), default=None)
+        return best and (int(best[0]), int(best[1]))
+
+    def first_above(self) -> int:
+        """The first place that lies above p* beyond doubt; the curve must contradict itself."""
+        sure = np.flatnonzero(self._clear() > self._limit)
+        pair = self.contradiction()
+        return int(sure[0]) if len(sure) else pair[0] if pair else 0
+
+    def next(self) -> int | None:
+        """Where to draw; None when nothing is left to find out."""
+        if not (self.open().any()):
+            return None
+        scan = [round(part * self._last) for part in _SCAN]
+        unseen = [place for place in scan if not self._trials[:, place].any()]
+        if unseen and unseen[0] in (0, self._last):
+            return unseen[0]
+        if pair := self.contradiction():
+            return min(pair, key=lambda place: abs(self._clear()[place]))
+        below, above = self.ends()
+        if above == 0 or self.is_narrow():
+            return None
+        return unseen[0] if unseen else None if below == self._last else self._soonest()
+
+    def _soonest(self) -> int:
+        """An end of the interval that is expected to be settled with the fewest trials, or an end of the range."""
+        missing = np.maximum(self._limit - self.wealth, 0)
+        strongest = min(range(len(self._crossing)), key=self._mean)
+        posterior = np.exp(self._posterior(strongest))
+        costs = []
+        for below in (True, False):
+            growth = self._curves.expected_growth(posterior, below)[: self._last + 1]
+            # All cells before the low end must be refuted, and all cells behind the high end.
+            ahead = np.maximum.accumulate(missing)[:-1] if below else np.maximum.accumulate(missing[::-1])[::-1][1:]
+            costs.append(np.where(ahead > 0, ahead / np.maximum(growth, 1e-12), 0))
+        low, high = costs
+        width = min(_SPAN, self._last)
+        both = low[: self._last - width + 1] + high[width:]
+        left = int(both.argmin())
+        if min(high[0], low[-1]) < both[left]:  # all lies above p*, or below
+            return 0 if high[0] <= low[-1] else self._last
+        return left if low[left] >= high[left + width] else left + width
+
+    def _total(self) -> NDArray[np.float64]:
+        """[last + 2]: ln wealth of the bettor against each cell, the parts of curve and single epsilons together."""
+        above = np.pad(np.cumsum(self._above, axis=-1), ((0, 0), (0, 0), (1, 0)))
+        below = np.pad(np.cumsum(self._below.min(axis=1)[:, ::-1], axis=-1)[:, ::-1], ((0, 0), (0, 1)))
+        some = np.logaddexp.reduce(above, axis=1) - math.log(above.shape[1])
+        total: NDArray[np.float64] = np.logaddexp.reduce(some + below + _PARTS[:, None], axis=0)
+        return total
+
+    def _posterior(self, attack: int) -> NDArray[np.float64]:
+        """[crossings, b]: ln probabilities of the curves."""
+        curves, found = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
+        centre = self._crossing[attack]
+        for place in np.flatnonzero(self._trials[attack]).tolist():
+            far = 0.0 if centre is None else (place - centre) / (_WINDOW * _SPAN)
+            s, n = self._successes[attack, place], self._trials[attack, place]
+            likelihood = s * curves.at(curves.hit, place) + (n - s) * curves.at(curves.miss, place)
+            found += math.exp(-(far**2) / 2) * likelihood
+        found -= logsumexp(found)
+        self._crossing[attack] = float(np.exp(found).sum(axis=1) @ curves.crossings)
+        return found
+
+    def _mean(self, attack: int) -> float:
+        centre = self._crossing[attack]
+        return float(self._last) / 2 if centre is None else centre
+
+    def _clear(self) -> NDArray[np.float64]:
+        """[places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
+        s, n, wanted = self._successes, self._trials, self._curves.wanted
+        rate = s / np.maximum(n, 1)
+        signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))
+        found: NDArray[np.float64] = signed.max(axis=0)
+        return found

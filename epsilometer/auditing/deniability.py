@@ -1,0 +1,103 @@
+"""Plausible deniability of a mechanism on single words (Feyisetan et al., WSDM 2020; 1-Diffractor, section 5.1).
+
+    N_w = P(the word w is written for w)    S_w = how many words are written for w
+
+Both describe the variety of what a mechanism writes and bound no loss: a mechanism can change every word and disclose
+it all the same. S_w depends on how often one looks. The number of words of positive probability is the whole vocabulary
+for most mechanisms at any epsilon, so that S_w is, as in the papers, the number of distinct words in n draws. Its
+expectation,
+
+    E S_w = sum over y of 1 - (1 - P(y | w))^n,
+
+is computed from the mechanism's law where there is one, and N_w is read off it; else n rewrites of w are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.laws import Laws
+from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.text.words import words as words_of
+
+Figures = tuple[NDArray[np.float64], NDArray[np.float64]]  # N_w and S_w of each word, [words] each
+
+
+def deniability(
+    mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int = 100, seed: int = 0
+) -> pl.DataFrame:
+    """N_w and S_w over words, at each epsilon.
+
+    words: single words as the mechanism writes them (lower case); the paper takes 100 at random from the vocabulary. A
+    word outside the vocabulary can never stay. draws: n, the draws of each word that S_w refers to. seed: of the draws,
+    where there is no law.
+    Returns one row per epsilon: epsilon, words (how many), draws, stays (mean N_w), stays_low, stays_high (5th and 95th
+    percentile over words), support (mean S_w), support_low, support_high, method ("exact" or "sampled"; sampled figures
+    of a word, and so their percentiles, hold the noise of its draws).
+    Raises UserError for no words, one that is not a single word, fewer draws than one, or a wrong epsilon.
+    """
+    check_epsilons(epsilons)
+    if not words:
+        raise UserError("words is empty; give at least one word, for instance 100 of the mechanism's vocabulary")
+    wrong = next((word for word in words if words_of(word) != [word]), None)
+    if wrong is not None:
+        raise UserError(f"words must be single words in lower case, got {wrong!r}")
+    if draws < 1:
+        raise UserError(f"draws must be at least 1, got {draws}")
+    if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
+        method, found = "exact", _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws)
+    else:
+        method, found = "sampled", _sampled(mechanism, words, epsilons, draws, seed)
+    rows = []
+    for epsilon, (stays, support) in zip(epsilons, found, strict=True):
+        row: dict[str, float | int | str] = {"epsilon": float(epsilon), "words": len(words), "draws": draws}
+        for name, values in (("stays", stays), ("support", support)):
+            low, high = np.quantile(values, [0.05, 0.95])
+            row |= {name: float(values.mean()), f"{name}_low": float(low), f"{name}_high": float(high)}
+        rows.append(row | {"method": method})
+    return pl.DataFrame(rows, orient="row")
+
+
+def _exact(
+    laws: Laws, outputs: Sequence[str], words: Sequence[str], epsilons: Sequence[float], draws: int
+) -> list[Figures]:
+    """From the law of each word, some words at a time."""
+    several = np.flatnonzero(laws.rows.lengths != 1)
+    if len(several):
+        raise UserError(f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each")
+    number = {output: i for i, output in enumerate(outputs)}
+    own = np.array([number.get(word, -1) for word in words])
+    found = [(np.zeros(len(words)), np.empty(len(words))) for _ in epsilons]
+    for start in range(0, len(words), laws.chunk()):
+        part = slice(start, start + laws.chunk())
+        written = np.flatnonzero(own[part] >= 0)
+        for (stays, support), log_p in zip(
+            found, laws.log_probabilities(laws.rows.values[part], epsilons), strict=True
+        ):
+            p = np.minimum(np.exp(log_p), 1)
+            stays[part][written] = p[written, own[part][written]]
+            with np.errstate(divide="ignore"):  # ln(1 - p) of a certain output
+                support[part] = -np.expm1(draws * np.log1p(-p)).sum(axis=1)
+    return found
+
+
+def _sampled(
+    mechanism: Mechanism, words: Sequence[str], epsilons: Sequence[float], draws: int, seed: int
+) -> list[Figures]:
+    """From `draws` rewrites of each word, each with a stream of its own."""
+    source = np.repeat(np.arange(len(words)), draws)
+    noises = [Noise.named(len(source), seed, "deniability", epsilon) for epsilon in epsilons]
+    found = []
+    for made in rewrite_all(mechanism, Job(words, source, epsilons, noises)):
+        drawn = [made.texts[start : start + draws] for start in range(0, len(source), draws)]
+        stays = [np.mean([text == word for text in texts]) for word, texts in zip(words, drawn, strict=True)]
+        found.append((np.array(stays), np.array([len(set(texts)) for texts in drawn], np.float64)))
+    return found

@@ -1,0 +1,249 @@
+"""Rewrites made elsewhere: by a program of any language, or recorded in a file."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.one_call import ENCODER, Attacks, attacked, chosen_attacks, say_what_is_left_out
+from epsilometer.auditing.trials import Trials, sample
+from epsilometer.core.attack import Embedded
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import Guarantee, check_epsilons
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora import files
+from epsilometer.corpora.reading import layout_free, prepare
+
+COLUMNS = ("original", "epsilon", "rewrite")
+
+_BLOCK = 512  # texts among which candidate sets are drawn at a time
+_ROUNDS = 16  # about how many times sets are drawn anew
+
+
+@dataclass(frozen=True)
+class CommandMechanism:
+    """A program as a mechanism: texts in on standard input, one a line; rewrites out on standard output, one a line.
+
+    command: split as a shell would, but run without one; `{epsilon}` stands for the privacy budget. One process makes
+    one batch. Its randomness is its own, so a seed of the audit does not reach it, and it claims nothing. Raises
+    UserError for a program that does not exist, fails, or does not give one line for each text.
+    """
+
+    command: str
+    wants_all: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        arguments = self._arguments(1)
+        if not arguments or shutil.which(arguments[0]) is None:
+            raise UserError(f"the command {self.command!r} starts no program that exists; check its name and path")
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Line breaks within a text become spaces; `noise` is not used."""
+        lines = "".join(" ".join(text.splitlines()) + "\n" for text in texts)
+        arguments = self._arguments(epsilon)
+        try:
+            done = subprocess.run(arguments, input=lines.encode(), capture_output=True, check=False)
+        except OSError as error:
+            raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
+        if done.returncode:
+            said = "\n".join(done.stderr.decode(errors="replace").splitlines()[-5:])
+            raise UserError(f"{self._named(epsilon)} failed with exit status {done.returncode}:\n{said}".rstrip(":\n"))
+        try:
+            written = done.stdout.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})") from error
+        rewrites = [line.removesuffix("\r") for line in written.removesuffix("\n").split("\n")] if written else []
+        if len(rewrites) != len(texts):
+            raise UserError(
+                f"{self._named(epsilon)} wrote {len(rewrites)} lines for {len(texts)}; write exactly one line for each "
+                "line read, an empty one for an empty rewrite"
+            )
+        return Rewrites(rewrites)
+
+    def _arguments(self, epsilon: float) -> list[str]:
+        try:
+            parts = shlex.split(self.command)
+        except ValueError as error:
+            raise UserError(f"the command {self.command!r} cannot be split into words: {error}") from error
+        return [part.replace("{epsilon}", str(epsilon).removesuffix(".0")) for part in parts]
+
+    def _named(self, epsilon: float) -> str:
+        return f"the command {shlex.join(self._arguments(epsilon))!r}"
+
+
+def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
+    """Rewrites from a CSV, TSV, JSON lines or Parquet file, as columns original, epsilon (Float64), rewrite.
+
+    layout: of the file. Each row is one independent run of a mechanism. Raises UserError for a damaged file and for
+    missing columns and values.
+    """
+    return _checked(files.read(Path(path), layout), str(path))
+
+
+def audit_recorded(
+    table: pl.DataFrame,
+    attacks: Attacks | None = None,
+    trials: int | None = None,
+    candidates: int = 2,
+    temperature: float = -10_000,
+    alpha: float = 0.01,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Measure the empirical privacy loss of recorded rewrites; attacks, columns and units as in `epsilometer.audit`.
+
+    table: as `recorded` gives it; originals that differ in white space alone are one text. At each epsilon, candidate
+    sets of originals are drawn, and to each candidate one of its recorded rewrites is allotted, which no other trial
+    gets; only then is the target drawn, uniformly, and the adversary sees the target's rewrite. So the target is
+    uniform given its set, and no rewrite serves twice, whatever the number of rewrites of each original: if the rows
+    are independent runs of the mechanism, the estimate holds as it does for fresh rewrites. (To use up the rewrites of
+    the target alone would allow k times the trials, but texts that many sets share would run out, and a candidate
+    would give itself away by having rewrites left.) The price is k rewrites a trial, and sets a little less extreme
+    than the temperature asks for, since the most extreme texts run out as well.
+
+    trials: how many at each epsilon; None takes all that the rewrites allow. Raises UserError for fewer rewrites than
+    that needs and for values outside their range, before any model loads.
+    """
+    table = _checked(table, "the table of rewrites")
+    estimate(0, 1, candidates, alpha)  # refuses k and alpha
+    if trials is not None and trials < 1:
+        raise UserError(f"trials must be >= 1, got {trials}")
+    chosen = chosen_attacks(attacks)
+    say_what_is_left_out(chosen, None, asked=attacks is not None)
+    originals = table.select(text="original", split=pl.lit("train"))
+    texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")
+    rows = table.with_columns(key=layout_free("original")).join(texts, on="key", maintain_order="left")
+    epsilons = rows["epsilon"].unique().sort().to_list()
+    counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
+    for epsilon, count in counts.items():
+        if (count > 0).sum() < candidates:
+            raise UserError(
+                f"candidates (k) must be at most the number of distinct originals, {(count > 0).sum()} at epsilon "
+                f"{epsilon:g}, got {candidates}"
+            )
+    vectors, embedded = np.zeros((len(texts), 1), np.float32), None
+    if temperature:
+        from epsilometer.models.encoder import Encoder
+
+        vectors = Encoder(ENCODER).encode(texts["text"].to_list())
+        embedded = Embedded(ENCODER, "float32", vectors)
+    found = []
+    for epsilon in epsilons:
+        drawn, row = _draw(counts[epsilon], vectors, candidates, temperature, seed, trials, epsilon)
+        # Sorted by text, an original's rewrites stand together.
+        rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
+        shown = Rewrites(rewrites.to_list())
+        texts_shown = texts["text"].to_list()
+        found.append(attacked(texts_shown, drawn, [epsilon], [shown], chosen, None, embedded, alpha, seed))
+    return pl.concat(found)
+
+
+def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    for column in COLUMNS:
+        if column not in table.columns:
+            raise UserError(
+                f"{name} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
+            )
+    for column in ("original", "rewrite"):
+        if table.schema[column] != pl.String:
+            raise UserError(f"{name}: {column} must hold strings, got {table.schema[column]}")
+    checked = table.select("original", pl.col("epsilon").cast(pl.Float64, strict=False), "rewrite")
+    if checked.is_empty():
+        raise UserError(f"{name} holds no rewrites")
+    for column in COLUMNS:
+        if missing := checked[column].null_count():
+            rule = "must be a number" if column == "epsilon" else "must be a string, '' where it is empty"
+            raise UserError(f"{name}: {column} {rule}, which {missing} rows do not have")
+    check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
+    return checked
+
+
+def _counts(rows: pl.DataFrame, texts: int) -> NDArray[np.int64]:
+    return np.bincount(rows["number"].to_numpy(), minlength=texts)
+
+
+def _draw(
+    counts: NDArray[np.int64],
+    vectors: NDArray[np.float32],
+    candidates: int,
+    temperature: float,
+    seed: int,
+    trials: int | None,
+    epsilon: float,
+) -> tuple[Trials, NDArray[np.int64]]:
+    """Trials, and for each the row of the rewrite that is shown, where rows are sorted by text. counts: [texts].
+
+    The streams have no epsilon in their name: where all epsilons have the same rewrites, they have the same trials.
+    """
+    sets, numbers = _allot(counts, vectors, candidates, temperature, seed)
+    if trials is not None and trials > len(sets):
+        raise UserError(
+            f"trials must be at most {len(sets)} at epsilon {epsilon:g}, got {trials}: each takes one of the "
+            f"{counts.sum()} recorded rewrites of each of its {candidates} candidates; record more or ask for less"
+        )
+    noise = Noise.named(len(sets), seed, "recorded", "target")
+    order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]
+    target = (noise.uniforms(1, first=1)[order, 0] * candidates).astype(np.int16)
+    drawn = Trials(sets[order].astype(np.int32), target)
+    first = np.cumsum(counts) - counts
+    return drawn, first[drawn.source] + numbers[order, target]
+
+
+def _allot(
+    counts: NDArray[np.int64], vectors: NDArray[np.float32], candidates: int, temperature: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Candidate sets [n, k] and, for each candidate, which of its rewrites is allotted to it [n, k].
+
+    In each round every text stands in one set at most. Texts with many rewrites lend several to one set, as trials
+    with targets of their own, so that about `_ROUNDS` rounds use them up.
+    """
+    used = np.zeros_like(counts)
+    share = -(-counts.max() // _ROUNDS)
+    sets, numbers = [], []
+    for turn in range(counts.sum()):
+        texts = np.flatnonzero(used < counts)
+        mixed = texts[Noise.named(len(texts), seed, "recorded", turn).uniforms()[:, 0].argsort(kind="stable")]
+        blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, candidates)))
+        found = np.concatenate(
+            [_disjoint(b, vectors, candidates, temperature, f"{seed} {turn} {i}") for i, b in enumerate(blocks)]
+        )
+        if not len(found):
+            break
+        times = np.minimum(share, (counts - used)[found].min(axis=1))
+        repeat = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        sets.append(np.repeat(found, times, axis=0))
+        numbers.append(used[sets[-1]] + repeat[:, None])
+        used[found] += times[:, None]
+    return np.concatenate(sets), np.concatenate(numbers)
+
+
+def _disjoint(
+    texts: NDArray[np.int64], vectors: NDArray[np.float32], candidates: int, temperature: float, name: str
+) -> NDArray[np.int64]:
+    """[n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
+    sets = [np.empty((0, candidates), np.int64)]
+    while len(texts) >= candidates:
+        drawn = sample(vectors[texts], len(texts) // candidates, candidates, temperature, f"{name} {len(texts)}")
+        taken: set[int] = set()
+        kept = []
+        for row in drawn.candidates.tolist():
+            if taken.isdisjoint(row):
+                taken.update(row)
+                kept.append(row)
+        sets.append(texts[np.array(kept)])
+        texts = np.delete(texts, list(taken))
+    return np.concatenate(sets)

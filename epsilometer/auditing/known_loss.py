@@ -1,0 +1,27 @@
+"""The instrument's own check: an audit of something whose loss is known.
+
+Randomised response on a list of two texts keeps the text with probability e^epsilon / (e^epsilon + 1), and the optimal
+adversary names the text that it sees: its loss is exactly epsilon (Warner 1965). The whole audit, from trials to
+estimate, must come out at or below epsilon, and near it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.auditing.one_call import audit
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+
+
+def check(epsilons: Sequence[float], trials: int, alpha: float, seed: int) -> pl.DataFrame:
+    """The audit's table for two-text randomised response at these epsilons, by the likelihood attack."""
+    texts = ["the meeting is on", "the meeting is off"]
+    with tempfile.TemporaryDirectory() as folder:
+        public = Path(folder) / "texts.parquet"
+        pl.DataFrame({"text": texts}).write_parquet(public)
+        mechanism = RandomizedResponse(resource=public)
+        return audit(texts, mechanism, epsilons, ["likelihood"], trials, 2, 0, alpha, seed)

@@ -1,0 +1,369 @@
+"""One call from texts to calibrated losses, for notebooks and the command line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing import estimates
+from epsilometer.auditing.calibration import Calibrated, Watch, unwatched
+from epsilometer.auditing.calibration import calibrate as search
+from epsilometer.auditing.claims import trial_claims
+from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import Trials, sample, variety
+from epsilometer.auditing.unread import say, unread
+from epsilometer.core.attack import SEES, Attack, Context, Embedded, Selective, guess_all
+from epsilometer.core.attack import sees as seen_by
+from epsilometer.core.component import build, find, names
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.mechanism import (
+    TEXT,
+    FunctionMechanism,
+    Mechanism,
+    RewriteFunction,
+    Rewrites,
+    build_mechanism,
+    releases,
+)
+from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import ESTIMATES
+from epsilometer.models.embedded import cached
+from epsilometer.runtime.progress import note
+from epsilometer.text.words import words
+from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
+
+ENCODER = "all-MiniLM-L6-v2"
+VIEWS = ("text", "released", "inside")  # what an adversary may see
+
+Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself
+Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
+
+
+def audit(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float],
+    attacks: Attacks | None = None,
+    trials: int = 2000,
+    candidates: int = 2,
+    temperature: float = -10_000,
+    alpha: float = 0.01,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
+
+    texts: the audited texts; equal ones count once. mechanism: the name of a shipped one or the path of a file, with
+    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. attacks: names
+    in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
+    `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
+    on standard error.
+    Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
+    sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
+    then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
+    longer than its limit (null without one); and `distinct` and `five_commonest`, how many texts serve as distractors
+    and the share of the five commonest (`trials.variety`). All are said on standard error as well.
+    Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
+    where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
+    Raises UserError for values outside their range, before any model loads.
+    """
+    texts = distinct(texts)
+    check_epsilons(epsilons)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be in (0, 1), got {alpha}")
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    drawn, embedded = draw(texts, trials, candidates, temperature, seed)
+    say(unread(made_by, texts))
+    if temperature:
+        said = variety(drawn.candidates)
+        note(
+            f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
+            f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
+        )
+    streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
+    rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
+    return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
+
+
+def calibrate(
+    texts: Sequence[str],
+    mechanism: Named,
+    target: float,
+    low: float,
+    high: float,
+    attacks: Attacks | None = None,
+    candidates: int = 2,
+    temperature: float = -10_000,
+    width: float = 1.25,
+    alpha: float = 0.01,
+    seed: int = 0,
+    budget: int = 50_000,
+    embedded: Embedded | None = None,
+    groups: NDArray[np.integer] | None = None,
+    journal: MutableMapping[tuple[str, float, int, int], int] | None = None,
+    watch: Watch = unwatched,
+    settings: Mapping[str, Any] | None = None,
+    sees: str = "released",
+) -> Calibrated:
+    """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
+
+    sees: which attacks count: those that see the "text" alone, what is "released" (of a word mechanism its units too),
+    or all ("inside"). The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch
+    has fresh candidate sets, targets and noise. texts, mechanism, settings, attacks, candidates, temperature: as in
+    `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the
+    texts' embeddings and what the candidates of a trial agree in, where they are known already. journal: successes by
+    attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
+    """
+    texts = distinct(texts)
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    applied = list(seeing(applicable(chosen, made_by), made_by, view=sees).items())
+    if embedded is None:
+        _, embedded = draw(texts, 1, candidates, temperature, seed)
+    vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
+    say(unread(made_by, texts))
+
+    known = {} if journal is None else journal
+
+    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+        keys = [(applied[i][0], epsilon, first, count) for i in asked]
+        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
+        if new:
+            successes = fresh(epsilon, first, count, new)
+            known.update({(applied[i][0], epsilon, first, count): s for i, s in zip(new, successes, strict=True)})
+        return [known[key] for key in keys]
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+        name = (seed, "calibrate", epsilon, first)
+        drawn = sample(vectors, count, candidates, temperature, "/".join(map(str, name)), groups)
+        job = Job(texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        rewrites = rewrite_all(made_by, job)
+        guessed = [
+            guess_all(
+                attack,
+                rewrites,
+                drawn.candidates,
+                [Context(texts, made_by, epsilon, Noise.named(count, *name, "attack", label), embedded)],
+            )[0]
+            for label, attack in (applied[i] for i in asked)
+        ]
+        return [int((guess == drawn.target).sum()) for guess in guessed]
+
+    def delta(epsilon: float) -> float:
+        claim = made_by.guarantee(epsilon)
+        return claim.delta if claim else 0.0
+
+    if delta(low) != delta(high):
+        raise UserError(
+            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
+        )
+    found = search(
+        measure, target, low, high, len(applied), candidates, width, alpha,
+        budget=budget, watch=watch, delta=delta(low),
+    )  # fmt: skip
+    return replace(found, attacks=tuple(name for name, _ in applied))
+
+
+def similarity(
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
+) -> pl.DataFrame:
+    """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
+
+    metrics: names in `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
+    files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises
+    UserError for texts that are not as many strings on both sides, and for unknown metrics.
+    """
+    return measure(originals, rewrites, _by_name("metric", metrics, metric))
+
+
+def distinct(texts: Sequence[str]) -> list[str]:
+    """The texts without repeats, in order; refused when empty or not strings."""
+    if isinstance(texts, str):
+        raise UserError("texts must be a list of strings, got one string; pass [text, ...]")
+    wrong = next((t for t in texts if not isinstance(t, str)), None)
+    if wrong is not None or None in texts:
+        raise UserError(f"every text must be a string, got {type(wrong).__name__}")
+    found = list(dict.fromkeys(texts))
+    if not found:
+        raise UserError("there are no texts; give at least as many as a candidate set needs")
+    return found
+
+
+def as_mechanism(
+    given: Named, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
+) -> Mechanism:
+    """The mechanism of this name or path, with its settings; an object itself; a plain function as a mechanism.
+
+    texts: what is audited, the public list of a mechanism `among_texts` that names no other.
+    """
+    if isinstance(given, (str, Path)):
+        return mechanism(str(given), settings, texts)
+    if settings:
+        raise UserError("settings are for a mechanism given by name or path; build the object with them")
+    if callable(getattr(given, "rewrite", None)) and not inspect.isclass(given):
+        return cast(Mechanism, given)
+    if callable(given) and not inspect.isclass(given):
+        return FunctionMechanism(given)
+    raise UserError(
+        "mechanism must be a name, the path of a file, a function rewrite(text, epsilon, rng), or an object with "
+        f"rewrite(texts, epsilon, noise), got {_described(given)}; shipped: {', '.join(names('mechanisms'))}"
+    )
+
+
+def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
+    """A shipped mechanism by module name, or one from the path of a user's file, with these settings.
+
+    A shipped one without a `resource` reads the embedded one, which is made in the user's cache on first use, or is
+    given `texts` where it chooses among a public list.
+    """
+    given = dict(settings or {})
+    found = find("mechanisms", name, "rewrite")
+    if "resource" not in given:
+        if hasattr(found, "embedded"):
+            given["resource"] = cached(found.embedded)
+        elif texts is not None and getattr(found, "among_texts", False):
+            given["resource"] = tuple(texts)
+    return build_mechanism(name, given, None, f"the settings of {name}")
+
+
+def draw(
+    texts: Sequence[str], trials: int, candidates: int, temperature: float, seed: int
+) -> tuple[Trials, Embedded | None]:
+    """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
+    if temperature == 0:
+        return sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed), None
+    if trials < 1 or not 2 <= candidates <= len(texts):  # refused before the encoder loads
+        sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed)
+    from epsilometer.models.encoder import Encoder
+
+    embedded = Embedded(ENCODER, "float32", Encoder(ENCODER).encode(texts))
+    return sample(embedded.vectors, trials, candidates, temperature, seed), embedded
+
+
+def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
+    """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
+    if attacks is None:
+        attacks = [name for name in names("attacks") if not _large(name)]
+    return _by_name(
+        "attack", attacks, lambda name, settings: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+    )
+
+
+def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
+    """Those attacks that this mechanism can be attacked with; refused where there are none."""
+    found = {n: a for n, a in attacks.items() if not isinstance(a, Selective) or a.applies(mechanism)}
+    if not found:
+        raise UserError(
+            f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
+        )
+    return found
+
+
+def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
+    """Those attacks that see no more than the "text", or what is "released", or all ("inside")."""
+    if view not in VIEWS:
+        raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
+    allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
+    found = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
+    if not found:
+        raise UserError(f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length")
+    return found
+
+
+def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, asked: bool) -> None:
+    """Note on standard error which attacks do not run, and why; `asked`: they are a choice of the user's."""
+    idle = [name for name in attacks if name not in applicable(attacks, mechanism)]
+    if idle:
+        verb = "do" if len(idle) > 1 else "does"
+        note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
+    if not asked:
+        large = ", ".join(name for name in names("attacks") if _large(name))
+        note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
+
+
+def _large(name: str) -> bool:
+    return getattr(find("attacks", name, "guess"), "large", False)
+
+
+def attacked(
+    texts: Sequence[str],
+    drawn: Trials,
+    epsilons: Sequence[float],
+    rewrites: Sequence[Rewrites],
+    attacks: Mapping[str, Attack],
+    made_by: Mechanism | None,
+    embedded: Embedded | None,
+    alpha: float,
+    seed: int,
+) -> pl.DataFrame:
+    """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
+
+    Where several do, a row `strongest` follows, and `strongest_inside` where not all see what is released.
+    """
+    guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in epsilons}
+    for name, attack in attacks.items():
+        if isinstance(attack, Selective) and not attack.applies(made_by):
+            continue
+        contexts = [
+            Context(texts, made_by, epsilon, Noise.named(len(drawn.target), seed, "attack", name, epsilon), embedded)
+            for epsilon in epsilons
+        ]
+        for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
+            guesses[epsilon][name] = guess
+    counts = np.array([len(words(text)) for text in texts])
+    rows = []
+    for epsilon, slots in guesses.items():
+        claims = None if made_by is None else trial_claims(made_by, epsilon, texts, drawn.candidates)
+        rows += estimates.rows(slots, attacks, drawn, counts, made_by, epsilon, claims, alpha)
+    seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
+    repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
+    shown = [row for row in estimates.judge(rows, alpha) if row["attack"] not in repeated]
+    columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
+    left, distractors = unread(made_by, texts), variety(drawn.candidates)
+    return (
+        pl.DataFrame(shown, schema=columns, orient="row")
+        .sort("epsilon", maintain_order=True)
+        .with_columns(
+            pl.lit(left.unknown_share, pl.Float64).alias("unknown_words"),
+            pl.lit(left.cut_share, pl.Float64).alias("cut_texts"),
+            pl.lit(distractors["distinct"], pl.Int64).alias("distinct"),
+            pl.lit(distractors["five_commonest"], pl.Float64).alias("five_commonest"),
+        )
+    )
+
+
+def _by_name(
+    kind: str,
+    given: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
+    make: Callable[[str, Mapping[str, Any]], Any],
+) -> dict[str, Any]:
+    if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
+        raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {_described(given)}")
+    if not given:
+        raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
+    found: dict[str, Any] = {}
+    for one in given:
+        name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
+        if name in found:
+            raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
+        settings = (given[name] or {}) if isinstance(given, Mapping) else {}
+        found[name] = make(name, settings) if isinstance(one, (str, Path)) else one
+    return found
+
+
+def _described(given: Any) -> str:
+    """What was given, for a message: a number as it stands, a class by name, anything else by its type."""
+    if isinstance(given, (bool, int, float)) or given is None:
+        return repr(given)
+    return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__

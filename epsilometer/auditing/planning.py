@@ -1,0 +1,93 @@
+"""How many trials an audit needs: for a test of a claim, or for an interval of a given width. Losses are in nats.
+
+Both are answered for a mechanism that really leaks a loss l and for the best adversary that there can be: one that is
+right with probability e^l / (e^l + k - 1) (TeDA eq. 10), as on randomised response over the k candidates. Every
+probability is one of a binomial variable, computed exactly. A weaker attack needs more trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+from scipy.stats import binom
+
+from epsilometer.auditing.claims import p_value
+from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.core.errors import UserError
+
+_MOST = 1 << 40  # trials beyond which nobody goes
+
+
+def trials_to_refute(claim: float, leak: float, power: float, candidates: int, level: float) -> int:
+    """The fewest trials in which a claim is refuted at `level` with probability `power`, where `leak` is the truth.
+
+    leak: infinite where every guess is right. Raises UserError for a leak within the claim, which no audit refutes, and
+    for values outside their range.
+    """
+    _check(power, candidates, level)
+    if not 0 <= claim < leak:
+        raise UserError(
+            f"leak must be above the claim ({claim:g} nats), which is refuted by nothing else, got {leak:g}"
+        )
+    allowed, right = success_bound(claim, candidates), success_bound(leak, candidates)
+
+    def trials(wrong: int) -> int:
+        """From how many trials on so many wrong guesses still refute."""
+        return _first(lambda t: p_value(t - wrong, t, t * allowed) <= level, wrong + 1)
+
+    def enough(wrong: int) -> bool:
+        # At a fixed number of wrong guesses power falls with every further trial, so the fewest trials have most.
+        t = trials(wrong)
+        return bool(betainc(t - wrong, wrong + 1, right) >= power)
+
+    return trials(_first(enough, 0))
+
+
+def trials_for_width(loss: float, width: float, power: float, candidates: int, alpha: float) -> int:
+    """In how many trials the interval from `loss` to `upper` is at most `width` wide with probability `power`.
+
+    In one trial fewer it is not, though it may be in fewer still: the probability does not rise evenly. loss: the true
+    one. Raises UserError for values outside their range.
+    """
+    _check(power, candidates, alpha)
+    if not (width > 0 and loss >= 0 and math.isfinite(loss)):
+        raise UserError(f"loss must be finite and not below 0, width above 0, got {loss:g} and {width:g}")
+    right = success_bound(loss, candidates)
+
+    def enough(trials: int) -> bool:
+        likely = np.arange(binom.ppf(1e-12, trials, right), binom.isf(1e-12, trials, right) + 1)
+        with np.errstate(divide="ignore"):
+            ends = [
+                np.log(np.maximum(1, (candidates - 1) * p / (1 - p)))
+                for p in (
+                    betaincinv(np.maximum(likely, 1), trials - likely + 1, alpha / 2) * (likely > 0),
+                    np.where(likely < trials, betaincinv(likely + 1, np.maximum(trials - likely, 1), 1 - alpha / 2), 1),
+                )
+            ]
+        narrow = ends[1] - ends[0] <= width
+        return bool(binom.pmf(likely[narrow], trials, right).sum() >= power)
+
+    return _first(enough, 1)
+
+
+def _check(power: float, candidates: int, alpha: float) -> None:
+    estimate(0, 1, candidates, alpha)  # refuses k and alpha
+    if not 0 < power < 1:
+        raise UserError(f"power must be in (0, 1), got {power:g}")
+
+
+def _first(holds: Callable[[int], bool], least: int) -> int:
+    """The first number from `least` on of which it holds, by doubling and bisection."""
+    step = 1
+    while not holds(least + step - 1):
+        if least + step > _MOST:
+            raise UserError(f"more than {_MOST:,} trials are needed; ask for less")
+        step *= 2
+    low, high = least + step // 2, least + step - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high

@@ -1,0 +1,184 @@
+"""Run a mechanism over trials: in blocks, wherever these run (`epsilometer.runtime.scaling`), with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, WantsAll
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import Pace, span
+from epsilometer.runtime.scaling import HERE, Engine, run, slices
+
+BLOCK = 1 << 16  # trials at a time
+_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # what one would ask for instead
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rewrites of some trials, one `Rewrites` an epsilon. rows: [n] positions in the list of trials."""
+
+    rows: NDArray[np.int64]
+    rewrites: list[Rewrites]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be rewritten: text source[t] for each trial t, at each epsilon with its own stream."""
+
+    texts: Sequence[str]
+    source: NDArray[np.integer]
+    epsilons: Sequence[float]
+    noises: Sequence[Noise]
+
+    def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
+        """Rewrite these trials."""
+        private: Sequence[str] = Repeated(self.texts, self.source[rows])
+        if not isinstance(mechanism, TakesRepeated):
+            private = list(private)
+        streams = [noise[rows] for noise in self.noises]
+        if isinstance(mechanism, RewritesGrid):
+            made = mechanism.rewrite_grid(private, self.epsilons, streams)
+        else:
+            made = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
+        for rewrites in made:
+            _check(rewrites, len(rows))
+        return Block(rows, made)
+
+
+def rewrite_blocks(
+    build: Callable[[], Mechanism], job: Job, block: int = BLOCK, engine: Engine = HERE
+) -> Iterator[Block]:
+    """The rewrites of all trials, block after block.
+
+    Trials of one text stand together, so a mechanism does what depends on the text alone (a forward pass) once. The
+    rewrite of a trial depends neither on the block that it falls in nor on the engine, and the blocks one after the
+    other hold the same trials in the same order. `build` makes the mechanism: here, or once in each worker.
+    """
+    parts = slices(job.source, block, engine.workers)
+    yield from run(partial(_rewriter, build, job), parts, engine, "rewrite")
+
+
+def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.int64]], Block]:
+    return partial(job.run, build())
+
+
+def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
+    """The rewrites of all trials in the trials' order, one `Rewrites` an epsilon, in memory.
+
+    paced: in parts of some seconds, with a word on how long it will take.
+    """
+    if paced and not isinstance(mechanism, WantsAll):
+        blocks = list(_paced(mechanism, job))
+    else:
+        blocks = list(rewrite_blocks(lambda: mechanism, job))
+    rows = np.concatenate([b.rows for b in blocks])
+    back = np.empty_like(rows)
+    back[rows] = np.arange(len(rows))
+    return [_join([b.rewrites[e] for b in blocks], back) for e in range(len(job.epsilons))]
+
+
+def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
+    """The blocks of a job, as large as the speed of the first ones suggests."""
+    shares = isinstance(mechanism, RewritesGrid)
+    order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
+    source = job.source[order]
+    effort = np.array([len(text) + 1 for text in job.texts])[source]
+    if shares:  # a text's first trial does the work of all
+        effort[1:][source[1:] == source[:-1]] = 0
+    done, begin = np.append(0, np.cumsum(effort)), 0
+    with Pace("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
+        while begin < len(order):
+            # One trial at least, and what costs nothing beside it.
+            end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
+            pace.begin(done[end] - done[begin])
+            yield job.run(mechanism, order[begin:end])
+            pace.end()
+            begin = end
+
+
+def _shorter(job: Job, shares: bool, seconds: float) -> str:
+    """What would take a tenth of `seconds`, or a minute, but no more than half of them.
+
+    shares: the trials and epsilons of a text share its work.
+    """
+    trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
+    found = []
+    for fewer in (n for n in _ROUND if n < trials):
+        # Where work is shared at most that, since some of it is for each trial.
+        share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
+        if share * seconds <= 1.01 * aim:
+            found.append(f"{fewer} trials: about {span(share * seconds)}")
+            break
+    if shares:
+        found += [
+            f"{n} texts: about {span(seconds * n / texts)}"
+            for n in _ROUND
+            if n < texts and n <= 1.01 * texts * aim / seconds
+        ][:1]
+    elif len(job.epsilons) > 1:
+        found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
+    return f" for {trials} trials of {texts} texts" + (f"; shorter: {', '.join(found)}" if found else "")
+
+
+def _length(job: Job, trials: int) -> int:
+    """How many characters the distinct texts of the first trials have."""
+    return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
+
+
+def _check(made: Rewrites, expected: int) -> None:
+    """Refuse a mechanism's output that is not one string a text."""
+    if not isinstance(made, Rewrites):
+        raise UserError(
+            f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
+            f"{type(made).__name__}"
+        )
+    if len(made.texts) != expected:
+        raise UserError(
+            f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"
+        )
+    texts = made.texts.texts if isinstance(made.texts, Repeated) else made.texts
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None or any(text is None for text in texts):
+        raise UserError(
+            f"the mechanism returned {type(wrong).__name__} where a string is due; return '' for an empty rewrite"
+        )
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            "the mechanism returned half a character (a lone surrogate), which no file can hold; return whole ones"
+        ) from None
+
+
+def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
+    units = [part.units for part in parts if part.units is not None]
+    latents = [part.latents for part in parts if part.latents is not None]
+    return Rewrites(
+        _join_texts([part.texts for part in parts], order),
+        _join_units(units, order) if len(units) == len(parts) else None,
+        _join_latents(latents, order) if len(latents) == len(parts) else None,
+    )
+
+
+def _join_texts(parts: Sequence[Sequence[str]], order: NDArray[np.int64]) -> Sequence[str]:
+    repeated = [part for part in parts if isinstance(part, Repeated)]
+    if len(repeated) == len(parts) and all(part.texts is repeated[0].texts for part in repeated):
+        return Repeated(repeated[0].texts, np.concatenate([part.numbers for part in repeated])[order])
+    texts = [text for part in parts for text in part]
+    return [texts[i] for i in order]
+
+
+def _join_units(parts: Sequence[Ragged], order: NDArray[np.int64]) -> Ragged:
+    values, lengths = np.concatenate([u.values for u in parts]), np.concatenate([u.lengths for u in parts])
+    return Ragged.from_lengths(values, lengths).take(order)
+
+
+def _join_latents(parts: Sequence[Latents], order: NDArray[np.int64]) -> Latents:
+    return Latents(np.concatenate([x.before for x in parts])[order], np.concatenate([x.after for x in parts])[order])

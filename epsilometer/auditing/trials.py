@@ -1,0 +1,193 @@
+"""Candidate sets and targets: Probabilistic Transition Sampling (TeDA, arXiv:2603.22968, Appendix C).
+
+The first candidate is uniform; each next one is drawn with probability proportional to exp(lambda * sum over the chosen
+s of ln P(x | s)), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13 to 17). The normalisers of the
+P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines): lambda = -10,000 picks the most
+dissimilar text, 0 a uniform one, +10,000 the most similar one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+
+_CELLS = 1 << 18  # similarities at a time: the working arrays stay in the processor's cache
+_BLOCK = 1 << 23  # similarities of a matrix product: rows enough for full speed (float32: 32 MB)
+_ROWS = 64  # rows of a matrix product at the least
+_GRAM = 1 << 26  # texts squared up to which all similarities are computed once (float32: 256 MB)
+_GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every machine, and sums exact in float32
+_REACH = 80  # nats below the likeliest text at which a text counts as never drawn: e^-80 is nothing beside 1
+
+
+@dataclass(frozen=True)
+class Trials:
+    """candidates: int32 [count, k] text numbers, distinct in a row; target: int16 [count], the source's slot."""
+
+    candidates: NDArray[np.int32]
+    target: NDArray[np.int16]
+
+    @property
+    def source(self) -> NDArray[np.int32]:
+        """[count]: the text that goes into the mechanism."""
+        return self.candidates[np.arange(len(self.target)), self.target]
+
+
+def sample(
+    embeddings: NDArray[np.float32],
+    count: int,
+    candidates: int = 2,
+    temperature: float = -10_000,
+    seed: int | str = 0,
+    groups: NDArray[np.integer] | None = None,
+) -> Trials:
+    """Draw `count` candidate sets of `candidates` texts and, uniformly, which of them is the source.
+
+    embeddings: [texts, dimensions], unit rows (zeros allowed). groups: [texts] or None: a set's texts then share a
+    group (their number of words, say); texts of groups with fewer than `candidates` members are never drawn.
+    Memory: O(count * candidates), and the similarities of up to 8,192 texts; beyond that, blocks of them. Where the
+    temperature is 0, only the number of embeddings matters.
+    Raises UserError when `count` < 1, or `candidates` is below 2 or above the number of texts.
+    """
+    total = len(embeddings)
+    if count < 1:
+        raise UserError(f"trials must be >= 1, got {count}")
+    if candidates > np.iinfo(np.int16).max:
+        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
+    if not 2 <= candidates <= total:
+        raise UserError(
+            f"candidates (k) must be between 2 and the number of distinct texts ({total}), got {candidates}"
+        )
+    members = [np.arange(total)] if groups is None else [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    members = [m for m in members if len(m) >= candidates]
+    if not members:
+        raise UserError(f"no group has the {candidates} texts that a candidate set needs; use a smaller k or no match")
+    uniforms = Noise.named(count, seed, "trials").uniforms(candidates + 1)
+    pool = np.concatenate(members)
+    first = (uniforms[:, 0] * len(pool)).astype(np.int64)  # a place in the pool
+    chosen = np.empty((count, candidates), np.int32)
+    border = 0
+    for group in members:
+        rows = np.flatnonzero((first >= border) & (first < border + len(group)))
+        local = _extend(
+            np.asarray(embeddings, np.float32)[group], first[rows] - border, uniforms[rows, 1:-1], temperature
+        )
+        chosen[rows] = group[local]
+        border += len(group)
+    target = (uniforms[:, -1] * candidates).astype(np.int16)
+    return Trials(chosen, target)
+
+
+def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """[count]: whether all candidates of a trial have equally many words; words: [texts].
+
+    Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
+    """
+    first, *others = words[candidates.T]
+    return np.all([other == first for other in others], axis=0)
+
+
+def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
+    """How many texts serve as distractors, and the share of the five commonest; candidates: [count, k].
+
+    The first candidate of a set is uniform, so only the others are counted. Where few texts are drawn again and again,
+    the losses are averages over pairs with these few, not over the pairs of all texts.
+    """
+    _, counts = np.unique(candidates[:, 1:], return_counts=True)
+    return {"distinct": len(counts), "five_commonest": float(np.sort(counts)[-5:].sum() / counts.sum())}
+
+
+def _extend(
+    embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
+) -> NDArray[np.int64]:
+    """[n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
+    texts, (count, more) = len(embeddings), uniforms.shape
+    if temperature == 0:
+        return _without_replacement(first, uniforms, texts)
+    chosen = np.empty((count, more + 1), np.int64)
+    chosen[:, 0] = first
+    # Sets of one text repeat, so the second candidates of all sets with one first text are drawn from one law.
+    order = np.argsort(first, kind="stable")
+    singles, state = np.unique(first[order], return_inverse=True)
+    # All similarities are a symmetric product, half the work of as many rows one by one.
+    whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
+    gram = _scores(embeddings, embeddings, temperature) if whole else None
+    rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
+    slope = np.float32(abs(temperature) / _GRID)
+
+    def scores(of: NDArray[np.int64]) -> NDArray[np.float32]:
+        return gram[of] if gram is not None else _scores(embeddings[of], embeddings, temperature)
+
+    for start in range(0, len(singles), rows):
+        part = singles[start : start + rows]
+        sets = order[slice(*np.searchsorted(state, [start, start + len(part)]))]
+        score = scores(part)
+        score[np.arange(len(part)), part] = -np.inf
+        chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
+    # Larger sets hardly ever repeat: each has a law of its own, updated by one text a step.
+    for start in range(0, count if more > 1 else 0, rows):
+        part = chosen[start : start + rows]
+        every = np.arange(len(part))
+        score = scores(part[:, 0])
+        score[every, part[:, 0]] = -np.inf
+        for step in range(1, more):
+            score += scores(part[:, step])
+            score[every, part[:, step]] = -np.inf
+            part[:, step + 1] = _draw(score, every, uniforms[start : start + rows, step], slope)
+    return chosen
+
+
+def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+    """[n, m]: cosines in units of the grid, with the temperature's sign, so that the largest is the likeliest."""
+    product: NDArray[np.float32] = left @ right.T
+    product *= np.float32(math.copysign(_GRID, temperature))
+    return np.rint(product, out=product)
+
+
+def _draw(
+    score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
+) -> NDArray[np.int64]:
+    """Draw from softmax(slope * score[state]), one text for each uniform; state ascends, -inf is never drawn.
+
+    Only texts within reach of a row's largest score are looked at: at a large slope a few.
+    """
+    states, texts = score.shape
+    out = np.empty(len(uniform), np.int64)
+    step = max(1, _CELLS // texts)
+    for start in range(0, states, step):
+        part = score[start : start + step]
+        drawn = slice(*np.searchsorted(state, [start, start + len(part)]))
+        largest = part.max(axis=1, keepdims=True)
+        near = np.flatnonzero(part >= largest - _REACH / slope)
+        row, text = np.divmod(near, texts)
+        # One running sum and one search over all rows.
+        cdf = np.cumsum(np.exp((part[row, text] - largest[row, 0]) * slope), dtype=np.float64)
+        borders = np.searchsorted(row, np.arange(len(part) + 1))
+        ends = cdf[borders[1:] - 1]
+        begins = np.append(0.0, ends[:-1])
+        of = state[drawn] - start
+        place = np.searchsorted(cdf, begins[of] + uniform[drawn] * (ends - begins)[of], side="right")
+        out[drawn] = text[np.clip(place, borders[of], borders[of + 1] - 1)]
+    return out
+
+
+def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
+    """[n, k]: as `_extend` where every text that is left is equally likely: its rank among them is drawn."""
+    count, more = uniforms.shape
+    chosen = np.empty((more + 1, count), np.int64)
+    chosen[0] = first
+    ascending = chosen.copy()  # of each set, what is chosen so far
+    for step in range(1, more + 1):
+        text = np.minimum((uniforms[:, step - 1] * (texts - step)).astype(np.int64), texts - step - 1)
+        for taken in ascending[:step]:
+            text += text >= taken
+        chosen[step] = text
+        if step < more:
+            ascending[step] = text
+            ascending[: step + 1].sort(axis=0)
+    return np.ascontiguousarray(chosen.T)

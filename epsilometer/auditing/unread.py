@@ -1,0 +1,39 @@
+"""Saying what a mechanism does not take in of some texts: a loss of 0 on texts that it hardly reads is no comfort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epsilometer.core.mechanism import HasUnread, Mechanism, Unread
+from epsilometer.runtime.progress import note, warn
+
+MUCH = 0.2  # the share of unknown words or cut texts from which on it is warned of
+
+
+def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
+    """What this mechanism says of these texts; nothing where it cannot tell."""
+    return mechanism.unread(texts) if isinstance(mechanism, HasUnread) else Unread()
+
+
+def much(unknown: float | None, cut: float | None) -> list[str]:
+    """What must stand beside a low loss, in words: the shares of unknown words and of cut texts from MUCH on."""
+    shares = ((unknown, "of the words unknown"), (cut, "of the texts cut"))
+    return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
+
+
+def say(counts: Unread) -> None:
+    """Print shares above 0 on standard error, as a warning from MUCH on."""
+    if counts.unknown:
+        share = counts.unknown / counts.words
+        found = f"{share:.1%} of the words are outside the mechanism's vocabulary: one public word stands for them all"
+        if share < MUCH:
+            note(found)
+        else:
+            warn(f"{found}, so a low loss says little about the mechanism; give it vectors of the texts' language")
+    if counts.cut:
+        share = counts.cut / counts.texts
+        found = f"{counts.cut} of {counts.texts} texts ({share:.1%}) are longer than the mechanism's limit and are cut"
+        if share < MUCH:
+            note(found)
+        else:
+            warn(f"{found}, so a low loss says little about the mechanism; raise its limit, or split the texts")

@@ -1,0 +1,162 @@
+"""What an attack is: rewrites and candidates in, guessed slots out. Knows no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites
+from epsilometer.core.randomness import Noise
+
+SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
+SEES = (TEXT, UNITS, LATENTS, PROVIDER)
+
+_GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Sentence embeddings of the texts by one model: vectors [texts, dimensions], unit rows."""
+
+    model: str
+    precision: str
+    vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an adversary knows besides the rewrite and its candidates.
+
+    texts: the audited texts that candidates number; mechanism and epsilon: what made the rewrites (None: unknown);
+    noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
+    public: whether the texts may leave this machine.
+    """
+
+    texts: Sequence[str]
+    mechanism: Mechanism | None
+    epsilon: float
+    noise: Noise
+    embedded: Embedded | None = None
+    public: bool = False
+
+
+class Attack(Protocol):
+    """An adversary that names the source of each rewrite among its candidates.
+
+    One that reads with a large model says so by a class variable `large = True`; it then runs only where it is named.
+    """
+
+    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """candidates: [n, k] text numbers -> [n] guessed slots. Ties are broken by the context's stream."""
+        ...
+
+
+@runtime_checkable
+class GuessesGrid(Protocol):
+    """An attack that shares work between privacy budgets."""
+
+    def guess_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """As `guess`, for the rewrites of the same trials at several epsilons."""
+        ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """An attack that not every mechanism can be attacked with."""
+
+    def applies(self, mechanism: Mechanism | None) -> bool:
+        """Whether this attack works on rewrites of this mechanism."""
+        ...
+
+
+@runtime_checkable
+class Sees(Protocol):
+    """An attack that looks at more than the text."""
+
+    def sees(self, mechanism: Mechanism | None) -> str:
+        """What it looks at: TEXT, UNITS, LATENTS or PROVIDER (`epsilometer.core.mechanism`)."""
+        ...
+
+
+@runtime_checkable
+class Validated(Protocol):
+    """An attack that was validated for small candidate sets alone."""
+
+    @property
+    def largest_set(self) -> int | None:
+        """The largest k at which its power was checked; None: any."""
+        ...
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """An attack, or a mechanism, that can tell before any work whether it may and can run."""
+
+    def check(self, public: bool) -> None:
+        """Raise UserError where it must not see texts of a data set that is public or not, or lacks what it needs."""
+        ...
+
+
+@runtime_checkable
+class HasTally(Protocol):
+    """An attack that counts what it does, for the report."""
+
+    def tally(self, epsilon: float) -> dict[str, float]:
+        """What was counted while guessing at this epsilon, by name."""
+        ...
+
+
+def sees(attack: Attack, mechanism: Mechanism | None) -> str:
+    """What the attack looks at when it attacks this mechanism; the text where it does not say."""
+    seen = attack.sees(mechanism) if isinstance(attack, Sees) else TEXT
+    if seen not in SEES:
+        raise UserError(f"{type(attack).__name__}.sees must return one of {', '.join(SEES)}, got {seen!r}")
+    return seen
+
+
+def is_validated(attack: Attack, candidates: int) -> bool:
+    """Whether the attack was validated for candidate sets of this size."""
+    limit = attack.largest_set if isinstance(attack, Validated) else None
+    return limit is None or candidates <= limit
+
+
+def visible(rewrites: Rewrites, seen: str) -> Rewrites:
+    """The rewrites as an adversary has them who sees so much: an attack cannot look at more than it says."""
+    return Rewrites(
+        rewrites.texts,
+        rewrites.units if seen in (UNITS, PROVIDER) else None,
+        rewrites.latents if seen == LATENTS else None,
+    )
+
+
+def guess_all(
+    attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+) -> list[NDArray[np.int16]]:
+    """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
+    seen = sees(attack, contexts[0].mechanism)
+    rewrites = [visible(made, seen) for made in rewrites]
+    if isinstance(attack, GuessesGrid):
+        return attack.guess_grid(rewrites, candidates, contexts)
+    return [attack.guess(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
+
+
+def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:
+    """The slot of the largest score in each row [n, k]; ties, within the grid, broken at random and not by position."""
+    columns = np.ascontiguousarray(scores.T)  # reductions over few slots are fast from column to column
+    with np.errstate(invalid="ignore"):
+        best = columns.max(axis=0)
+        tied = (columns >= best - _GRID) | (columns == best)
+    slots = np.zeros(len(scores), SLOT)
+    for slot, is_best in enumerate(tied):
+        slots[is_best] = slot
+    unsure = np.flatnonzero(tied.sum(axis=0, dtype=np.int32) != 1)
+    draw = np.where(tied[:, unsure].T, noise[unsure].uniforms(len(columns)), -1.0)
+    slots[unsure] = draw.argmax(axis=1)
+    return slots

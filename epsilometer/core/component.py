@@ -1,0 +1,126 @@
+"""Components named by their file: how one is declared, and how it is found and built.
+
+A component is a class with typed settings; which one is meant is said by the file it stands in (`dp_mlm` is
+`epsilometer/mechanisms/tokens/dp_mlm.py`) or by the path of a user's own file. There is no list of names anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast, dataclass_transform
+
+from pydantic import ConfigDict, ValidationError
+from pydantic.dataclasses import dataclass
+
+from epsilometer.core.errors import UserError, unknown
+
+T = TypeVar("T")
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def component(cls: type[T]) -> type[T]:
+    """Declare a component: keyword-only settings, validated on construction, frozen, unknown keys refused."""
+    return cast(type[T], dataclass(cls, frozen=True, kw_only=True, config=ConfigDict(extra="forbid")))
+
+
+def names(kind: str) -> list[str]:
+    """Returns the names of the components shipped in `epsilometer/<kind>`."""
+    return sorted(shipped(kind))
+
+
+@cache
+def shipped(kind: str) -> Mapping[str, Path]:
+    """Returns the files of the components in `epsilometer/<kind>` by name, those in folders of families too.
+
+    What the components of a family share stands in its folder `shared`.
+    """
+    files = [*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]
+    return {p.stem: p for p in files if not p.stem.startswith("_") and p.parent.name != "shared"}
+
+
+def module(kind: str, name: str) -> ModuleType:
+    """The module of a component: `dp_mlm`, or the path of a .py file (`mine/noise.py`)."""
+    path = Path(name)
+    if path.suffix != ".py":
+        if name not in shipped(kind):
+            raise unknown(f"{kind.removesuffix('s')}", name, names(kind))
+        return _imported(shipped(kind)[name])
+    if not path.is_file():
+        raise UserError(f"there is no file {name!r}; give the path of a Python file or one of {', '.join(names(kind))}")
+    if path.resolve().is_relative_to(PACKAGE / kind):
+        return _imported(path.resolve())
+    own_name = f"epsilometer_user_{path.stem}"
+    loaded = getattr(sys.modules.get(own_name), "__file__", None)
+    if loaded is not None and Path(loaded).resolve() != path.resolve():
+        raise UserError(f"two files of one name would replace each other: {loaded} and {name}; rename one of them")
+    spec = importlib.util.spec_from_file_location(own_name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{name} is not a Python file that can be imported")
+    own = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = own
+    if (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.append(folder)  # for the helpers beside it; last, so that none takes a library's place
+    try:
+        spec.loader.exec_module(own)
+    except Exception as error:
+        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    return own
+
+
+def _imported(file: Path) -> ModuleType:
+    """The module of a file of this package."""
+    return importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+
+
+def find(kind: str, name: str, method: str) -> Callable[..., Any]:
+    """The one class with `method` that the component's module defines, or else its plain function of that name."""
+    where = module(kind, name)
+    classes = [
+        c
+        for _, c in inspect.getmembers(where, inspect.isclass)
+        if c.__module__ == where.__name__ and callable(getattr(c, method, None))
+    ]
+    if len(classes) == 1:
+        return classes[0]
+    function = getattr(where, method, None)
+    if not classes and inspect.isfunction(function):
+        return function
+    raise UserError(
+        f"{name} must define exactly one class with a method {method!r} (or one function of that name), "
+        f"found {len(classes)} classes"
+    )
+
+
+def build(cls: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:
+    """Construct a component from its settings; wrong settings are refused with their place (`where`) in the input."""
+    parameters = inspect.signature(cls).parameters
+    for key in settings:
+        if key not in parameters:
+            raise unknown(f"setting in {where}", key, parameters)
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]
+    if missing:
+        raise UserError(f"{where} needs the setting {missing[0]!r}, which is missing")
+    try:
+        return cls(**settings)
+    except ValidationError as error:
+        raise UserError(describe(error, where)) from error
+
+
+def describe(error: ValidationError, where: str) -> str:
+    """The first complaints of a validation, one a line: place, rule and value."""
+    lines = []
+    for item in error.errors()[:5]:
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
+        message = item["msg"].removeprefix("Value error, ")
+        value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
+        lines.append(f"{(where + place).lstrip('.')}: {message}{value}")
+    return "\n".join(lines)

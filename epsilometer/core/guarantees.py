@@ -1,0 +1,87 @@
+"""What a mechanism claims, as data. Losses are in nats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from numbers import Real
+from typing import Any
+
+from epsilometer.core.errors import UserError
+
+EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
+
+
+class Granularity(StrEnum):
+    """The unit of text to which one epsilon belongs."""
+
+    TOKEN = "token"
+    WORD = "word"
+    TRIPLE = "triple"
+    SENTENCE = "sentence"
+    DOCUMENT = "document"
+
+
+class Neighbours(StrEnum):
+    """Which two inputs the claim compares."""
+
+    ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
+    SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
+
+
+_COVERED = {Neighbours.ANY: "any two texts", Neighbours.SAME_LENGTH: "texts of equal length"}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A claim: for neighbours x, x' and every set S, P(M(x) in S) <= e^(epsilon d(x, x')) P(M(x') in S) + delta.
+
+    epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
+    delta:        the additive slack for a whole text.
+    granularity:  the unit to which epsilon belongs; numbers of unlike granularity are not comparable as they stand.
+    neighbours:   the pairs of inputs that the claim covers.
+    metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
+                  distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
+    """
+
+    epsilon: float
+    granularity: Granularity
+    neighbours: Neighbours
+    delta: float = 0.0
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
+        if not 0 <= self.delta < 1:
+            raise UserError(f"delta must be in [0, 1), got {self.delta}")
+
+    def describe(self) -> str:
+        """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""
+        parts = [f"{self.epsilon:g} per {self.granularity.value}"]
+        if self.metric:
+            parts.append(f"times {self.metric}")
+        if self.delta:
+            parts.append(f"delta {self.delta:g}")
+        return ", ".join(parts) + f"; {_COVERED[self.neighbours]}"
+
+
+def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
+    """Refuse what is no list, or an empty one, and what is no number within EPSILONS, with its place."""
+    given: Any = epsilons
+    if isinstance(given, (str, Real)) or not hasattr(given, "__len__"):
+        raise UserError(f"{where} must be a list of numbers, got {given!r}; write [{given}]")
+    if not len(given):
+        raise UserError(f"{where} is empty; give at least one epsilon > 0")
+    for i, epsilon in enumerate(given):
+        if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
+            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
+        if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
+            raise UserError(
+                f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, beyond which neither 64-bit numbers nor a "
+                f"figure's axis tell one from another, got {epsilon:g} ({where}[{i}])"
+            )
+    if len(set(epsilons)) < len(epsilons):
+        raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")

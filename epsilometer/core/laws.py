@@ -1,0 +1,149 @@
+"""Exact output laws: sampling from them, and how likely an output is under them.
+
+A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
+context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
+demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a release draws from,
+the integer weights are kept within bounds (`epsilometer.core.exact.Table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.exact import Table, Weights
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+
+Entries = Callable[[NDArray[np.integer], Sequence[NDArray[np.integer]], Sequence[float]], Iterable[NDArray[np.float64]]]
+_CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The laws of the units of some texts.
+
+    rows:      for each text, the law row of each of its units.
+    outputs:   how many outputs there are; the same set for every row.
+    log_probabilities: (rows [n], epsilons) -> for each epsilon in turn, natural logarithms [n, outputs] that sum to
+               one in probability; what does not depend on epsilon is computed once a call.
+    entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
+               these outputs alone, where that costs less than the rows.
+    table:     where a release keeps the weights of rows, under (row, epsilon). The same one is handed to all laws of a
+               mechanism, so only where a row has one meaning in all of them.
+    """
+
+    rows: Ragged
+    outputs: int
+    log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
+    entries: Entries | None = None
+    table: Table | None = None
+
+    def chunk(self) -> int:
+        """How many rows to ask for at a time."""
+        return max(1, _CELLS // self.outputs)
+
+
+def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
+    """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform a unit.
+
+    A release's stream draws exactly instead (`epsilometer.core.exact`).
+    Returns one Ragged [trials] of output numbers for each epsilon.
+    """
+    wanted = laws.rows.take(source)
+    if any(noise.exact is not None for noise in noises):
+        return _release(laws, wanted, epsilons, noises)
+    lengths = wanted.lengths
+    uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
+    drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
+    for rows, members, places in _by_row(wanted.values, laws.chunk()):
+        groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
+        found = laws.log_probabilities(rows, epsilons)
+        for out, uniform, log_p in zip(drawn, uniforms, found, strict=True):
+            cdf = np.cumsum(np.exp(log_p), axis=1)
+            cdf /= cdf[:, -1:]
+            for row, units in zip(cdf, groups, strict=True):
+                out[units] = np.searchsorted(row, uniform[units], side="right")
+    return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in drawn]
+
+
+def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
+    """Draw every unit exactly, each row's weights taken from the laws' table where they are there."""
+    drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
+    for rows, members, places in _by_row(wanted.values, laws.chunk()):
+        for out, noise, weights in zip(drawn, noises, _weights(laws, rows, epsilons), strict=True):
+            assert noise.exact is not None, "a release's streams are all the operating system's"
+            for i, row in enumerate(rows.tolist()):
+                units = members[places[i] : places[i + 1]]
+                out[units] = noise.exact.choose(weights[row], len(units))
+    return [Ragged(out, wanted.offsets) for out in drawn]
+
+
+def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
+    """For each epsilon the weights of these rows; what the table lacks is computed and entered."""
+    numbers, table = rows.tolist(), Table(0) if laws.table is None else laws.table
+    known = [{row: table.get((row, epsilon)) for row in numbers} for epsilon in epsilons]
+    weights = [{row: entry for row, entry in each.items() if entry is not None} for each in known]
+    new = [row for row in numbers if not all(row in each for each in weights)]
+    if not new:
+        return weights
+    for each, epsilon, log_p in zip(weights, epsilons, laws.log_probabilities(np.array(new), epsilons), strict=True):
+        for row, logarithms in zip(new, log_p, strict=True):
+            if row not in each:
+                each[row] = Weights.of(logarithms)
+                table.put((row, epsilon), each[row])
+    return weights
+
+
+def log_likelihood(
+    laws: Laws, texts: NDArray[np.integer], units: Sequence[Ragged], epsilons: Sequence[float]
+) -> list[NDArray[np.float64]]:
+    """For each epsilon [n]: log P(units[epsilon][i] | texts[i]); minus infinity for another number of units.
+
+    units: for each epsilon the n outputs, row i as long at every epsilon (the number of units is the source's).
+    """
+    rows = laws.rows.take(texts)
+    fits = np.flatnonzero(rows.lengths == units[0].lengths)
+    rows, drawn = rows.take(fits), [u.take(fits).values for u in units]
+    if laws.entries is not None:
+        values = list(laws.entries(rows.values, drawn, epsilons))
+    else:
+        values = _looked_up(laws, rows.values, drawn, epsilons)
+    totals = []
+    for value in values:
+        total = np.full(len(texts), -np.inf)
+        # Sums over rows by differences of the running sum would turn -inf into NaN: impossible units are set apart.
+        possible = np.isfinite(value)
+        number = rows.row_numbers
+        summed = np.bincount(number, np.where(possible, value, 0.0), minlength=len(fits))
+        impossible = np.bincount(number, ~possible, minlength=len(fits)) > 0
+        total[fits] = np.where(impossible, -np.inf, summed)
+        totals.append(total)
+    return totals
+
+
+def _looked_up(
+    laws: Laws, rows: NDArray[np.integer], drawn: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+) -> list[NDArray[np.float64]]:
+    values = [np.empty(len(rows)) for _ in epsilons]
+    for chunk, members, places in _by_row(rows, laws.chunk()):
+        at = np.repeat(np.arange(len(chunk)), np.diff(places))
+        for value, output, log_p in zip(values, drawn, laws.log_probabilities(chunk, epsilons), strict=True):
+            value[members] = log_p[at, output[members]]
+    return values
+
+
+def _by_row(
+    values: NDArray[np.integer], chunk: int
+) -> Iterator[tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]]:
+    """Group places by value: (distinct values [m], their places one group after the other, group borders [m + 1])."""
+    order = np.argsort(values, kind="stable")
+    distinct, first = np.unique(values[order], return_index=True)
+    borders = np.append(first, len(order))
+    for start in range(0, len(distinct), chunk):
+        stop = min(start + chunk, len(distinct))
+        places = borders[start : stop + 1]
+        yield distinct[start:stop], order[places[0] : places[-1]], places - places[0]

@@ -1,0 +1,327 @@
+"""What a mechanism is: texts in, texts out, and the optional powers that some have.
+
+A user's own mechanism is a Python file with either a class that has `rewrite(texts, epsilon, noise)` and
+`guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+
+RewriteFunction = Callable[[str, float, np.random.Generator], str]
+
+# What an adversary may see of a rewrite. Which of them a mechanism gives out is said by its `releases`.
+TEXT = "text"  # the rewritten text
+UNITS = "units"  # the privatised units behind it
+LATENTS = "latents"  # the noisy vector that it was decoded from
+PROVIDER = "provider"  # what a provider is shown on the way to it, besides the text
+
+
+@dataclass(frozen=True)
+class Latents:
+    """What a mechanism that adds noise to one vector a text computed on its way, float32 [n, d] each.
+
+    before:  the encoded texts, clipped.
+    after:   these with noise; everything else that is released is computed from it.
+    """
+
+    before: NDArray[np.float32]
+    after: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Repeated(Sequence[str]):
+    """Many texts of which few differ: those that do, and of each place [n] which one stands there."""
+
+    texts: Sequence[str]
+    numbers: NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Repeated: ...
+    def __getitem__(self, place: int | slice) -> str | Repeated:
+        if isinstance(place, slice):
+            return Repeated(self.texts, self.numbers[place])
+        return self.texts[self.numbers[place]]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.texts.__getitem__, self.numbers.tolist())
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """What a mechanism made of n texts.
+
+    texts:   n rewritten texts.
+    units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None where
+             the mechanism has no units.
+    latents: the vectors behind each text; None where the mechanism has none.
+    """
+
+    texts: Sequence[str]
+    units: Ragged | None = None
+    latents: Latents | None = None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """How much of some texts a mechanism does not take in; counts add up.
+
+    cut, texts:      how many of the texts are longer than what it reads or writes.
+    unknown, words:  how many of their words are outside its vocabulary; no words: it has none.
+    """
+
+    cut: int = 0
+    texts: int = 0
+    unknown: int = 0
+    words: int = 0
+
+    def __add__(self, other: Unread) -> Unread:
+        return Unread(
+            self.cut + other.cut, self.texts + other.texts, self.unknown + other.unknown, self.words + other.words
+        )
+
+    @property
+    def cut_share(self) -> float | None:
+        """Of the texts; None where there is no limit."""
+        return self.cut / self.texts if self.texts else None
+
+    @property
+    def unknown_share(self) -> float | None:
+        """Of the words; None where there is no vocabulary."""
+        return self.unknown / self.words if self.words else None
+
+
+class Mechanism(Protocol):
+    """A text privatization mechanism. Models are loaded once, at first use."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Privatise n texts, text i with stream i of `noise` and nothing else."""
+        ...
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """What is claimed at this privacy budget (nats); never depends on a private text. None: no claim."""
+        ...
+
+
+@runtime_checkable
+class HasDistance(Protocol):
+    """A mechanism whose claim for two texts is epsilon times a distance between them."""
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """pairs: [n, 2] text numbers -> [n] distances, infinite where the claim does not cover the pair.
+
+        epsilon: the budget of the claim, since a distance may be cut off where the budget says.
+        """
+        ...
+
+
+@runtime_checkable
+class HasLaws(Protocol):
+    """A mechanism whose output law can be computed: one exact distribution for each unit of a text."""
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """The laws of the units of these texts."""
+        ...
+
+
+@runtime_checkable
+class HasLikelihood(Protocol):
+    """A mechanism that can say how likely its output is, where units are not independent draws as in `HasLaws`."""
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """candidates: [n, k] text numbers; made: n rewrites an epsilon -> for each epsilon [n, k] log-likelihoods.
+
+        Of the units, or of the latents after the noise; up to a term that is the same for all texts.
+        """
+        ...
+
+
+@runtime_checkable
+class Writes(Protocol):
+    """A mechanism whose text may show more of its source than the units: its layout, or words that are let through."""
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """The text that is released for each of n texts when its units are these: a function of both alone."""
+        ...
+
+
+@runtime_checkable
+class HasLatents(Protocol):
+    """A mechanism that encodes each text as one vector and adds noise to that."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, d]: the latents before the noise."""
+        ...
+
+
+@runtime_checkable
+class HasFirstTokens(Protocol):
+    """A mechanism that writes token by token."""
+
+    def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
+        """For each epsilon the `count` likeliest first tokens of the text's rewrite, with their probabilities."""
+        ...
+
+
+@runtime_checkable
+class HasTokens(Protocol):
+    """A mechanism whose claim counts parts of a text."""
+
+    def tokens(self, text: str) -> list[str]:
+        """The parts that the text falls into: words, subwords or triples, as the mechanism cuts it."""
+        ...
+
+
+@runtime_checkable
+class HasUnread(Protocol):
+    """A mechanism with a vocabulary, or with a limit to the length of what it reads or writes."""
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """How many of the words are unknown to it, and how many of the texts it cuts."""
+        ...
+
+
+@runtime_checkable
+class HasInputs(Protocol):
+    """A mechanism whose inputs of one unit can be listed, for checks that go through all of them."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Texts of one unit each."""
+        ...
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The outputs of one unit, in the order in which the law numbers them."""
+        ...
+
+
+@runtime_checkable
+class MovesVectors(Protocol):
+    """A mechanism that adds continuous noise to the vector of each unit, and computes the rest from where that lands.
+
+    Where the noise z has the density ~ e^(-epsilon ||z||), two vectors x, x' give any point densities whose ratio is at
+    most e^(epsilon ||x - x'||), and so any output: the claim, if its epsilon and its distance are these.
+    """
+
+    def moved(
+        self, texts: Sequence[str], epsilon: float, noise: Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The vectors [n, d] of texts of one unit, and where they land with the noise that `rewrite` adds.
+
+        In coordinates in which the claim's distance is Euclidean. None where more than that point decides the output.
+        """
+        ...
+
+
+@runtime_checkable
+class HasLargestDistance(Protocol):
+    """A mechanism that knows how far apart two of its inputs can be."""
+
+    def largest_distance(self, epsilon: float) -> float:
+        """Between two inputs of one unit; infinite where the claim at this budget does not cover some pair."""
+        ...
+
+
+@runtime_checkable
+class HasBound(Protocol):
+    """A mechanism whose law bounds by how much any loss can exceed its claim, without going through all outputs."""
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """In nats, over all pairs of inputs and all outputs; at most 0 where the claim is true. None: no bound."""
+        ...
+
+
+@runtime_checkable
+class RewritesGrid(Protocol):
+    """A mechanism that shares work between privacy budgets."""
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """As `rewrite`, for several epsilons and their streams in one pass; equal to rewriting one by one."""
+        ...
+
+
+@runtime_checkable
+class TakesRepeated(Protocol):
+    """A mechanism whose work on a trial is less than handling its text: it is given `Repeated` texts."""
+
+    takes_repeated: bool
+
+
+@runtime_checkable
+class WantsAll(Protocol):
+    """A mechanism to which every call costs much, such as the start of a program: it is given all texts at once."""
+
+    wants_all: bool
+
+
+def releases(mechanism: Mechanism | None) -> frozenset[str]:
+    """What a mechanism gives out: its `releases`; the text alone where it says nothing.
+
+    Units belong to it where the released text determines them, so that who has the text has them as well.
+    """
+    return getattr(mechanism, "releases", frozenset({TEXT}))
+
+
+def law_of(mechanism: Mechanism | None) -> str:
+    """What a mechanism's law or likelihood describes: its `law_of`; the units where it says nothing."""
+    return getattr(mechanism, "law_of", UNITS)
+
+
+def is_control(mechanism: Mechanism | None) -> bool:
+    """Whether a mechanism is there to check the audit and not to be used (`control = True`)."""
+    return bool(getattr(mechanism, "control", False))
+
+
+class FunctionMechanism:
+    """A plain function `rewrite(text, epsilon, rng) -> str` as a mechanism without a claim."""
+
+    def __init__(self, function: RewriteFunction) -> None:
+        self.function = function
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One call a text, each with a generator of its own."""
+        return Rewrites([self.function(text, epsilon, noise.generator(i)) for i, text in enumerate(texts)])
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+
+def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, where: str) -> Mechanism:
+    """A mechanism by module name or path of its file; cheap, since models load at first use.
+
+    resource: what it reads, given to the classes that have such a setting. where: the settings' place, for errors.
+    """
+    found = find("mechanisms", name, "rewrite")
+    if inspect.isfunction(found):
+        if settings:
+            raise UserError(f"{where} must be empty: a plain function has no settings")
+        return FunctionMechanism(found)
+    reads = resource is not None and "resource" in inspect.signature(found).parameters
+    made: Mechanism = build(found, {"resource": resource, **settings} if reads else settings, where)
+    return made

@@ -1,1 +1,0 @@
-"""What several mechanisms and attacks share: words, encoders and language models."""

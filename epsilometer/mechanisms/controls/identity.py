@@ -1,0 +1,30 @@
+"""The identity: every text comes out as it went in. The ceiling control of an audit; it claims nothing.
+
+An adversary that compares texts names the source every time, so the measured loss must reach the ceiling of the number
+of trials. Epsilon has no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+
+
+@component
+class Identity:
+    """No privatization at all."""
+
+    control: ClassVar[bool] = True
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """The texts themselves."""
+        return Rewrites(list(texts))
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """None: no finite epsilon holds."""
+        return None

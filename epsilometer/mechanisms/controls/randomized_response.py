@@ -1,0 +1,117 @@
+"""Generalised randomised response over a public list of texts (Warner 1965; Kairouz, Bonawitz and Ramage 2016).
+
+With N texts, the text itself is kept with probability e^epsilon / (e^epsilon + N - 1), and otherwise replaced by one of
+the N - 1 others, uniformly:
+
+    P(y | x) = e^(epsilon [y = x]) / (e^epsilon + N - 1).
+
+Assumptions: the list is public; every input is on it (a text that is not becomes the list's first text before the
+noise). The claim is epsilon-local differential privacy for whole texts: any two inputs, any output. It is tight: on a
+list of two texts the loss of the optimal adversary is exactly epsilon, so it serves as the instrument's check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+
+
+@component
+class RandomizedResponse:
+    """resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones."""
+
+    among_texts: ClassVar[bool] = True
+    takes_repeated: ClassVar[bool] = True
+    control: ClassVar[bool] = True
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the text is the unit
+
+    resource: Path | tuple[str, ...]
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The public list."""
+        if isinstance(self.resource, tuple):
+            texts = list(dict.fromkeys(self.resource))
+        else:
+            try:
+                texts = pl.read_parquet(self.resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise UserError(
+                    f"resource must be a Parquet file with a column `text`, the public list of texts, and "
+                    f"{str(self.resource)!r} is none that can be read; an audit without a resource takes its own texts"
+                ) from error
+        if len(texts) < 2:
+            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")
+        return texts
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {text: i for i, text in enumerate(self.outputs)}
+
+    def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        if isinstance(texts, Repeated):
+            return self._numbers(texts.texts)[texts.numbers]
+        return np.array([self._number.get(text, 0) for text in texts], np.int64)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The public list."""
+        return self.outputs
+
+    @property
+    def output_texts(self) -> list[str]:
+        """The public list."""
+        return self.outputs
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for a whole text."""
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """By inverse CDF in closed form, the first piece of the unit interval keeps the text; a release exactly."""
+        if noise.exact is not None:
+            (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
+            return Rewrites([self.outputs[i] for i in units.values], units)
+        kept, others = self._numbers(texts), len(self.outputs) - 1
+        uniform = noise.uniforms()[:, 0]
+        # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
+        keep = 1 / (1 + others * np.exp(-epsilon))
+        other = np.minimum(np.maximum(uniform - keep, 0) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int64)
+        drawn = np.where(uniform < keep, kept, other + (other >= kept))
+        units = Ragged.from_lengths(drawn.astype(np.int32), np.ones(len(texts), np.int64))
+        return Rewrites(Repeated(self.outputs, drawn), units)
+
+    def log_likelihoods(
+        self, texts: Sequence[str], candidates: NDArray[np.integer], made: Sequence[Rewrites], epsilons: Sequence[float]
+    ) -> list[NDArray[np.float64]]:
+        """As `HasLikelihood`: up to a term that all texts share, epsilon for the text that was released."""
+        numbers = self._numbers(texts)[candidates]
+        released = [rewrites.units.values for rewrites in made if rewrites.units is not None]
+        return [(numbers == out[:, None]) * epsilon for out, epsilon in zip(released, epsilons, strict=True)]
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """One unit a text: the text itself."""
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                base = -np.logaddexp(epsilon, np.log(len(self.outputs) - 1))
+                law = np.full((len(rows), len(self.outputs)), base)
+                law[np.arange(len(rows)), rows] += epsilon
+                yield law
+
+        rows = Ragged.from_lengths(self._numbers(texts), np.ones(len(texts), np.int64))
+        return Laws(rows, len(self.outputs), log_probabilities)

@@ -1,0 +1,115 @@
+"""ADePT: a text goes through one noisy vector (Krishna, Gupta and Dupuy 2021).
+
+An LSTM autoencoder reads a text into z = [h; c] of n numbers, which is clipped to an L2 norm C; noise is added, and the
+decoder writes a text, greedily, from what comes out:
+
+    z' = z min(1, C / ||z||) + noise.
+
+Any two clipped vectors are at most 2C apart in L2, and at most 2C sqrt(n) in L1 (Habernal 2021, "When differential
+privacy meets NLP: the devil is in the detail"). So with Gaussian noise calibrated to the L2 sensitivity 2C by its
+exact profile (`shared/noise.py`) the claim is (epsilon, delta), with Laplace noise of scale 2C sqrt(n) /
+epsilon it is epsilon, for whole texts: any two of them, of any lengths, since the output's length too is read off z'.
+
+Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the texts
+that are to be protected: its training.json says on what, and the stage says when an audited data set comes from there.
+Words outside the vocabulary are one symbol before the noise, and never come out. An output may be empty, and stays so.
+
+`published: true` is the released form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
+epsilon-private (an empty output becomes "UNK"). It is not: between z and -z = (C, ..., C) / sqrt(n) the loss at z is
+epsilon sqrt(n). Only its claim is kept, to be refuted: by that exact ratio, for the audit of common texts does not
+see it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal adversary's
+success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import field_validator, model_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Unread
+from epsilometer.mechanisms.latents.shared.base import LatentMechanism
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, gaussian_scale, laplace
+from epsilometer.text.words import words
+
+if TYPE_CHECKING:
+    from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder
+
+
+@component
+class ADePT(LatentMechanism):
+    """resource: an autoencoder's folder; clip: C, by default the norm that it was trained with."""
+
+    embedded: ClassVar[str] = "autoencoder"
+
+    noise: Literal["gaussian", "laplace"] = "gaussian"
+    clip: float | None = None
+    published: bool = False
+
+    @field_validator("clip")
+    @classmethod
+    def _positive(cls, value: float | None) -> float | None:
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ValueError("clip must be a finite number > 0")
+        return value
+
+    @model_validator(mode="after")
+    def _laplace_as_published(self) -> ADePT:
+        if self.published and self.noise != "laplace":
+            raise ValueError("the published form is Laplace noise; set noise: laplace")
+        return self
+
+    @cached_property
+    def _model(self) -> Autoencoder:
+        from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder
+
+        return Autoencoder.load(self.resource)
+
+    @cached_property
+    def norm(self) -> float:
+        """C"""
+        return self.clip or self._model.shape.clip
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: texts longer than the autoencoder's, and words that it does not know."""
+        split = [words(text) for text in texts]
+        known = self._model.number
+        return Unread(
+            cut=sum(len(text) > self._model.shape.longest for text in split),
+            texts=len(texts),
+            unknown=sum(word not in known for text in split for word in text),
+            words=sum(map(len, split)),
+        )
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for a whole text, with delta where the noise is Gaussian."""
+        delta = self.delta if self.noise == "gaussian" else 0.0
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
+
+    def law(self, epsilon: float) -> LatentNoise:
+        """Of the L2 sensitivity 2C, or the L1 sensitivity 2C sqrt(n)."""
+        if self.noise == "gaussian":
+            return Gaussian(2 * self.norm * gaussian_scale(epsilon, self.delta))
+        return laplace(epsilon, 2 * self.norm * (1 if self.published else math.sqrt(self._model.width)))
+
+    def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, 2 hidden], of L2 norm at most C."""
+        found = self._model.encode(texts).astype(np.float64)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all():
+            raise UserError(f"the autoencoder {str(self.resource)!r} gives vectors that are not finite; train it anew")
+        # A hair less than C, so that no rounding to float32 leads out of the ball.
+        return (found * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
+
+    def decoded(self, latents: NDArray[np.float32]) -> list[str]:
+        """Greedily."""
+        made = self._model.decode(latents)
+        return [text or "UNK" for text in made] if self.published else made

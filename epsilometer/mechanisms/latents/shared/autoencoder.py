@@ -1,0 +1,297 @@
+"""A sequence autoencoder: one LSTM reads a text into one vector, another writes the text from it (ADePT's model).
+
+Krishna, Gupta and Dupuy 2021, "ADePT: auto-encoder based differentially private text transformation": one
+unidirectional layer each, the latent is [h; c] at the end of the text, clipped to an L2 norm. Departures, for a model
+that learns in minutes: the text is read from its end (Sutskever et al. 2014), the decoder sees a projection of the
+latent at every step, words dropped from its input make it lean on the latent, and input and output words share their
+vectors.
+
+A text is its words (`epsilometer.text.words`), cut to a public length; a word outside the vocabulary is one symbol.
+The vocabulary and the weights come from the training text, which must be public.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import track
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words, write
+
+UNKNOWN, START, END = 0, 1, 2
+SYMBOLS = 3  # entries before the first word
+EQUAL_ROWS = 64  # rows of every batch outside training: kernels differ by shape
+_FILES = ("config.json", "vocabulary.json", "model.safetensors")
+_HELD_OUT = 20  # one text of so many is held out, 500 at most
+_WARM_UP = 50  # steps
+
+
+@component
+class Shape:
+    """hidden: of both LSTMs; dimensions: of the word vectors; longest: words of a text; clip: L2 norm of a latent."""
+
+    hidden: PositiveInt = 256
+    dimensions: PositiveInt = 128
+    longest: PositiveInt = 20
+    clip: PositiveFloat = 5.0
+
+
+@component
+class Training:
+    """How an autoencoder is trained.
+
+    words: size of the vocabulary; steps, batch: how many updates of how many texts; rate: of Adam, its largest;
+    dropped: share of the decoder's input words that are hidden; seed: of everything random.
+    """
+
+    words: PositiveInt = 2000
+    steps: PositiveInt = 4000
+    batch: PositiveInt = 32
+    rate: PositiveFloat = 4e-3
+    dropped: Annotated[float, Field(ge=0, lt=1)] = 0.4
+    seed: NonNegativeInt = 0
+
+
+class Autoencoder(nn.Module):
+    """vocabulary: the words, most frequent first; vectors: [words, dimensions] to start from, kept as they are."""
+
+    def __init__(self, shape: Shape, vocabulary: Sequence[str], vectors: NDArray[np.float32] | None = None) -> None:
+        super().__init__()
+        self.shape, self.vocabulary = shape, list(vocabulary)
+        self.number = {word: i for i, word in enumerate(self.vocabulary, SYMBOLS)}
+        entries, wide = SYMBOLS + len(self.vocabulary), 2 * shape.hidden
+        self.words = nn.Embedding(entries, shape.dimensions)
+        self.encoder = nn.LSTM(shape.dimensions, shape.hidden, batch_first=True)
+        self.decoder = nn.LSTM(shape.dimensions, shape.hidden, batch_first=True)
+        self.projection = nn.Linear(wide, shape.dimensions)
+        self.head = nn.Linear(shape.hidden, shape.dimensions)
+        self.bias = nn.Parameter(torch.zeros(entries))
+        nn.init.normal_(self.words.weight, 0, shape.dimensions**-0.5)
+        if vectors is not None:
+            with torch.no_grad():
+                self.words.weight[SYMBOLS:] = torch.from_numpy(vectors * (shape.dimensions**-0.5 / vectors.std()))
+            self.words.weight.requires_grad_(False)
+        for lstm in (self.encoder, self.decoder):
+            # What is remembered at first is remembered whole: orthogonal recurrence, forget gates open.
+            weights = dict(lstm.named_parameters())
+            with torch.no_grad():
+                for gate in weights["weight_hh_l0"].split(shape.hidden):
+                    nn.init.orthogonal_(gate)
+                weights["bias_ih_l0"][shape.hidden : wide] += 1
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Autoencoder:
+        """Read a folder that `save` wrote. Raises UserError for any other."""
+        from safetensors.torch import load_file
+
+        folder = Path(folder)
+        missing = [name for name in _FILES if not (folder / name).is_file()]
+        if missing:
+            raise UserError(
+                f"{str(folder)!r} is no autoencoder: it has no {missing[0]}; give a folder that the stage "
+                "`autoencoder` wrote (python -m tasks.autoencoder NAME)"
+            )
+        try:
+            shape = Shape(**json.loads((folder / "config.json").read_text()))
+            made = cls(shape, json.loads((folder / "vocabulary.json").read_text()))
+            made.load_state_dict(load_file(folder / "model.safetensors"))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise UserError(
+                f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
+                f"(python -m tasks.autoencoder NAME): {str(error)[:200]}"
+            ) from error
+        return made.eval()
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, vocabulary.json and model.safetensors."""
+        from safetensors.torch import save_file
+
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(asdict(self.shape), indent=1) + "\n")
+        (folder / "vocabulary.json").write_text(json.dumps(self.vocabulary, ensure_ascii=False) + "\n")
+        save_file({k: v.contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
+
+    @property
+    def width(self) -> int:
+        """Numbers of a latent."""
+        return 2 * self.shape.hidden
+
+    def ids(self, text: str) -> list[int]:
+        """The word numbers of a text, cut."""
+        return [self.number.get(word, UNKNOWN) for word in words(text)[: self.shape.longest]]
+
+    @torch.inference_mode()
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, width]: the latents, not clipped. Each depends on its own text alone."""
+        numbers = [self.ids(text) for text in texts]
+        out = np.empty((len(texts), self.width), np.float32)
+        for members in _by_length(numbers, EQUAL_ROWS):
+            filled = members + members[-1:] * (EQUAL_ROWS - len(members))
+            out[members] = self._read([numbers[i] for i in filled])[: len(members)].numpy()
+        return out
+
+    @torch.inference_mode()
+    def decode(self, latents: NDArray[np.float32]) -> list[str]:
+        """Texts by greedy choice from latents [n, width]: as many words as the longest, or until the end symbol."""
+        texts: list[str] = []
+        for start in range(0, len(latents), EQUAL_ROWS):
+            part = torch.from_numpy(np.array(latents[start : start + EQUAL_ROWS]))
+            chosen = self._write(F.pad(part, (0, 0, 0, EQUAL_ROWS - len(part))))[: len(part)].tolist()
+            texts += [
+                write(self.vocabulary[i - SYMBOLS] for i in row[: row.index(END) if END in row else None])
+                for row in chosen
+            ]
+        return texts
+
+    def loss(self, numbers: Sequence[Sequence[int]], dropped: float) -> Tensor:
+        """Mean cross-entropy of texts of one length, given as word numbers; the decoder is told the words before."""
+        target = torch.tensor([[*row, END] for row in numbers])
+        given = F.pad(target[:, :-1], (1, 0), value=START)
+        hide = torch.rand(given.shape) < dropped
+        hide[:, 0] = False
+        latent = clipped(self._read(numbers), self.shape.clip)
+        states, _ = self._step(given.masked_fill(hide, UNKNOWN), latent, self._start(latent))
+        return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
+
+    def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
+        """From the last word to the first, then the start symbol, so that an empty text has a latent too."""
+        ids = torch.tensor([[*reversed(row), START] for row in numbers])
+        _, (hidden, cell) = self.encoder(self.words(ids))
+        return torch.cat([hidden[0], cell[0]], dim=1)
+
+    def _write(self, latent: Tensor) -> Tensor:
+        word, state, chosen = torch.full((len(latent), 1), START), self._start(latent), []
+        for _ in range(self.shape.longest):
+            states, state = self._step(word, latent, state)
+            logits = self._logits(states)
+            logits[..., [UNKNOWN, START]] = -math.inf
+            word = logits.argmax(dim=-1)
+            chosen.append(word)
+        return torch.cat(chosen, dim=1)
+
+    def _start(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        hidden, cell = latent.split(self.shape.hidden, dim=1)
+        return hidden.contiguous()[None], cell.contiguous()[None]
+
+    def _step(self, ids: Tensor, latent: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        states: tuple[Tensor, tuple[Tensor, Tensor]]
+        states = self.decoder(self.words(ids) + self.projection(latent)[:, None], state)
+        return states
+
+    def _logits(self, states: Tensor) -> Tensor:
+        return F.linear(self.head(states), self.words.weight, self.bias)
+
+
+def clipped(latents: Tensor, norm: float) -> Tensor:
+    """[n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
+    return latents * (norm / latents.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
+
+
+def train(
+    texts: Sequence[str], shape: Shape, how: Training, vectors: WordVectors | None = None
+) -> tuple[Autoencoder, dict[str, Any]]:
+    """An autoencoder of these public texts, and its record: sizes and, on texts held out, what it reconstructs.
+
+    vectors: frozen word vectors; the vocabulary is then limited to their words. The same call gives the same weights
+    on one kind of processor with the same number of threads. Raises UserError for too few texts, or vectors that do not
+    fit.
+    """
+    if vectors is not None and vectors.vectors.shape[1] != shape.dimensions:
+        raise UserError(
+            f"dimensions must be that of the word vectors, which are of {vectors.vectors.shape[1]} numbers, got "
+            f"{shape.dimensions}"
+        )
+    random = np.random.default_rng(how.seed)
+    order = random.permutation(len(texts))
+    apart = min(500, len(texts) // _HELD_OUT)
+    if not apart:
+        raise UserError(f"an autoencoder needs at least {_HELD_OUT} texts, got {len(texts)}; give more")
+    held, known = [texts[i] for i in order[:apart]], [texts[i] for i in order[apart:]]
+    vocabulary, start = _vocabulary(known, how.words, vectors)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(how.seed)
+        model = Autoencoder(shape, vocabulary, start)
+        _fit(model, [model.ids(text) for text in known], how, random)
+    model.eval()
+    return model, {"training_texts": len(known), "vocabulary": len(vocabulary), **asdict(how), **quality(model, held)}
+
+
+def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
+    """What comes back of texts without noise: the share of their words in their place, of words at all, of texts.
+
+    A word outside the vocabulary counts as lost.
+    """
+    latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
+    made = [text.split(" ") for text in model.decode(latent)]
+    sources = [words(text)[: model.shape.longest] for text in texts]
+    count = sum(map(len, sources))
+    placed = sum(a == b for s, m in zip(sources, made, strict=True) for a, b in zip(s, m, strict=False))
+    kept = sum((Counter(s) & Counter(m)).total() for s, m in zip(sources, made, strict=True))
+    exact = sum(s == m for s, m in zip(sources, made, strict=True))
+    return {
+        "held_out_texts": len(texts),
+        "word_accuracy": round(placed / count, 4),
+        "words_kept": round(kept / count, 4),
+        "exact": round(exact / len(texts), 4),
+    }
+
+
+def _vocabulary(
+    texts: Sequence[str], size: int, vectors: WordVectors | None
+) -> tuple[list[str], NDArray[np.float32] | None]:
+    counts = Counter(word for text in texts for word in words(text))
+    if vectors is None:
+        return [word for word, _ in counts.most_common(size)], None
+    row = {word: i for i, word in enumerate(vectors.words)}
+    chosen = [word for word, _ in counts.most_common() if word in row][:size]
+    if not chosen:
+        raise UserError("the word vectors hold no word of the training text; give vectors of its language")
+    return chosen, vectors.vectors[[row[word] for word in chosen]]
+
+
+def _fit(model: Autoencoder, numbers: list[list[int]], how: Training, random: np.random.Generator) -> None:
+    """Adam, with a short warm-up, and a rate that falls to nothing over the second half."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.Adam(parameters, lr=how.rate)
+    batches = _endless(numbers, how.batch, random)
+    for step in track(range(how.steps), how.steps, "train autoencoder"):
+        for group in optimiser.param_groups:
+            group["lr"] = how.rate * min((step + 1) / _WARM_UP, 1, 2 * (1 - step / how.steps))
+        loss = model.loss([numbers[i] for i in next(batches)], how.dropped)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimiser.step()
+
+
+def _endless(numbers: Sequence[Sequence[int]], size: int, random: np.random.Generator) -> Iterator[list[int]]:
+    """Batches of texts of one length, in a new random order each time round."""
+    while True:
+        order = random.permutation(len(numbers)).tolist()
+        batches = list(_by_length(numbers, size, order))
+        for i in random.permutation(len(batches)):
+            yield batches[i]
+
+
+def _by_length(numbers: Sequence[Sequence[int]], size: int, order: Sequence[int] | None = None) -> Iterator[list[int]]:
+    """Indices of at most `size` rows of one length each."""
+    places = range(len(numbers)) if order is None else order
+    for _, run in groupby(sorted(places, key=lambda i: len(numbers[i])), key=lambda i: len(numbers[i])):
+        members = list(run)
+        yield from (members[i : i + size] for i in range(0, len(members), size))

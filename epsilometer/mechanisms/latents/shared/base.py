@@ -1,0 +1,144 @@
+"""What mechanisms share that encode a text as one vector, add noise to it, and decode what comes out.
+
+Only the noise touches the private vector; the text is computed from the noisy vector alone. So a claim for the vector
+is a claim for the text, and for whatever else is computed from it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import field_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import LATENTS, Latents, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.latents.shared.noise import LatentNoise, add
+from epsilometer.runtime.progress import track
+
+_TEXTS = 512  # encoded at a time
+_CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
+
+
+@component
+class LatentMechanism(ABC):
+    """resource: the model's folder or id; delta: the additive slack of the claim, for a whole text."""
+
+    law_of: ClassVar[str] = LATENTS
+
+    resource: str | Path
+    delta: float = 1e-5
+
+    @field_validator("delta")
+    @classmethod
+    def _probability(cls, value: float) -> float:
+        if not 0 < value < 1:
+            raise ValueError("delta must be in (0, 1); a usual choice is 1e-5")
+        return value
+
+    @abstractmethod
+    def law(self, epsilon: float) -> LatentNoise:
+        """The noise on a latent at this epsilon."""
+
+    @abstractmethod
+    def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, d]: the texts encoded and clipped, each on its own."""
+
+    @abstractmethod
+    def decoded(self, latents: NDArray[np.float32]) -> list[str]:
+        """A text for each latent [n, d]."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[n, d], on disk and mapped: one pass of the encoder for each distinct text.
+
+        The last texts' latents are kept, since one attack after another asks for the same.
+        """
+        key = tuple(texts)
+        if key not in self._encoded:
+            self._encoded.clear()
+            self._encoded[key] = self._encode(texts)
+        return self._encoded[key]
+
+    @cached_property
+    def _encoded(self) -> dict[tuple[str, ...], NDArray[np.float32]]:
+        return {}
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        distinct = list(number)
+        starts = range(0, max(1, len(distinct)), _TEXTS)
+        found: NDArray[np.float32] | None = None
+        for start in track(starts, len(starts), "encode texts"):
+            part = self.latents(distinct[start : start + _TEXTS])
+            if found is None:
+                found = _on_disk(len(distinct), part.shape[1])
+            found[start : start + len(part)] = part
+        assert found is not None
+        return found if len(distinct) == len(texts) else found[[number[text] for text in texts]]
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One pass of the encoder for each distinct text, whatever the number of trials and epsilons."""
+        laws = [self.law(epsilon) for epsilon in epsilons]
+        before = np.asarray(self.encode(texts))
+        made = []
+        for law, noise in zip(laws, noises, strict=True):
+            after = add(before, law, noise)
+            made.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
+        return made
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """[n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
+        known = self.encode(texts)
+        afters = [latents_after(rewrites, known.shape[1]) for rewrites in made]
+        laws = [self.law(epsilon) for epsilon in epsilons]
+        scores = [np.empty(candidates.shape) for _ in epsilons]
+        for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):
+            before = known[candidates[part]]
+            for score, after, law in zip(scores, afters, laws, strict=True):
+                score[part] = law.log_density(np.asarray(after[part])[:, None] - before)
+        return scores
+
+
+def latents_after(made: Rewrites, columns: int) -> NDArray[np.float32]:
+    """The latents after the noise. Raises UserError where there are none, or they are of another length."""
+    if made.latents is None:
+        raise UserError("these rewrites hold no latents; rewrite with the mechanism itself, which keeps them")
+    found = made.latents.after
+    if found.ndim != 2 or found.shape[1] != columns or len(found) != len(made.texts):
+        raise UserError(
+            f"the latents after the noise have the shape {found.shape}, those of the candidates {columns} numbers for "
+            f"each of {len(made.texts)} texts; rewrite again with the mechanism and the resource of the attack"
+        )
+    return found
+
+
+def slices(rows: int, columns: int) -> list[slice]:
+    """Rows of so many numbers each, in parts that fit in memory."""
+    step = max(1, _CELLS // max(1, columns))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def _on_disk(rows: int, columns: int) -> NDArray[np.float32]:
+    """A temporary array that the operating system may page out, and that vanishes with its last reference."""
+    if rows == 0:
+        return np.empty((0, columns), np.float32)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float32, "w+", shape=(rows, columns))

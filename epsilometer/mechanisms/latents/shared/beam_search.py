@@ -1,0 +1,95 @@
+"""Beam search from given encoder states, in batches of a fixed number of rows, over the model's output vocabulary.
+
+Plain beam search: hypotheses are ranked by their mean log-probability a token, the end counted; a text is done when as
+many hypotheses have ended as there are beams. Unlike `generate` of transformers it computes the head for the outputs
+alone and reads the states once for all beams' steps; there is no blocking of repeated n-grams.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from epsilometer.models.generator import gather
+from epsilometer.models.seq2seq import Seq2Seq
+
+TEXTS = {"cpu": 32, "cuda": 128}  # in every batch: kernels differ by shape
+
+
+class _Ended(NamedTuple):
+    score: float
+    places: list[int]
+
+
+@torch.inference_mode()
+def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3) -> list[str]:
+    """A text of at most `longest` tokens for each of the states [n, length, width]; all positions are attended to.
+
+    The text depends on its own states alone.
+    """
+    size = TEXTS[model.device]
+    texts: list[str] = []
+    for start in range(0, len(states), size):
+        part = states[start : start + size]
+        rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
+        hidden = rows.repeat_interleave(beams, dim=0).to(model.device, model.network.dtype)
+        texts += [model.text(model.outputs[places]) for places in _search(model, hidden, longest, beams)[: len(part)]]
+    return texts
+
+
+def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[list[int]]:
+    """For each run of `beams` equal rows of hidden the best sequence, as places in `model.outputs`, without the end."""
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    rows, count, end = len(hidden), len(hidden) // beams, int(np.searchsorted(model.outputs, model.end))
+    outputs = torch.from_numpy(model.outputs).to(model.device)
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    begin = torch.tensor(_beginning(model), device=model.device).expand(rows, -1)
+    logits = model._decode(begin, hidden, cache)[:, -1]
+    scores = torch.full((count, beams), -torch.inf)
+    scores[:, 0] = 0  # all beams are alike at first: one of them goes on
+    written: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in range(count)]
+    ended: list[list[_Ended]] = [[] for _ in range(count)]
+    for step in range(1, longest + 1):
+        total = scores[..., None] + logits.log_softmax(-1).cpu().unflatten(0, (count, beams))
+        best, flat = total.flatten(1).topk(2 * beams)
+        beam, place = flat // total.shape[-1], flat % total.shape[-1]
+        origin, told = torch.empty(rows, dtype=torch.long), torch.empty(rows, dtype=torch.long)
+        for i in range(count):
+            going: list[tuple[float, int, int]] = []
+            found = zip(best[i].tolist(), beam[i].tolist(), place[i].tolist(), strict=True)
+            for rank, (score, b, p) in enumerate(found):
+                if p != end:
+                    going.append((score, b, p))
+                elif rank < beams and len(ended[i]) < beams:
+                    ended[i].append(_Ended(score / step, written[i][b]))
+            going = going[:beams]
+            scores[i] = torch.tensor([score for score, _, _ in going])
+            written[i] = [[*written[i][b], p] for _, b, p in going]
+            origin[i * beams : (i + 1) * beams] = torch.tensor([i * beams + b for _, b, _ in going])
+            told[i * beams : (i + 1) * beams] = torch.tensor([p for _, _, p in going])
+        if step == longest or all(len(done) >= beams for done in ended):
+            break
+        cache = gather([cache], origin.to(model.device))
+        logits = model.step(outputs[told.to(model.device)][:, None], cache)[:, -1]
+    return [
+        _best(done, sequences, scores[i], beams) for i, (done, sequences) in enumerate(zip(ended, written, strict=True))
+    ]
+
+
+def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: int) -> list[int]:
+    """The best of what ended; where too little did, of what was cut off too."""
+    if len(ended) < beams:
+        cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
+        ended = ended + cut
+    return max(ended, key=lambda one: one.score).places
+
+
+def _beginning(model: Seq2Seq) -> list[int]:
+    """The decoder's first tokens: its start, and the special token that texts begin with, where that is another."""
+    first = model.tokens(["a"])[0][0]
+    opens = first in model.tokenizer.all_special_ids and first != model.start
+    return [model.start, first] if opens else [model.start]

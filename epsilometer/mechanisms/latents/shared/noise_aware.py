@@ -1,0 +1,176 @@
+"""Training an encoder-decoder for the states that DP-BART gives its decoder (PR and PR+ of Igamberdiev and Habernal).
+
+The encoder stays as it is; the decoder learns to write a public text from the encoder's states of that text, cut and
+clipped as the mechanism does it. For `pr`, round after round, a quarter of the dimensions is dropped before the next
+steps. For `pr_plus` the dropped dimensions are those of the model that is started from, and the noise of one epsilon is
+added anew to every text of every step.
+
+Departures: the paper trains the encoder as well, for 20 epochs of 500 steps of 32 texts, and keeps for pr_plus the
+checkpoint that a person picked.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+from torch.nn import functional as F
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.latents.shared.noise import gaussian_scale
+from epsilometer.mechanisms.latents.shared.pruning import Pruning, next_kept, scores
+from epsilometer.models.locate import quiet_loading
+from epsilometer.models.seq2seq import Seq2Seq
+from epsilometer.runtime.progress import track
+
+_HELD_OUT = 64  # texts that training does not see
+_IGNORED = -100  # a label without a loss
+
+
+@component
+class NoiseAware:
+    """How a model is trained.
+
+    variant, clip, length: as the mechanism's. rounds: each of `steps` updates of `batch` texts, for pr after dropping
+    dimensions; rate: of Adam, its largest. epsilon, delta: whose noise is added, for pr_plus; seed: of all randomness.
+    """
+
+    variant: Literal["pr", "pr_plus"]
+    clip: PositiveFloat = 0.1
+    length: PositiveInt = 20
+    rounds: PositiveInt = 1
+    steps: PositiveInt = 500
+    batch: PositiveInt = 32
+    rate: PositiveFloat = 1e-5
+    epsilon: PositiveFloat = 1000.0
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    seed: NonNegativeInt = 0
+
+
+def train(
+    resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path, device: str = "cpu"
+) -> dict[str, Any]:
+    """Train a model on public texts and write it to the folder `out`, with pruning.json. Returns the record.
+
+    resource: an encoder-decoder; for pr_plus one with a pruning.json where dimensions are to be dropped. The same call
+    gives the same weights on one kind of processor with the same number of threads. Raises UserError for a model of
+    another kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the
+    cross-entropies of held-out texts under the model as it was, and as it is, each with the dimensions that it has.
+    """
+    if len(texts) < 2 * _HELD_OUT:
+        raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
+    model = Seq2Seq(resource, "float32", device)
+    if how.length > model.window:
+        raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
+    earlier = Pruning.read(model.folder)
+    kept = np.arange(model.width) if earlier is None else earlier.kept()
+    random = np.random.default_rng(how.seed)
+    order = random.permutation(len(texts))
+    held, known = [texts[i] for i in order[:_HELD_OUT]], [texts[i] for i in order[_HELD_OUT:]]
+    task = _Task(model, how, known)
+    before, dimensions = task.measured(held, kept), []
+    for _ in range(how.rounds):
+        if how.variant == "pr":  # by the weights as they are by now
+            kept = next_kept(kept, scores(model.network, model.width))
+        dimensions.append(len(kept))
+        task.fit(known, kept, random, f"train, {len(kept)} of {model.width} dimensions")
+    pruned = np.setdiff1d(np.arange(model.width), kept)
+    record = {"loss_before": before, "loss_after": task.measured(held, kept), "dimensions": dimensions}
+    noisy = how.variant == "pr_plus"
+    _write(model, out)
+    Pruning(
+        how.variant,
+        tuple(int(i) for i in pruned),
+        model.width,
+        how.length,
+        how.clip,
+        how.epsilon if noisy else None,
+        how.delta if noisy else None,
+    ).write(out)
+    return {"training_texts": len(known), **asdict(how), **record}
+
+
+class _Task:
+    """Rewriting a text from its own states, as the mechanism gives them to the decoder."""
+
+    def __init__(self, model: Seq2Seq, how: NoiseAware, texts: Sequence[str]) -> None:
+        self.model, self.how = model, how
+        self.noise = torch.Generator().manual_seed(how.seed)
+        # No piece outside the training text is ever a target, so that most of the vocabulary need not be computed.
+        met = {i for ids in model.tokens(texts) for i in ids} & set(model.outputs.tolist())
+        model.outputs = np.array(sorted(met | {model.end}), np.int64)
+        self.slot = torch.full((int(model.outputs.max()) + 1,), _IGNORED)
+        self.slot[torch.from_numpy(model.outputs)] = torch.arange(len(model.outputs))
+        model.network.requires_grad_(False)
+        shared = {id(p) for p in model.network.get_encoder().parameters()}
+        shared |= {id(p) for p in model.network.get_input_embeddings().parameters()}
+        shared |= {id(p) for p in model.network.get_output_embeddings().parameters()}
+        self.weights = [p for p in model.network.get_decoder().parameters() if id(p) not in shared]
+        for weight in self.weights:
+            weight.requires_grad_(True)
+
+    def loss(self, texts: Sequence[str], kept: NDArray[np.int64], generator: torch.Generator) -> Tensor:
+        """Mean cross-entropy of the texts' pieces."""
+        from transformers.modeling_outputs import BaseModelOutput
+
+        model, how = self.model, self.how
+        ids, mask = model.padded(texts, how.length)
+        states = model.states(ids, mask).clone()  # of inference mode no more
+        used = torch.zeros(model.width)
+        used[torch.from_numpy(kept)] = 1
+        states = states.clamp(-how.clip, how.clip)
+        if how.variant == "pr_plus":
+            reach = 2 * how.clip * (how.length * len(kept)) ** 0.5
+            states += reach * gaussian_scale(how.epsilon, how.delta) * torch.randn(states.shape, generator=generator)
+        states = (states * used).to(model.device)
+        labels = torch.from_numpy(np.where(mask == 1, ids, _IGNORED))
+        if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
+            labels = F.pad(labels[:, 1:], (0, 1), value=_IGNORED)
+        told = labels >= 0
+        given = F.pad(torch.where(told, labels, model.pad)[:, :-1], (1, 0), value=model.start)
+        known = told & (labels < len(self.slot))
+        wanted = torch.where(known, self.slot[labels.clamp(0, len(self.slot) - 1)], _IGNORED)
+        logits = model.network(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=torch.ones(states.shape[:2], dtype=torch.long, device=model.device),
+            decoder_input_ids=given.to(model.device),
+            use_cache=False,
+        ).logits
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten().to(model.device), ignore_index=_IGNORED)
+
+    def measured(self, texts: Sequence[str], kept: NDArray[np.int64]) -> float:
+        """The loss on texts, under noise that is the same every time."""
+        with torch.no_grad(), self.model._only_outputs():
+            return round(float(self.loss(texts, kept, torch.Generator().manual_seed(self.how.seed + 1))), 4)
+
+    def fit(self, texts: Sequence[str], kept: NDArray[np.int64], random: np.random.Generator, label: str) -> None:
+        """Adam at a rate that falls to nothing over the second half."""
+        how = self.how
+        optimiser = torch.optim.Adam(self.weights, lr=how.rate)
+        with self.model._only_outputs():
+            for step in track(range(how.steps), how.steps, label):
+                for group in optimiser.param_groups:
+                    group["lr"] = how.rate * min(1, 2 * (1 - step / how.steps))
+                part = [texts[i] for i in random.integers(0, len(texts), how.batch)]
+                loss = self.loss(part, kept, self.noise)
+                optimiser.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
+                optimiser.step()
+
+
+def _write(model: Seq2Seq, out: Path) -> None:
+    """The model's folder with the new weights; bounds of its logits were measured on the old ones, and go."""
+    shutil.copytree(model.folder, out, dirs_exist_ok=True)
+    (out / "bounds.json").unlink(missing_ok=True)
+    with quiet_loading():
+        model.network.requires_grad_(True).save_pretrained(out)

@@ -1,0 +1,99 @@
+"""Which dimensions of an encoder's states a decoder hardly looks at, and the record of those left out (DP-BART-PR).
+
+Igamberdiev and Habernal 2023, "DP-BART for privatized text rewriting under local differential privacy":
+the score of a dimension is the sum of the absolute weights with which it enters the keys of the decoder's first
+cross-attention; a quarter of those left is dropped a round, the lowest scores first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FILE = "pruning.json"
+SHARE = 0.25  # of the dimensions left, a round
+# How the models of transformers call a cross-attention, and its projection to keys.
+_ATTENTIONS = ("encoder_attn", "EncDecAttention", "crossattention")
+_KEYS = ("k_proj", "k", "key")
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What was done to an encoder-decoder, kept in its folder as pruning.json.
+
+    variant: pr or pr_plus; pruned: the dimensions that are 0; width: of all; length, clip: what it was trained at, and
+    for pr_plus with which noise.
+    """
+
+    variant: str
+    pruned: tuple[int, ...]
+    width: int
+    length: int
+    clip: float
+    epsilon: float | None = None
+    delta: float | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Pruning | None:
+        """The record in a model's folder; None where there is none."""
+        path = folder / FILE
+        if not path.is_file():
+            return None
+        try:
+            found = json.loads(path.read_text())
+            made = cls(**{**found, "pruned": tuple(found["pruned"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise UserError(f"{path} is no record of pruning ({error}); train the model anew") from error
+        if not set(made.pruned) < set(range(made.width)):
+            raise UserError(f"{path} names dimensions outside 0 to {made.width - 1}, or all; train the model anew")
+        return made
+
+    def write(self, folder: Path) -> None:
+        """Put the record into a model's folder."""
+        (folder / FILE).write_text(json.dumps(asdict(self)) + "\n")
+
+    def kept(self) -> NDArray[np.int64]:
+        """The dimensions that are left, ascending."""
+        return np.setdiff1d(np.arange(self.width), self.pruned)
+
+
+def key_projection(network: Any, width: int) -> Tensor:
+    """The weights [keys, width] by which encoder states enter the decoder's first cross-attention as keys.
+
+    Raises UserError where the network has no such matrix.
+    """
+    for name, module in network.named_modules():
+        *places, leaf = name.split(".")
+        weight = getattr(module, "weight", None)
+        if leaf in _KEYS and weight is not None and not set(places).isdisjoint(_ATTENTIONS):
+            if weight.shape[1] != width:
+                break
+            return weight
+    raise UserError(
+        f"{type(network).__name__} has no projection of its encoder's {width} dimensions to the keys of a "
+        "cross-attention that is known here (BART, T5, a pair of BERTs of one width); use variant: clv"
+    )
+
+
+def scores(network: Any, width: int) -> NDArray[np.float64]:
+    """[width]: the sum of the absolute weights of each dimension."""
+    weight = key_projection(network, width).detach()
+    found: NDArray[np.float64] = weight.double().abs().sum(dim=0).cpu().numpy()
+    return found
+
+
+def next_kept(kept: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The dimensions left after another round: of 768 in turn 576, 432, 324, 243, 182, 137, 103, 77."""
+    count = int(len(kept) * (1 - SHARE) + 0.5)
+    order = np.argsort(-score[kept], kind="stable")
+    return np.sort(kept[order[:count]])

@@ -1,0 +1,322 @@
+"""PrivRewrite: one of k rewrites that a black-box model made of a sanitised text (Applied Sciences 15(22) 11930).
+
+Phase 1 (section 4.1). Each of the T words x_i of the text is drawn anew by the exponential mechanism on the clipped
+cosine of unit word vectors E, at epsilon_1 (`epsilometer.mechanisms.words.exponential`):
+
+    P(z_i | x_i) ~ exp(epsilon_1 max(0, cos(x_i, z_i)) / 2).
+
+The provider, a language model behind an endpoint or on this machine, is shown the sanitised text z and nothing else,
+and writes k candidates at a temperature. Those without a word, and those with more words outside the vocabulary than in
+it, are incoherent and left out; of the others, in their order, one is kept if s = (1 + cosine of sentence
+embeddings) / 2 to each one kept before is at most tau. All of this is computed from z: post-processing.
+
+Phase 2 (section 4.2). Of the pool C(z), one candidate y is drawn by the exponential mechanism at epsilon_2:
+
+    P(y | x, C(z)) ~ exp(epsilon_2 u(x, y) / (2 Delta)),    u(x, y) = clip01((<Phi(x), Phi(y)> + beta) / (1 + beta)),
+
+Phi the plain average of a text's word vectors. Exchanging one word of x moves Phi(x) by at most 2 / T, so
+
+    Delta = min(1, 2 / ((1 + beta) T))    (lemma 1),    or 1 in the variant `naive`.
+
+An empty pool, because every candidate is incoherent, releases z instead (section 4.3.2): post-processing as well.
+
+Claim (theorem 1, sequential composition): epsilon = epsilon_1 + epsilon_2 for texts of T words that differ in one of
+them, with epsilon_1 = split * epsilon. It holds for z and y together, so also for a provider and a reader who collude;
+the provider alone learns at most epsilon_1. For texts that differ in d words u differs by at most min(1, d Delta), so
+they lose at most d epsilon_1 + min(d, 1 / Delta) epsilon_2 (`distance`).
+
+Assumptions: epsilon belongs to a word, and holds between any two words, near or far; neighbours have equally many words
+(T is in the law, and not protected); vocabulary, vectors, encoder, provider, k, tau, beta and split are public and
+chosen without looking at the texts; a word outside the vocabulary is one fixed word of it before the noise. A data set
+that is not public may be rewritten through an endpoint: what leaves this machine has epsilon_1 a word.
+
+Variants: `em` releases z at the whole epsilon, no provider; `wp` is MVC (`words/mvc.py`), with MVC's
+claim, epsilon times a distance, which compares with no other variant's (section 5.1).
+
+Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof, every line of which fits.
+The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
+are scaled to length 1 the lemma is false, since one word can turn a short average round: `published: true` does so,
+keeps Delta, and its claim must fail. With plain averages beta cancels wherever nothing is clipped and Delta < 1, since
+u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper reports cannot come from this formula
+(docs/pitfalls.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+from pydantic import Field, PositiveInt, model_validator
+from scipy.special import log_softmax
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
+from epsilometer.core.laws import log_likelihood
+from epsilometer.core.mechanism import PROVIDER, TEXT, UNITS, Rewrites, Unread
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
+from epsilometer.mechanisms.words.shared.moved import MovedWords
+from epsilometer.models.chat import check_environment
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import locate
+from epsilometer.models.provider import Provider, Remote, local
+from epsilometer.text.words import words
+
+SANITISED = -1  # in the place of the chosen candidate's number: the sanitised text was released
+_CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all those of its words
+
+
+@component
+class PrivRewrite:
+    """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
+
+    variant:      full; naive (Delta = 1); em (the sanitised text); wp (MVC). published: averages scaled to length 1.
+    k:            candidates asked for; temperature, max_new_tokens, prompt ({} stands for the text): how.
+    tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
+    beta:         smoothing of the utility.
+    split:        share of epsilon that phase 1 gets.
+    encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
+    workers:      requests to the endpoint at a time; device: of a local provider.
+    """
+
+    embedded: ClassVar[str] = "minilm-seq2seq"
+
+    resource: str | Path | None = None
+    endpoint: str | None = None
+    variant: Literal["full", "naive", "em", "wp"] = "full"
+    published: bool = False
+    k: PositiveInt = 10
+    tau: Annotated[float, Field(gt=0, le=1)] = 0.8
+    beta: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    split: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
+    max_new_tokens: PositiveInt = 64
+    prompt: str | None = None
+    encoder: str = "all-MiniLM-L6-v2"
+    workers: PositiveInt = 8
+    device: str = "cpu"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PrivRewrite:
+        if self.resource is None and self.endpoint is None and self.variant in ("full", "naive"):
+            raise ValueError("give resource, a language model by id or folder, or endpoint, the name of a model there")
+        if self.published and self.variant in ("em", "wp"):
+            raise ValueError(f"published is about the utility, which variant {self.variant} has not; leave it out")
+        if self.variant == "wp":
+            self.__dict__["log_likelihoods"] = None  # MVC's law cannot be computed
+        return self
+
+    @property
+    def law_of(self) -> str:
+        """The likelihood is of what provider and reader see together; of `em` it is of the released words."""
+        return UNITS if self.variant == "em" else PROVIDER
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The chosen candidate's text; of `em` and `wp` the words themselves."""
+        return frozenset({TEXT, UNITS} if self.variant in ("em", "wp") else {TEXT})
+
+    @cached_property
+    def sanitiser(self) -> CosineMechanism:
+        """Phase 1."""
+        return CosineMechanism(resource=locate(self.encoder))
+
+    @cached_property
+    def _moved(self) -> MovedWords:
+        return MovedWords(resource=locate(self.encoder))
+
+    @property
+    def same_as(self) -> CosineMechanism | MovedWords | None:
+        """What `em` and `wp` are, law and claim: a mechanism on words, whose worst case can be checked."""
+        return self.sanitiser if self.variant == "em" else self._moved if self.variant == "wp" else None
+
+    @cached_property
+    def _sentences(self) -> Encoder:
+        return Encoder(self.encoder)
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Who writes the candidates; sees sanitised texts alone."""
+        if self.endpoint is not None:
+            store = user_cache_path("epsilometer") / "candidates.sqlite"
+            return Remote(self.endpoint, store, self.prompt, self.temperature, self.max_new_tokens, self.workers)
+        assert self.resource is not None
+        return local(self.resource, self.prompt, self.temperature, self.max_new_tokens, self.device)
+
+    def check(self, public: bool) -> None:
+        """Refuse an endpoint that is not configured; whether the texts are public does not matter."""
+        if self.endpoint is not None and self.variant in ("full", "naive"):
+            check_environment()
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: words that the sanitiser does not know; texts of more words than a candidate has tokens."""
+        counts = self.sanitiser.unread(texts)
+        if self.variant not in ("full", "naive"):
+            return counts
+        return counts + Unread(cut=sum(len(words(text)) > self.max_new_tokens for text in texts), texts=len(texts))
+
+    def budgets(self, epsilon: float) -> tuple[float, float]:
+        """epsilon_1 and epsilon_2; `em` spends all in phase 1."""
+        first = epsilon if self.variant == "em" else self.split * epsilon
+        return first, epsilon - first
+
+    def sensitivity(self, lengths: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Delta of the utility for texts of so many words (lemma 1)."""
+        if self.variant == "naive":
+            return np.ones(len(lengths))
+        return np.minimum(1.0, 2 / ((1 + self.beta) * np.maximum(lengths, 1)))
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon_1 + epsilon_2 for each word, whichever it is; the number of words is not protected."""
+        if self.variant == "wp":
+            return self._moved.guarantee(epsilon)
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """For d unlike words (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon; infinite for unlike lengths."""
+        if self.variant == "wp":
+            return self._moved.distance(texts, pairs, epsilon)
+        unlike = self.sanitiser.distance(texts, pairs, epsilon)
+        first, second = self.budgets(1.0)
+        limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
+        return np.where(np.isinf(unlike), np.inf, first * unlike + second * np.minimum(unlike, limit))
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One uniform a word and one for the choice; a release draws exactly. Units: the words, then the choice."""
+        check_epsilons(epsilons)
+        if self.variant == "wp":
+            return [self._moved.rewrite(texts, e, noise) for e, noise in zip(epsilons, noises, strict=True)]
+        seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
+        pools = self._pools([text for made in seen for text in made.texts])
+        return [
+            self._chosen(texts, epsilon, noise, made, pools)
+            for epsilon, noise, made in zip(epsilons, noises, seen, strict=True)
+        ]
+
+    def _chosen(
+        self, texts: Sequence[str], epsilon: float, noise: Noise, sanitised: Rewrites, pools: dict[str, _Pool]
+    ) -> Rewrites:
+        assert sanitised.units is not None
+        uniforms = noise.uniforms(1, _CHOICE)[:, 0] if len(texts) else np.empty(0)
+        averages, lengths = self._averages(texts)
+        written, chosen = [], []
+        for i, shown in enumerate(sanitised.texts):
+            pool, number = pools[shown], SANITISED
+            if pool.texts:
+                (log_law,) = self._log_law(averages[i : i + 1], lengths[i : i + 1], pool, epsilon)
+                if noise.exact is not None:
+                    number = int(noise.exact.choose(log_law)[0])
+                else:
+                    cdf = np.cumsum(np.exp(log_law))
+                    number = min(int(np.searchsorted(cdf, uniforms[i] * cdf[-1], side="right")), len(cdf) - 1)
+            written.append(shown if number == SANITISED else pool.texts[number])
+            chosen.append(number)
+        rows = [[*sanitised.units.row(i), number] for i, number in enumerate(chosen)]
+        return Rewrites(written, Ragged.of(rows))
+
+    def _log_law(
+        self, averages: NDArray[np.float64], lengths: NDArray[np.integer], pool: _Pool, epsilon: float
+    ) -> NDArray[np.float64]:
+        """ln P(y | x, pool): [n, candidates], of the averages [n, d] and the numbers of words [n] of texts x."""
+        scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
+        found: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
+        return found
+
+    def utility(self, texts: NDArray[np.float64], candidates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """u: [n, m], of the averages of texts [n, d] and of candidates [m, d]."""
+        return np.clip((texts @ candidates.T + self.beta) / (1 + self.beta), 0, 1)
+
+    def _averages(self, texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Phi of each text [n, d], and its number of words [n]; 0 for a text without any."""
+        rows = self.sanitiser.vocabulary.encode(texts)
+        vectors = self.sanitiser.vectors.exact
+        averages = np.zeros((len(texts), vectors.shape[1]))
+        for i in np.flatnonzero(rows.lengths):
+            averages[i] = vectors[rows.row(int(i))].mean(axis=0)
+        if self.published:
+            averages /= np.maximum(np.linalg.norm(averages, axis=1, keepdims=True), 1e-12)
+        return averages, rows.lengths
+
+    def _pools(self, sanitised: Sequence[str]) -> dict[str, _Pool]:
+        """The pool of each sanitised text, a function of that text alone."""
+        distinct = list(dict.fromkeys(sanitised))
+        asked = [text for text in distinct if text] if self.variant != "em" else []
+        made = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
+        kept = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in made.items()}))
+        return {text: _Pool(kept.get(text, []), self._averages(kept.get(text, []))[0]) for text in distinct}
+
+    def _coherent(self, candidate: str) -> bool:
+        """Whether it has words, and at least half of them are known."""
+        found = words(candidate)
+        known = sum(word in self.sanitiser.vocabulary.index for word in found)
+        return bool(found) and 2 * known >= len(found)
+
+    def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
+        """Each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
+        if self.tau == 1:
+            yield from candidates.items()
+            return
+        distinct = list(dict.fromkeys(y for some in candidates.values() for y in some))
+        vectors = dict(zip(distinct, self._sentences.encode(distinct), strict=True))
+        for text, some in candidates.items():
+            kept: list[str] = []
+            for candidate in some:
+                if all((1 + float(vectors[candidate] @ vectors[y])) / 2 <= self.tau for y in kept):
+                    kept.append(candidate)
+            yield text, kept
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """As `HasLikelihood`: of the sanitised words and the chosen number together, what provider and reader see.
+
+        ln P(z | x) + ln P(number | x, C(z)); how likely the provider writes C(z) is the same for all texts.
+        """
+        used, place = np.unique(candidates, return_inverse=True)
+        rows = place.reshape(candidates.shape)
+        trial = np.repeat(np.arange(len(rows)), rows.shape[1])
+        known = [texts[i] for i in used]
+        averages, lengths = self._averages(known)
+        laws = self.sanitiser.laws(known)
+        found = []
+        for rewrites, epsilon in zip(made, epsilons, strict=True):
+            if rewrites.units is None:
+                raise TypeError("the likelihood of a rewrite needs its units")
+            drawn, numbers = _apart(rewrites.units)
+            (value,) = log_likelihood(laws, rows.ravel(), [drawn.take(trial)], [self.budgets(epsilon)[0]])
+            value = value.reshape(rows.shape)
+            shown = self.sanitiser.vocabulary.decode(drawn)
+            pools = self._pools(shown)
+            for i in np.flatnonzero((numbers != SANITISED) & np.isfinite(value).any(axis=1)):
+                log_law = self._log_law(averages[rows[i]], lengths[rows[i]], pools[shown[i]], epsilon)
+                value[i] += log_law[:, numbers[i]]
+            found.append(value)
+        return found
+
+
+def _apart(units: Ragged) -> tuple[Ragged, NDArray[np.integer]]:
+    """The sanitised words of each rewrite, and the number of its candidate."""
+    ends = np.zeros(len(units.values), bool)
+    ends[units.offsets[1:] - 1] = True
+    return Ragged.from_lengths(units.values[~ends], units.lengths - 1), units.values[ends]
+
+
+class _Pool:
+    """Candidates, and their averages [n, d]."""
+
+    def __init__(self, texts: list[str], averages: NDArray[np.float64]) -> None:
+        self.texts, self.averages = texts, averages

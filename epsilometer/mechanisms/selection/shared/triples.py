@@ -1,0 +1,219 @@
+"""A public corpus of triples, what DP-ST draws from: collected, freed of near-duplicates, embedded and clustered.
+
+After Meisenbacher et al.'s DP-ST: triples of public texts as "s | r | o"; near-duplicates by MinHash (Broder 1997;
+threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), one member kept; the first 32
+dimensions of a sentence embedding; mini-batch k-means (Sculley 2010). Everything here must come from public text.
+
+Departures: of near-duplicates the most frequent triple stays, then the shortest, then the first in the alphabet (there:
+the one of lowest perplexity under GPT-2), and one only falls to a triple that stays, so that groups do not chain; a
+triple without a near-duplicate stays too (there it is dropped).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.tagging import HEADS, Triple, TripleReader, tagger
+from epsilometer.runtime.progress import track
+
+SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": pl.String, "count": pl.Int64}
+PERMUTATIONS, GRAM = 128, 3
+HIGHEST = 0.95  # threshold
+
+_CHUNK = 512  # texts at a time: progress is told after each
+
+
+@dataclass(frozen=True)
+class TripleCorpus:
+    """n triples, their unit vectors, and what they were made with.
+
+    triples:    n.
+    vectors:    float32 [n, dimensions], of length 1.
+    centroids:  for each number K of clusters float32 [K, dimensions].
+    members:    for each K int32 [n]: the cluster of each triple.
+    encoder:    the sentence encoder behind the vectors, by name; tagger: what found the triples.
+    heads:      the folder of the embedded tagger's weights; device: where encoder and tagger run.
+    """
+
+    triples: Sequence[Triple]
+    vectors: NDArray[np.float32]
+    centroids: Mapping[int, NDArray[np.float32]]
+    members: Mapping[int, NDArray[np.int32]]
+    encoder: str
+    tagger: str
+    heads: Path = HEADS
+    device: str = "cpu"
+
+    @cached_property
+    def reader(self) -> TripleReader:
+        """The tagger."""
+        return tagger(self.tagger, self.heads, self.device)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.encoder, device=self.device)
+
+    def encode(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimensions] of other triples, as those of the corpus were made."""
+        return embed(self._encoder, triples, self.vectors.shape[1])
+
+    def save(self, folder: Path, counts: Mapping[str, int], count_of: Sequence[int]) -> None:
+        """Write all that a mechanism needs; counts: what became of the texts; count_of: how often each triple came."""
+        columns = {name: [triple[i] for triple in self.triples] for i, name in enumerate(list(SCHEMA)[:3])}
+        tables.write(
+            pl.DataFrame({**columns, "count": count_of}, schema=dict(SCHEMA)), folder / "triples.parquet", SCHEMA
+        )
+        tables.write_array(self.vectors, folder / "embeddings.npy")
+        for size, centroids in self.centroids.items():
+            tables.write_array(centroids, folder / f"centroids-{size}.npy")
+            tables.write_array(self.members[size], folder / f"members-{size}.npy")
+        if self.tagger == HEADS.name:
+            for name in ("heads.safetensors", "labels.json"):
+                (folder / HEADS.name).mkdir(exist_ok=True)
+                shutil.copyfile(self.heads / name, folder / HEADS.name / name)
+        made = {"encoder": self.encoder, "tagger": self.tagger, "clusters": sorted(self.centroids)}
+        tables.write_json({**made, "counts": dict(counts)}, folder / "meta.json")  # last: without it there is no corpus
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "cpu") -> TripleCorpus:
+        """Read a folder that `save` wrote. Raises UserError for anything else."""
+        try:
+            made = json.loads((folder / "meta.json").read_text("utf-8"))
+            encoder, name, sizes = str(made["encoder"]), str(made["tagger"]), [int(size) for size in made["clusters"]]
+            vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
+            centroids = {size: np.load(folder / f"centroids-{size}.npy", allow_pickle=False) for size in sizes}
+            members = {size: np.load(folder / f"members-{size}.npy", allow_pickle=False) for size in sizes}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{folder} is no folder of triples ({type(error).__name__}); the stage `triples` makes one from public "
+                "text (python -m tasks.triples NAME)"
+            ) from error
+        table = tables.read(folder / "triples.parquet", SCHEMA)
+        shapes = {len(table), len(vectors), *(len(member) for member in members.values())}
+        if len(shapes) > 1 or not sizes or not len(table):
+            raise UserError(f"{folder}: its files do not belong together; make it anew by the stage `triples`")
+        triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
+        return cls(triples, vectors, centroids, members, encoder, name, folder / HEADS.name, device)
+
+
+def build(
+    texts: Sequence[str],
+    folder: Path,
+    clusters: Sequence[int],
+    dimensions: int = 32,
+    threshold: float = 0.4,
+    encoder: str = "all-MiniLM-L6-v2",
+    tagger_name: str = HEADS.name,
+    seed: int = 0,
+    device: str = "cpu",
+) -> TripleCorpus:
+    """Make the corpus of some public texts and write it into a folder.
+
+    clusters: sizes of the clusterings; dimensions: how many of the embedding's first are kept; threshold: Jaccard
+    similarity from which two triples are near-duplicates. Raises UserError where the texts hold no triple, or fewer
+    than there are to be clusters.
+    """
+    reader = tagger(tagger_name, device=device)
+    found: Counter[Triple] = Counter()
+    with_triple = 0
+    starts = range(0, len(texts), _CHUNK)
+    for start in track(starts, len(starts), "find triples"):
+        for triples in reader.triples(texts[start : start + _CHUNK]):
+            found.update(triples)
+            with_triple += bool(triples)
+    if not found:
+        raise UserError(
+            f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
+        )
+    ranked = sorted(found, key=lambda triple: (-found[triple], len(triple.text), triple.text))
+    stand_in = stand_ins([triple.text for triple in ranked], threshold, seed)
+    kept = np.unique(stand_in)
+    if max(clusters) > len(kept):
+        raise UserError(
+            f"clusters must be at most the number of triples, {len(kept)} after near-duplicates, got {max(clusters)}"
+        )
+    total = np.bincount(stand_in, [found[triple] for triple in ranked]).astype(int)[kept]
+    chosen = [ranked[i] for i in kept]
+    model, starts = Encoder(encoder, device=device), range(0, len(chosen), _CHUNK)
+    parts = [embed(model, chosen[i : i + _CHUNK], dimensions) for i in track(starts, len(starts), "embed triples")]
+    vectors = np.concatenate(parts)
+    clustered = {size: cluster(vectors, size, seed) for size in track(sorted(set(clusters)), len(clusters), "cluster")}
+    corpus = TripleCorpus(
+        chosen,
+        vectors,
+        {size: centroids for size, (centroids, _) in clustered.items()},
+        {size: members for size, (_, members) in clustered.items()},
+        encoder,
+        tagger_name,
+    )
+    counts = {
+        "texts": len(texts),
+        "texts_with_triples": with_triple,
+        "triples": found.total(),
+        "distinct": len(ranked),
+        "kept": len(chosen),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus.save(folder, counts, total.tolist())
+    return corpus
+
+
+def stand_ins(texts: Sequence[str], threshold: float = 0.4, seed: int = 0) -> NDArray[np.int64]:
+    """[n]: for each text the number of the one that stands for it, itself where it stays.
+
+    Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
+    estimates it, reaches the threshold. Raises UserError for a threshold outside (0, 0.95].
+    """
+    from datasketch import MinHash, MinHashLSH
+
+    if not 0 < threshold <= HIGHEST:  # beyond it the index has a single band
+        raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}")
+
+    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    signatures: dict[int, MinHash] = {}
+    result = np.arange(len(texts))
+    made = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
+    for i, signature in enumerate(track(made, len(texts), "find near-duplicates")):
+        near = [j for j in index.query(signature) if signature.jaccard(signatures[j]) >= threshold]
+        if near:
+            result[i] = min(near)
+        else:
+            signatures[i] = signature
+            index.insert(i, signature, check_duplication=False)
+    return result
+
+
+def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArray[np.float32]:
+    """The first dimensions of the embeddings of "s | r | o", scaled to length 1: float32 [n, dimensions]."""
+    if dimensions > encoder.dimensions:
+        raise UserError(f"dimensions must be at most those of the encoder, {encoder.dimensions}, got {dimensions}")
+    vectors = encoder.encode([triple.text for triple in triples])[:, :dimensions].astype(np.float64)
+    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+def cluster(vectors: NDArray[np.float32], size: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Mini-batch k-means: centroids [size, dimensions], and the cluster of each vector [n]. A cluster may be empty."""
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
+
+    model = MiniBatchKMeans(size, batch_size=8192, max_iter=10, n_init=3, random_state=seed)
+    with threadpool_limits(1):  # sums over threads come out differently on another number of cores
+        members = model.fit_predict(np.ascontiguousarray(vectors, np.float64))
+    return model.cluster_centers_.astype(np.float32), members.astype(np.int32)
+
+
+def _grams(text: str) -> list[bytes]:
+    return [text[i : i + GRAM].encode() for i in range(max(1, len(text) - GRAM + 1))]

@@ -1,0 +1,63 @@
+"""Texts from notes by a language model, its likeliest tokens: how released triples become a fluent text again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.core.errors import UserError
+
+INSTRUCTION = (
+    "Write one short, fluent English text that says what these notes say, in their order, and nothing else.\n\n"
+    "Notes: the driver lost my parcel. it was not a surprise.\nText: The driver lost my parcel, which was no surprise."
+    "\n\nNotes: {}\nText:"
+)
+
+
+class Writer:
+    """An encoder-decoder or a decoder-only model, asked by `prompt`, in which {} stands for the notes.
+
+    prompt:   unless given, the notes alone for an encoder-decoder, else an instruction with an example; a chat template
+              is used where there is one.
+    longest:  most tokens of a text, a public number.
+
+    Raises UserError for a model that writes no text, or a prompt without {}.
+    """
+
+    def __init__(self, model: str | Path, prompt: str | None = None, longest: int = 64, device: str = "cpu") -> None:
+        from epsilometer.models.causal_lm import CausalLM
+        from epsilometer.models.generator import KINDS, architecture
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        kind = architecture(model)
+        if kind not in ("seq2seq", "causal"):
+            raise UserError(f"writer must be a model that writes text, {str(model)!r} is {KINDS[kind]}")
+        self._prompt = prompt or ("{}" if kind == "seq2seq" else INSTRUCTION)
+        if "{}" not in self._prompt:
+            raise UserError(f"prompt must hold {{}}, where the released triples go, got {prompt!r}")
+        self._model = Seq2Seq(model, device=device) if kind == "seq2seq" else CausalLM(model, device=device)
+        self._longest = longest
+
+    def write(self, notes: Sequence[str]) -> list[str]:
+        """One text for each of the notes; it depends on these notes alone."""
+        from epsilometer.models.causal_lm import CausalLM
+        from epsilometer.models.generation import TokenLaw, generate
+
+        written = [self._prompt.replace("{}", note) for note in notes]
+        if isinstance(self._model, CausalLM) and self._model.chats:
+            prompts = self._model.chat_tokens(written)
+        else:
+            prompts = self._model.tokens(written)
+        room, most = self._model.room(self._longest), max(map(len, prompts), default=0)
+        if most > room:
+            raise UserError(
+                f"notes of {most} tokens and a text of {self._longest} do not fit into the writer, which has room for "
+                f"{room}; release fewer triples, lower longest, or give a model of a wider window"
+            )
+        law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
+        count = len(prompts)
+        limits, uniforms = np.full(count, self._longest), np.full((count, self._longest), 0.5)
+        made = generate(self._model, law, prompts, np.arange(count), np.ones(count), limits, uniforms)
+        return [self._model.text(made.row(i)) for i in range(count)]

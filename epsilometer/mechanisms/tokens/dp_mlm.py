@@ -1,0 +1,134 @@
+"""DP-MLM: each word is replaced by a draw from a masked language model (Meisenbacher et al., Findings of ACL 2024).
+
+For word i of text x the model reads x, a separator and x with word i masked, and gives logits over its vocabulary at
+the mask. They are clipped to a public range [low, high]; with Delta = high - low and temperature T = 2 Delta / epsilon,
+
+    P(y | x, i) = softmax(clip(logits) / T)_y.
+
+This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007): for one
+word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law sees the whole private text, so
+changing one word can move all of them: for texts of n words as wholes the claim is n * epsilon, and between texts of
+unlike numbers of words there is none, since the output has as many words as the input.
+
+Departures from the released code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
+window is centred on the word in subwords (the release indexes subwords by word number and leaves words of long texts
+unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole vocabulary of
+printable pieces, a public set.
+
+A model with token types (BERT and its kin) is told which half of the pair a token belongs to, as it was in training. Of
+the release, only the path that works in batches does that; the one that goes word by word leaves them out, and on such
+a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim holds
+either way, since it needs no more of the logits than their clip.
+
+Two options of the release, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts of the
+private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept layout is
+no part of the law, but the likelihood attack sees it in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
+from epsilometer.models.masked_lm import MaskedLM
+from epsilometer.text.words import STOP_WORDS, lay_out, words, write
+
+
+@component
+class DPMLM(MaskMechanism):
+    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
+
+    token_types: whether a model that has token types is given them.
+    stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
+    drops the claim.
+    """
+
+    stop_words: Literal["privatised", "kept"] = "privatised"
+    layout: Literal["normalised", "kept"] = "normalised"
+    token_types: Literal["given", "none"] = "given"
+
+    @cached_property
+    def _model(self) -> MaskedLM:
+        return MaskedLM(self.resource, self.precision, self.device, self.token_types == "given")
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Texts of one word: the model's pieces that are words."""
+        return [piece for piece in self._model.outputs if words(piece) == [piece]]
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The model's pieces; where stop-words are kept, then those of them that are no piece."""
+        pieces = self._model.outputs
+        return [*pieces, *(word for word, number in self._kept.items() if number >= len(pieces))]
+
+    @cached_property
+    def _kept(self) -> dict[str, int]:
+        """The words that stay, and their numbers as outputs."""
+        if self.stop_words == "privatised":
+            return {}
+        pieces = self._model.outputs
+        number = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
+        others = iter(range(len(pieces), len(pieces) + len(STOP_WORDS)))
+        return {word: number[word] if word in number else next(others) for word in sorted(STOP_WORDS)}
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`).
+
+        None where stop-words or the layout are kept.
+        """
+        if self.stop_words == "kept" or self.layout == "kept":
+            return None
+        return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each (text, word)."""
+        split = [words(text) for text in texts]
+        rows, places = word_rows(split)
+        outputs = len(self.output_texts)
+
+        def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            stays = np.array([self._kept.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
+            for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
+                yield law if self.stop_words == "privatised" else _with_kept(law, stays, outputs)
+
+        return Laws(rows, outputs, log_probabilities)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One forward pass for each word of each distinct text, whatever the number of trials and epsilons."""
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        source = np.array([distinct[text] for text in texts])
+        drawn = sample(self.laws(list(distinct)), source, epsilons, noises)
+        return [Rewrites(self.write(texts, units), units) for units in drawn]
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""
+        named = self.output_texts
+        rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
+        if self.layout == "normalised":
+            return [write(row) for row in rows]
+        return [lay_out(text, row) for text, row in zip(texts, rows, strict=True)]
+
+
+def _with_kept(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
+    """The laws of the words that are drawn, spread over all outputs, among those of the words that stay (`stays`)."""
+    whole = np.full((len(stays), outputs), -np.inf)
+    whole[stays < 0, : law.shape[1]] = law
+    kept = np.flatnonzero(stays >= 0)
+    whole[kept, stays[kept]] = 0
+    return whole

@@ -1,0 +1,164 @@
+"""DP-MLM with deletions and insertions ("plus" in the code of Meisenbacher et al., Findings of ACL 2024).
+
+For each word i of a text x of n words two public coins are thrown, blind to the text: the word is deleted with
+probability d, else replaced by a draw from DP-MLM's law R_i(y | x); after it, with probability q, a draw from the law
+I_i(y | x) is put in, the same exponential mechanism at a mask between words i and i + 1 of x. So word i yields
+
+    nothing     with probability d (1 - q),
+    y           with probability (1 - d) (1 - q) R_i(y) + d q I_i(y),
+    y and y'    with probability (1 - d) q R_i(y) I_i(y').
+
+Budget: R_i and I_i both see the whole private text and spend epsilon each; coins and deletions see nothing. Given the
+coins, an output of L words is L draws, and the coins have the same law for all texts of n words, so
+
+    P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n where q = 0).
+
+The claim for texts of n words as wholes is therefore 2n epsilon, not n epsilon: an insertion is as dear as a word.
+Between texts of unlike numbers of words there is none. L is now random, a sum of n independent terms with mean
+n (1 - d + q), so a single length no longer tells n; but it still leaks: a text of n words never yields more than 2n (n
+where q = 0), so a longer output rules it out, and the likelihood below counts lengths for what they say.
+
+Likelihood: with f(i, j) the probability that the first i words yield the first j outputs, f(0, 0) = 1,
+
+    f(i, j) = d (1 - q) f(i - 1, j) + ((1 - d) (1 - q) R_i(y_j) + d q I_i(y_j)) f(i - 1, j - 1)
+              + (1 - d) q R_i(y_(j-1)) I_i(y_j) f(i - 1, j - 2)     and     P(y | x) = f(n, L).
+
+Departures from the released code (sjmeis/DPMLM 3ce9390, where this is broken): the draws' context is the private text
+itself, neither partly rewritten nor shortened, so that draws are independent given the coins; nothing passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.tokens.shared.masked import MaskMechanism, word_rows
+from epsilometer.text.words import words, write
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+@component
+class DPMLMPlus(MaskMechanism):
+    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
+
+    delete, insert: the public probabilities of the coins.
+    """
+
+    delete: Probability = 0.05
+    insert: Probability = 0.15
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for each word that is drawn; 2n epsilon for texts of n words (`distance`)."""
+        return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """The most draws that two texts of equally many words can take; infinite where the number differs."""
+        return super().distance(texts, pairs, epsilon) * (2 if self.insert else 1)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """Four uniforms a word: its replacement, what may follow it, and their coins."""
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        source = np.array([distinct[text] for text in texts], np.int64)
+        laws, pieces = self._both(list(distinct)), self._model.outputs
+        twice = laws.rows.lengths[source]
+        coin = np.repeat(np.tile([False, True], len(texts)), np.repeat(twice, 2))
+        made = []
+        for drawn, noise in zip(sample(laws, source, epsilons, noises), noises, strict=True):
+            coins = noise.ragged(2 * twice)[coin, 0].reshape(-1, 2)
+            here = np.stack([coins[:, 0] >= self.delete, coins[:, 1] < self.insert], axis=1).ravel()
+            units = Ragged.from_lengths(drawn.values[here], np.bincount(drawn.row_numbers[here], minlength=len(texts)))
+            made.append(Rewrites([write(pieces[u] for u in units.row(i)) for i in range(len(texts))], units))
+        return made
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """For each epsilon [n, k]: ln P(units of rewrite i | text candidates[i, slot]), over all alignments.
+
+        Each distinct text costs its forward passes once.
+        """
+        outputs = [_units(rewrites) for rewrites in made]
+        scores = [np.full(candidates.shape, -np.inf) for _ in epsilons]
+        order = np.argsort(candidates, axis=None, kind="stable")
+        wanted, first = np.unique(candidates.ravel()[order], return_index=True)
+        laws = self._both([texts[i] for i in wanted])
+        groups = np.split(order, first[1:])
+        # Texts side by side: as many as have their laws in memory at a time.
+        part = (laws.rows.offsets[1:] - 1) // laws.chunk()
+        for some in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(part)) + 1):
+            rows = laws.rows.take(some)
+            for score, units, log_p in zip(scores, outputs, self._tables(laws, rows.values, epsilons), strict=True):
+                for number, start, end in zip(some, rows.offsets[:-1], rows.offsets[1:], strict=True):
+                    trial, slot = np.unravel_index(groups[number], candidates.shape)
+                    score[trial, slot] = self._aligned(log_p[start:end], units.take(trial))
+        return scores
+
+    def _both(self, texts: Sequence[str]) -> Laws:
+        """The laws of replacement and insertion, two rows a word in turn."""
+        split = [words(text) for text in texts]
+        rows, places = word_rows(split, 2)
+
+        def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            kinds = [wanted % 2 == 0, wanted % 2 == 1]
+            parts = [self.log_laws(split, places[wanted[of]], epsilons, i == 1) for i, of in enumerate(kinds)]
+            for both in zip(*parts, strict=True):
+                law = np.empty((len(wanted), both[0].shape[1]))
+                for of, part in zip(kinds, both, strict=True):
+                    law[of] = part
+                yield law
+
+        return Laws(rows, len(self._model.outputs), log_probabilities)
+
+    def _tables(
+        self, laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[NDArray[np.float64]]:
+        """The laws of one text's rows at each epsilon: [rows, outputs]; some rows at a time, as memory allows."""
+        step = laws.chunk()
+        parts = [laws.log_probabilities(rows[i : i + step], epsilons) for i in range(0, len(rows), step)]
+        for _ in epsilons:
+            yield np.concatenate([np.empty((0, laws.outputs)), *(next(part) for part in parts)])
+
+    def _aligned(self, log_p: NDArray[np.float64], units: Ragged) -> NDArray[np.float64]:
+        """ln f(n, L) for each row of units; log_p: [2n, outputs], replacement and insertion of each word in turn."""
+        lengths = units.lengths
+        longest = int(lengths.max(initial=0))
+        with np.errstate(divide="ignore"):  # ln 0 of a coin that never falls so
+            delete, insert = np.log([self.delete, 1 - self.delete]), np.log([self.insert, 1 - self.insert])
+        outputs = np.zeros((len(lengths), longest), np.int64)
+        outputs[units.row_numbers, units.positions] = units.values
+        f = np.full((len(lengths), longest + 1), -np.inf)
+        f[:, 0] = 0
+        for word in range(len(log_p) // 2):
+            replaced, following = (log_p[2 * word + i][outputs] for i in range(2))
+            one = np.logaddexp(delete[1] + insert[1] + replaced, delete[0] + insert[0] + following)
+            two = delete[1] + insert[0] + replaced[:, :-1] + following[:, 1:]
+            new = delete[0] + insert[1] + f
+            new[:, 1:] = np.logaddexp(new[:, 1:], one + f[:, :-1])
+            new[:, 2:] = np.logaddexp(new[:, 2:], two + f[:, :-2])
+            f = new
+        return f[np.arange(len(lengths)), lengths]
+
+
+def _units(made: Rewrites) -> Ragged:
+    if made.units is None:
+        raise TypeError("the likelihood of a rewrite needs its units")
+    return made.units

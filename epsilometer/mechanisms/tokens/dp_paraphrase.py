@@ -1,0 +1,57 @@
+"""DP-Paraphrase: a decoder-only paraphraser goes on after a marker (Mattern et al., NAACL Findings 2022).
+
+The model was trained on lines "source >>>>> paraphrase". It reads the text and the marker, and writes a paraphrase
+token by token from clipped logits l at temperature T = 2 Delta / epsilon,
+
+    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low:
+
+the exponential mechanism for each token (McSherry and Talwar 2007, definition 2 and theorem 6), hence max_new_tokens *
+epsilon between any two texts (`shared/generative.py`).
+
+Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
+
+Departures from the released code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline: the library's
+default stays on, by which only the 50 likeliest tokens can come out. Which 50 depends on the private text, so an output
+can rule a text out, and no finite epsilon holds; here every token of the vocabulary can come out. The number of new
+tokens is a public maximum, not the prompt's own length. `published: true` has both, and the release's claim: the
+likelihood attack sees outputs of probability 0 under one candidate. The release's bounds belong to weights without a
+name or revision that could pin them; with those weights give clip: [-96.85249956065758, -8.747697966442914].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.tokens.shared.generative import GenerativeMechanism
+
+if TYPE_CHECKING:
+    from epsilometer.models.causal_lm import CausalLM
+
+MARKER = " >>>>>"
+TOP_K = 50  # the default of the library that the release draws with
+
+
+@component
+class DPParaphrase(GenerativeMechanism):
+    """resource: a decoder-only model, trained on a source, a marker and its paraphrase."""
+
+    embedded: ClassVar[str] = "minilm-paraphraser"
+
+    @cached_property
+    def model(self) -> CausalLM:
+        """The language model, loaded once."""
+        from epsilometer.models.causal_lm import CausalLM
+
+        return CausalLM(self.resource, self.precision, self.device)
+
+    @property
+    def top_k(self) -> int | None:
+        """50 in the release's form."""
+        return TOP_K if self.published else None
+
+    def framed(self, texts: Sequence[str]) -> list[list[int]]:
+        """Each text and the marker."""
+        return self.model.tokens([text + MARKER for text in texts])

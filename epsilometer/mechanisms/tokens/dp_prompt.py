@@ -1,0 +1,79 @@
+"""DP-Prompt: a language model paraphrases the document, each token drawn at a temperature (Utpala et al., EMNLP 2023).
+
+An instruction-following model reads "Document : <text>", a line break and "Paraphrase of the document :", and writes a
+paraphrase token by token from clipped logits l at temperature T = 2 Delta / epsilon,
+
+    P(y_t | x, y_<t) = softmax(clip(l) / T),    Delta = high - low.
+
+That is the exponential mechanism for each token (McSherry and Talwar 2007, definition 2: P(y) ~ exp(epsilon q(x, y) /
+(2 Delta)); theorem 6), so every token costs epsilon; a paraphrase costs at most max_new_tokens * epsilon between any
+two texts (`shared/generative.py`).
+
+Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
+
+Departures from the released code (sjmeis/DPMLM 3ce9390): a public maximum of new tokens, where the release stops at the
+prompt's own length; a text too long for the model is cut, never the cue after it; clip bounds come with the model that
+they were measured on; special and unused vocabulary entries are not drawn. `published: true` has the release's limit.
+A model with a chat template reads the same words as a user's message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.tokens.shared.generative import GenerativeMechanism
+
+if TYPE_CHECKING:
+    from epsilometer.models.causal_lm import CausalLM
+    from epsilometer.models.seq2seq import Seq2Seq
+
+
+@component
+class DPPrompt(GenerativeMechanism):
+    """resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template.
+
+    By default it does where there is one.
+    """
+
+    embedded: ClassVar[str] = "minilm-seq2seq"
+
+    chat: bool | None = None
+
+    @cached_property
+    def model(self) -> CausalLM | Seq2Seq:
+        """The language model, loaded once. Raises UserError for a masked one, and for `chat` without a template."""
+        from epsilometer.models.causal_lm import CausalLM
+        from epsilometer.models.generator import KINDS, architecture
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        kind = architecture(self.resource)
+        if kind == "masked":
+            raise UserError(
+                f"dp_prompt needs a model that writes text; {self.resource} is {KINDS[kind]}, for which there is dp_mlm"
+            )
+        if kind == "seq2seq":
+            if self.chat:
+                raise UserError(f"chat must be left out: {self.resource} is {KINDS[kind]} and has no chat template")
+            return Seq2Seq(self.resource, self.precision, self.device)
+        model = CausalLM(self.resource, self.precision, self.device)
+        if self.chat:
+            model.chat_tokens([""])
+        return model
+
+    def framed(self, texts: Sequence[str]) -> list[list[int]]:
+        """The instruction round each text."""
+        from epsilometer.models.causal_lm import CausalLM
+
+        written = [prompt(text) for text in texts]
+        if isinstance(self.model, CausalLM) and (self.model.chats if self.chat is None else self.chat):
+            return self.model.chat_tokens(written)
+        return self.model.tokens(written)
+
+
+def prompt(text: str) -> str:
+    """What the model is asked."""
+    return f"Document : {text}\nParaphrase of the document :"

@@ -1,0 +1,234 @@
+"""What mechanisms share that let a language model rewrite the text, each token drawn by the exponential mechanism.
+
+The claim. Given what was drawn so far, the law of the next token changes by at most a factor e^epsilon whatever the
+private text (`generation`). A text y_1 ... y_m is the adaptive composition of m such draws, so for any two texts
+
+    P(y | x) <= e^(m epsilon) P(y | x'),    m <= max_new_tokens.
+
+The end of the sequence is one of the outputs: the length is drawn by the mechanism, and paid for. After it nothing is
+drawn and nothing released. So the claim for whole texts is max_new_tokens times epsilon, a public number; how many
+tokens were really drawn is information, not a claim.
+
+The text spells out the drawn tokens and does not determine them: one text can be cut into tokens in several ways (with
+the embedded model 40 % of rewrites at epsilon 1, 3 % at 100, read as other tokens than were drawn). So the tokens do
+not count as released, and the likelihood attack, which sees them, bounds what the text gives away.
+
+`published: true` stops after as many tokens as the prompt has, as the released code does. That number is the private
+text's own and is not paid for: an output longer than another text's prompt rules that text out. Shown beside it is the
+claim of the release, epsilon a generated token, for as many tokens as the longer prompt has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
+from epsilometer.core.mechanism import Rewrites, Unread
+from epsilometer.core.randomness import Noise
+from epsilometer.models.bounds import Clip, bounds
+
+if TYPE_CHECKING:
+    from epsilometer.models.generation import TokenLaw
+    from epsilometer.models.generator import Generator
+
+
+@component
+class GenerativeMechanism(ABC):
+    """resource: a language model by id, folder or pin; max_new_tokens: the public maximum of tokens of a rewrite.
+
+    clip: [low, high] of the logits, by default the model's measured bounds. published: the release's form.
+    """
+
+    resource: str | Path
+    max_new_tokens: Annotated[int, Field(ge=1, le=4096)] = 32
+    clip: Clip | None = None
+    published: bool = False
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    device: str = "cpu"
+
+    @property
+    @abstractmethod
+    def model(self) -> Generator:
+        """The language model, loaded once."""
+
+    @abstractmethod
+    def framed(self, texts: Sequence[str]) -> list[list[int]]:
+        """The prompt of each text as token ids, however long."""
+
+    @property
+    def top_k(self) -> int | None:
+        """To how many tokens the release limits its draws."""
+        return None
+
+    @cached_property
+    def law(self) -> TokenLaw:
+        """The law of one token."""
+        from epsilometer.models.generation import TokenLaw
+
+        return TokenLaw(*(self.clip or bounds(self.resource)), self.top_k)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for each generated token, whatever the text; max_new_tokens times that for a text (`distance`)."""
+        return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """max_new_tokens for two unlike texts; in the release's form the number of tokens of the longer prompt."""
+        longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.published else self.max_new_tokens
+        same = np.array([texts[i] == texts[j] for i, j in pairs], bool)
+        return np.where(same, 0.0, longest)
+
+    def prompts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The prompt of each text as token ids; a text too long for the model's window is cut at its end."""
+        room = self.model.room(self.max_new_tokens)
+        if room < max(len(ids) for ids in self.framed(["", "a"])):
+            raise UserError(
+                f"max_new_tokens must leave room for the prompt within what {self.resource} can read and write "
+                f"({self.model.window} and {self.model.longest(0)} tokens), got {self.max_new_tokens}; give fewer"
+            )
+        found = self.framed(texts)
+        for i, text in enumerate(texts):
+            if len(found[i]) > room:
+                found[i] = self._cut(text, room)
+        return found
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: texts that do not fit into the prompt, or whose own tokens are more than may be written."""
+        room = self.model.room(self.max_new_tokens)
+        cut = [
+            len(framed) > room or (not self.published and len(self.tokens(text)) > self.max_new_tokens)
+            for text, framed in zip(texts, self.framed(texts), strict=True)
+        ]
+        return Unread(cut=sum(cut), texts=len(texts))
+
+    def _cut(self, text: str, room: int) -> list[int]:
+        """The prompt of the longest beginning of a text that fits, by bisection."""
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if len(self.framed([text[:middle]])[0]) <= room else (low, middle - 1)
+        return self.framed([text[:low]])[0]
+
+    def _limits(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+        """The most tokens that may be drawn after each prompt."""
+        if not self.published:
+            return np.full(len(prompts), self.max_new_tokens)
+        return np.array([min(len(ids), self.model.longest(len(ids))) for ids in prompts])
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One reading of each distinct text, whatever the number of trials and epsilons.
+
+        Units are the drawn tokens as ids of the model's vocabulary, with the end of the sequence where it was drawn.
+        """
+        from epsilometer.models.generation import generate
+
+        check_epsilons(epsilons)
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        prompts = self.prompts(list(distinct))
+        source = np.array([distinct[text] for text in texts])
+        limits = self._limits(prompts)[source]
+        draws = int(limits.max(initial=1))
+        every = len(epsilons)
+        drawn = generate(
+            self.model,
+            self.law,
+            prompts,
+            np.tile(source, every),
+            np.repeat(np.array(epsilons, float), len(texts)),
+            np.tile(limits, every),
+            noises[0].exact or np.concatenate([noise.uniforms(draws) for noise in noises]),
+        )
+        made = []
+        for i in range(every):
+            units = drawn.take(np.arange(i * len(texts), (i + 1) * len(texts)))
+            made.append(Rewrites([self.model.text(units.row(row)) for row in range(len(texts))], units))
+        return made
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        made: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """As `HasLikelihood`: of the drawn tokens, the last of which is the end or stands at the limit of its text."""
+        from epsilometer.models.generation import log_likelihoods
+
+        used, place = np.unique(candidates, return_inverse=True)
+        place = place.reshape(candidates.shape)
+        prompts = self.prompts([texts[i] for i in used])
+        limits = self._limits(prompts)
+        pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is asked once
+        sequences: list[NDArray[np.integer]] = []
+        found = []
+        for number, rewrites in enumerate(made):
+            if rewrites.units is None:
+                raise TypeError("the likelihood of a rewrite needs its drawn tokens")
+            index = np.empty(candidates.shape, np.int64)
+            for trial, slot in np.ndindex(*candidates.shape):
+                drawn = rewrites.units.row(trial)
+                key = number, int(place[trial, slot]), drawn.tobytes()
+                if key not in pairs:
+                    pairs[key] = len(pairs)
+                    sequences.append(drawn)
+                index[trial, slot] = pairs[key]
+            found.append(index)
+        source = np.array([key[1] for key in pairs])
+        budgets = np.array([epsilons[key[0]] for key in pairs], float)
+        lengths = np.array([len(drawn) for drawn in sequences])
+        ended = np.array([drawn[-1] == self.model.end for drawn in sequences])
+        possible = np.flatnonzero((lengths == limits[source]) | (ended & (lengths < limits[source])))
+        values = np.full(len(pairs), -np.inf)
+        values[possible] = log_likelihoods(
+            self.model, self.law, prompts, source[possible], [sequences[i] for i in possible], budgets[possible]
+        )
+        return [values[index] for index in found]
+
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: the model's tokens, were the text to be written; the end of the sequence is `(end)`."""
+        return [self._spelled(i) for i in [*self.model.plain(text), self.model.end]]
+
+    def _spelled(self, token: int) -> str:
+        return "(end)" if token == self.model.end else self.model.text([token])
+
+    def first_tokens(self, text: str, epsilons: Sequence[float], count: int) -> list[list[tuple[str, float]]]:
+        """As `HasFirstTokens`; the end of the sequence is written `(end)`."""
+        import torch
+
+        from epsilometer.models.generation import forced
+
+        ((_, logits),) = forced(self.model, self.prompts([text]), np.zeros(1, np.int64), [[self.model.end]])
+        probabilities = [
+            self.law.log_probabilities(logits[:1, 0], torch.tensor([epsilon], device=logits.device))[0].exp()
+            for epsilon in epsilons
+        ]
+        found = []
+        for values, places in (each.topk(count) for each in probabilities):
+            ids = self.model.outputs[places.cpu().numpy()]
+            found.append([(self._spelled(i), value) for i, value in zip(ids, values.tolist(), strict=True)])
+        return found
+
+    def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+        """Parts [positions, outputs] of the logits before the clip, the model being made to repeat each text.
+
+        What `epsilometer bounds` measures: the logits of the mechanism's own prompts.
+        """
+        from epsilometer.models.generation import forced
+
+        written = [[*self.model.plain(text), self.model.end][: self.max_new_tokens] for text in texts]
+        for rows, logits in forced(self.model, self.prompts(texts), np.arange(len(texts)), written):
+            for row, values in zip(rows, logits, strict=True):
+                yield values[: len(written[row])].cpu().numpy()

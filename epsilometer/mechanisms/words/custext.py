@@ -1,0 +1,179 @@
+"""CusText: each word has a small customised set of outputs (Chen, Mo, Wang, Chen, Chen and Yu, Findings of ACL 2023).
+
+    P(y | x) ~ exp(epsilon / 2 u(x, y))   for y in the group of x,
+    u(x, y) = (d_max - ||x - y||) / (d_max - d_min),   d_min, d_max over the group,
+
+the exponential mechanism with a score in [0, 1], hence sensitivity 1 (section 3.2). The vocabulary is cut into groups
+of `size` words: in the order of the file, a word that has no group yet takes the nearest words that have none either.
+Within a group every word can come out for every word, so P(y | x) <= e^epsilon P(y | x') there. Between groups nothing
+is claimed: the output names the group with certainty.
+
+Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words and each pair of words
+shares a group; vectors, groups and the order of words are public.
+
+Departures. The released code (sai4july/CusText 4a3ced8) has three ways of giving words their sets, by its option
+`mapping_strategy`:
+
+    conservative  its default, and what its README runs: words that have a set are blanked, so that the groups are those
+                  above (but for the last, which it fills up with used words where the vocabulary leaves it short)
+    aggressive    every word has its own nearest words as its set
+    overlapping   any other value: a word takes the nearest of all words, used or not, and those of them that have no
+                  set yet share it
+
+Its claim is epsilon for any two words. `published: true` claims the same, so that it can be seen to fail. With the
+conservative mapping the mechanism is the one above, the claim is true within a group and violated between any two words
+of different groups. With the other two, which need `published: true`, sets overlap without being equal, an output rules
+inputs out, and the claim fails between near words too. The release also builds the mapping from the private corpus and
+lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
+and scores by the cosine, where blanked words rank before those of negative cosine; this module has the distance alone.
+
+CusText+ (`stop_words: kept`) leaves stop-words as they are, which drops the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from scipy.special import log_softmax
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+from epsilometer.text.words import STOP_WORDS
+
+_BATCH = 64  # words whose distances to all others are in memory at a time
+
+
+@component
+class CusText(WordVectorMechanism):
+    """size: words in a set; stop_words: whether they are replaced too.
+
+    published: the release's claim; mapping: its way of giving words their sets.
+    """
+
+    size: Annotated[int, Field(ge=2)] = 20
+    stop_words: Literal["replaced", "kept"] = "replaced"
+    published: bool = False
+    mapping: Literal["conservative", "aggressive", "overlapping"] = "conservative"
+
+    @model_validator(mode="after")
+    def _only_released(self) -> CusText:
+        if self.mapping != "conservative" and not self.published:
+            raise ValueError(f"mapping: {self.mapping} has overlapping sets, and no claim holds; give published: true")
+        return self
+
+    @cached_property
+    def _sets(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The number of each word's set [V], and the words of each set [sets, size], -1 where it has fewer."""
+        group, sets = np.full(len(self.vectors), -1), list[NDArray[np.int64]]()
+        while len(left := np.flatnonzero(group < 0)):
+            # Distances from many words at a time; some of them will have found a group when their turn comes.
+            batch = left[:_BATCH]
+            for word, distance in zip(batch, self.vectors.distances(batch), strict=True):
+                if group[word] >= 0:
+                    continue
+                if self.mapping == "conservative":
+                    distance[group >= 0] = np.inf
+                distance[word] = -1
+                last = min(self.size, int(np.isfinite(distance).sum())) - 1
+                near = np.flatnonzero(distance <= np.partition(distance, last)[last])
+                members = near[np.argsort(distance[near], kind="stable")][: last + 1]
+                sharing = members[group[members] < 0] if self.mapping != "aggressive" else word
+                group[sharing] = len(sets)
+                sets.append(np.pad(members, (0, self.size - len(members)), constant_values=-1))
+        return group, np.array(sets, np.int32)
+
+    @cached_property
+    def _scores(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The possible outputs of each word, -1 where there are fewer, and their scores: [V, size] each."""
+        group, sets = self._sets
+        outputs = sets[group]
+        pairs = np.repeat(np.arange(len(group)), self.size), np.maximum(outputs, 0).ravel()
+        distance = np.where(outputs >= 0, self.vectors.between(*pairs).reshape(outputs.shape), np.nan)
+        low, high = np.nanmin(distance, axis=1, keepdims=True), np.nanmax(distance, axis=1, keepdims=True)
+        return outputs, np.where(outputs >= 0, (high - distance) / np.where(high > low, high - low, 1), -np.inf)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.bool_]:
+        """[V]: the words that are left as they are."""
+        if self.stop_words == "replaced":
+            return np.zeros(len(self.vocabulary), bool)
+        return np.isin(self.vocabulary.words, list(STOP_WORDS))
+
+    def _law(self, words: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The possible outputs of each word [n, size] and their log-probabilities."""
+        outputs, scores = self._scores
+        log_p = log_softmax(epsilon / 2 * scores[words], axis=1)
+        kept = np.flatnonzero(self._kept[words])
+        log_p[kept] = np.where(outputs[words[kept]] == words[kept, None], 0.0, -np.inf)
+        return outputs[words], log_p
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, between words of one group; the group and the number of words are not protected."""
+        if self.stop_words == "kept":
+            return None
+        return self.claim(epsilon, None if self.published else "0 or 1 within a group")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """How many words differ; infinite for texts of unlike numbers of words, or with words of unlike groups."""
+        group, _ = self._sets
+
+        def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
+            covered = self.published | (group[left] == group[right])
+            return np.where(covered, left != right, np.inf)
+
+        return self.vocabulary.distance(texts, pairs, between)
+
+    def largest_distance(self, epsilon: float) -> float:
+        """1 where all words are in one group, or claimed to be alike; else infinite."""
+        return 1.0 if self.published or self._sets[0].max() == 0 else math.inf
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """The largest excess within any group, exactly (none for the release's claim)."""
+        if self.published or self.stop_words == "kept":
+            return None
+        _, sets = self._sets
+        outputs, log_p = self._law(np.maximum(sets, 0).ravel(), epsilon)
+        there, shape = sets >= 0, (*sets.shape, self.size)
+        law = np.where(outputs >= 0, log_p, 0.0).reshape(shape)
+        loss = np.abs(law[:, :, None] - law[:, None]).max(axis=-1)
+        pair = there[:, :, None] & there[:, None] & ~np.eye(self.size, dtype=bool)
+        return float(loss[pair].max(initial=-np.inf)) - epsilon
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each word of the vocabulary."""
+
+        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                outputs, log_p = self._law(words, epsilon)
+                law = np.full((len(words), len(self.vocabulary)), -np.inf)
+                row, place = np.nonzero(outputs >= 0)
+                law[row, outputs[row, place]] = log_p[row, place]
+                yield law
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One uniform a word, by inverse CDF; a release exactly. The law of each distinct word is computed once."""
+        if noise.exact is not None:
+            return self.written(texts, sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])[0])
+        private = self.vocabulary.encode(texts)
+        distinct, row = np.unique(private.values, return_inverse=True)
+        outputs, log_p = self._law(distinct, epsilon)
+        # Impossible outputs, of no width in the CDF, stand last, where rounding could not reach them either.
+        order = np.argsort(log_p == -np.inf, axis=1, kind="stable")
+        outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, np.exp(log_p)))
+        possible = (cdf > 0).sum(axis=1)
+        cdf = np.cumsum(cdf, axis=1)
+        found = (noise.ragged(private.lengths) >= cdf[row]).sum(axis=1)
+        return self.written(texts, Ragged(outputs[row, np.minimum(found, possible[row] - 1)], private.offsets))

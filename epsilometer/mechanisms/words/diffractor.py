@@ -1,0 +1,328 @@
+"""1-Diffractor: words moved along one-dimensional lists (Meisenbacher, Chevli and Matthes, IWSPA 2024).
+
+A list lays the vocabulary out so that neighbours are near in meaning (`shared/lists.py`). For each word one
+list is drawn uniformly, and the word's place p in it is moved by one of two noises:
+
+    geometric   P(k) = (1 - a) / (1 + a) a^|k|,  a = e^-epsilon; beyond an end of the list, the end   (eqs. 3 to 5)
+    tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
+                gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001                     (section 4.1.3)
+
+A release draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact`), at epsilon rounded down to a
+multiple of 2^-40.
+
+Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
+list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the
+largest distance over lists, d_max (eq. 6).
+
+tem is the exponential mechanism with the utility -m(p, q), m(p, q) = min(|p - q|, gamma). Whatever gamma is, m keeps
+the triangle inequality, since min(s + t, gamma) <= min(s, gamma) + min(t, gamma). So from p to p' every weight
+exp(-epsilon / 2 m(p, q)) changes by a factor of at most e^(epsilon / 2 m(p, p')), and so does their sum:
+
+    P(q | p) <= e^(epsilon m(p, p')) P(q | p'),
+
+and a mixture over lists has min(d_max, gamma) in place of m. Gamma may depend on epsilon and on the number of words V,
+both public; it must not depend on the word. By the formula above (`gamma: auto`) the places beyond gamma have together
+a probability of at most beta, and two words lose at most epsilon gamma = 2 ln(999 (V - 1)) at every epsilon: 33.9 nats
+for 23,000 words.
+
+Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
+same public vocabulary, and every word of it can come out for every word.
+
+Departures. Released code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
+unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
+an input out; here a word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
+Released code fixes gamma at 5 where the paper computes it from epsilon. `published: true` lets stop-words and words
+outside the lists through as the release does (a number in the lists is moved like any word), has its gamma where none
+is given, and makes its claim, so that it can be seen to fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.exact import Exact
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordMechanism
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
+from epsilometer.text.words import STOP_WORDS, lay_out, words, write
+
+_UNIT = 1 << 40  # a release's epsilon is a multiple of 2^-40
+_BETA = 0.001  # the largest probability of moving further than the paper's gamma
+_RELEASED_GAMMA = 5
+
+Budget = float | NDArray[np.float64]  # one for all words, or one for each
+
+
+class Geometric(NamedTuple):
+    """Two-sided geometric noise on the places 0 ... size - 1, stopped at the ends."""
+
+    size: int
+
+    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
+        a = np.exp(-epsilon)
+        down = uniforms * (1 + a) < a
+        steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
+        moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
+        return np.clip(moved, 0, self.size - 1).astype(np.int64)
+
+    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+        """[n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
+        rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
+        if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
+            raise UserError(
+                "epsilon of a release must be at least 2^-40 and below 2^23, got "
+                f"{np.min(epsilon)} to {np.max(epsilon)}; choose another"
+            )
+        moved = places + exact.laplace(rate.astype(np.uint64), np.full(places.shape, _UNIT, np.uint64))
+        return np.clip(moved, 0, self.size - 1)
+
+    def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """log P(moved | places), broadcast."""
+        inner, end = math.log(math.tanh(epsilon / 2)), -math.log1p(math.exp(-epsilon))  # tanh: (1 - a) / (1 + a)
+        ends = (moved == 0) | (moved == self.size - 1)
+        return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
+
+    def excess(self, epsilon: float) -> float:
+        """0: a place nearer to one than to the other by all of their distance loses all that is claimed."""
+        return 0.0
+
+
+class Truncated(NamedTuple):
+    """The exponential mechanism on the distance of places cut off at gamma, on the places 0 ... size - 1.
+
+    gamma: None for the paper's, which depends on epsilon.
+    """
+
+    size: int
+    gamma: float | None = None
+
+    def cut(self, epsilon: Budget) -> Budget:
+        """Gamma at this epsilon, at most `size`, beyond which it changes nothing."""
+        if self.gamma is not None:
+            return min(self.gamma, self.size)
+        return np.minimum(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
+
+    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[n] noisy places: the place itself, those below it, above it, and all beyond gamma, one after the other."""
+        half = epsilon / 2
+        below, above, beyond, down, up, rest = self._weights(places, epsilon)
+        at = uniforms * (1 + down + up + rest) - 1
+
+        def share(part: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.clip(part, 0, weight) / np.maximum(weight, np.finfo(np.float64).tiny)
+
+        def steps(part: NDArray[np.float64], n: NDArray[np.integer]) -> NDArray[np.float64]:
+            return np.clip(np.ceil(-np.log1p(part * np.expm1(-half * n)) / half), 1, n)
+
+        outside = np.minimum(np.floor(share(at - down - up, rest) * beyond), beyond - 1)
+        outside += np.where(outside < places - below, 0, below + above + 1)
+        moved = np.select(
+            [at < 0, at < down, at < down + up],
+            [places, places - steps(share(at, down), below), places + steps(share(at - down, up), above)],
+            outside,
+        )
+        return np.clip(moved, 0, self.size - 1).astype(np.int64)
+
+    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+        """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly.
+
+        Steps have one law at all places that lie gamma or more from both ends.
+        """
+        below, above, beyond = self._counts(places, epsilon)
+        outside = exact.below(np.maximum(beyond, 1).astype(np.uint64)).astype(np.int64)
+        moved = outside + np.where(outside < places - below, 0, below + above + 1)
+        keys = np.stack([below, above, beyond, np.broadcast_to(epsilon, places.shape)])
+        distinct, member = np.unique(keys, axis=1, return_inverse=True)
+        for law, (left, right, rest, budget) in enumerate(distinct.T):
+            at = np.flatnonzero(member.ravel() == law)
+            steps = np.arange(-left, right + 1)
+            with np.errstate(divide="ignore"):  # where nothing lies beyond
+                far = np.log(rest) - budget / 2 * self.cut(budget)
+            chosen = exact.choose(np.append(-budget / 2 * np.abs(steps), far), len(at))
+            near = at[chosen < len(steps)]
+            moved[near] = places[near] + steps[chosen[chosen < len(steps)]].astype(np.int64)
+        return moved
+
+    def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """log P(moved | places), broadcast."""
+        *_, down, up, rest = self._weights(places, epsilon)
+        distance = np.abs(moved - places.astype(np.float64))
+        return -epsilon / 2 * np.minimum(distance, self.cut(epsilon)) - np.log(1 + down + up + rest)
+
+    def excess(self, epsilon: float) -> float:
+        """The largest of |ln Z(p) - ln Z(q)| - epsilon / 2 min(|p - q|, gamma) over places p != q.
+
+        Weights change by at most half of what is claimed, so this is what the normalisers Z may add.
+        """
+        gamma = float(self.cut(epsilon))
+        *_, down, up, rest = self._weights(np.arange(self.size), epsilon)
+        log_total = np.log(1 + down + up + rest)
+        far = float(np.ptp(log_total)) - epsilon / 2 * gamma if gamma < self.size - 1 else -math.inf
+        near = (
+            float(np.abs(log_total[k:] - log_total[:-k]).max()) - epsilon / 2 * min(k, gamma)
+            for k in range(1, min(math.ceil(gamma) + 1, self.size))
+        )
+        return max([far, *near])
+
+    def _counts(self, places: NDArray[np.integer], epsilon: Budget) -> tuple[NDArray[np.integer], ...]:
+        """How many places lie below and above within gamma, and beyond it."""
+        reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
+        below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
+        return below, above, self.size - 1 - below - above
+
+    def _weights(self, places: NDArray[np.integer], epsilon: Budget) -> tuple[NDArray, ...]:
+        """`_counts`, and the weight of each of the three.
+
+        The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
+        """
+        half = epsilon / 2
+        below, above, beyond = self._counts(places, epsilon)
+        down, up = (np.expm1(-half * n) / np.expm1(-half) * np.exp(-half) for n in (below, above))
+        return below, above, beyond, down, up, beyond * np.exp(-half * self.cut(epsilon))
+
+
+@component
+class Diffractor(WordMechanism):
+    """resource: an archive of word lists.
+
+    gamma:      the distance in a list from which on tem treats all words alike; auto: the paper's, by epsilon.
+    published:  let through what the release lets through.
+    """
+
+    embedded: ClassVar[str] = "lists.npz"
+
+    noise: Literal["geometric", "tem"] = "geometric"
+    gamma: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    published: bool = False
+
+    @cached_property
+    def lists(self) -> WordLists:
+        """The word lists."""
+        return WordLists.load(self.resource)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Inputs and outputs."""
+        return Vocabulary(self.lists.words)
+
+    @cached_property
+    def _moves(self) -> Geometric | Truncated:
+        size = len(self.lists.words)
+        if self.noise == "geometric":
+            return Geometric(size)
+        if self.gamma == "auto":
+            return Truncated(size, _RELEASED_GAMMA if self.published else None)
+        return Truncated(size, self.gamma)
+
+    @cached_property
+    def _passes(self) -> NDArray[np.bool_]:
+        """[V]: the words of the vocabulary that are let through."""
+        return np.array([self.published and word in STOP_WORDS for word in self.vocabulary.words])
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, times the distance of the words; the number of words is not protected."""
+        return self.claim(epsilon, "largest list distance")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Sum over positions of d_max, with tem at most gamma each; infinite for texts of unlike numbers of words."""
+        place, largest = self.lists.place, self.largest_distance(epsilon)
+        return self.vocabulary.distance(
+            texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
+        )
+
+    def largest_distance(self, epsilon: float) -> float:
+        """From one end of a list to the other, with tem at most gamma."""
+        ends = len(self.vocabulary) - 1
+        return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each word of the vocabulary; single entries in closed form."""
+        everything = np.arange(len(self.vocabulary))
+
+        def log_probabilities(private: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                yield self._log_law(private[:, None], everything, epsilon)
+
+        def entries(
+            private: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+        ) -> Iterator[NDArray[np.float64]]:
+            return (self._log_law(private, out, epsilon) for out, epsilon in zip(outputs, epsilons, strict=True))
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries)
+
+    def _log_law(
+        self, private: NDArray[np.integer], outputs: NDArray[np.integer], epsilon: float
+    ) -> NDArray[np.float64]:
+        place = self.lists.place
+        each = (self._moves.log_law(p[private], p[outputs], epsilon) for p in place)
+        law = reduce(np.logaddexp, each) - math.log(len(place))
+        return (
+            np.where(self._passes[private], np.where(private == outputs, 0.0, -np.inf), law) if self.published else law
+        )
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """The largest excess on one list, between any places; a mixture of lists loses at most what a list does."""
+        return None if self.published else self._moves.excess(epsilon)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Two uniforms a word, for the list and the move, both inverted in closed form."""
+        return self._moved(texts, self.vocabulary.encode(texts), epsilon, noise)
+
+    def rewrite_each(self, texts: Sequence[str], epsilons: Sequence[Sequence[float]], noise: Noise) -> Rewrites:
+        """As `rewrite`, with a privacy budget for every word: epsilons[i][j] for word j of text i.
+
+        The claim between two texts is the sum over positions of the word's epsilon times its distance, and it holds if
+        the budgets are public: chosen without a look at the words. Raises UserError for another number of budgets than
+        of words, or one that is not above 0.
+        """
+        private = self.vocabulary.encode(texts)
+        if len(epsilons) != len(texts):
+            raise UserError(f"epsilons must be one list for each of the {len(texts)} texts, got {len(epsilons)}")
+        for i, (given, due) in enumerate(zip(epsilons, private.lengths, strict=True)):
+            if len(given) != due:
+                raise UserError(f"epsilons[{i}] must hold one epsilon for each of {due} words, got {len(given)}")
+            wrong = next((e for e in given if not (math.isfinite(e) and e > 0)), None)
+            if wrong is not None:
+                raise UserError(f"epsilon must be a finite number > 0, got {wrong} (epsilons[{i}])")
+        return self._moved(texts, private, np.array([e for given in epsilons for e in given], np.float64), noise)
+
+    def _moved(self, texts: Sequence[str], private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
+        lists = self.lists
+        if noise.exact is not None:
+            choices = np.full(len(private.values), len(lists.order), np.uint64)
+            which = noise.exact.below(choices).astype(np.int64)
+            moved = self._moves.released(lists.place[which, private.values], epsilon, noise.exact)
+        else:
+            uniforms = noise.ragged(private.lengths, 2)
+            which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
+            moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
+        drawn = lists.order[which, moved]
+        if self.published:
+            drawn = np.where(self._passes[private.values], private.values, drawn)
+        return self.written(texts, Ragged(drawn, private.offsets))
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `WordMechanism.write`; in the published form words outside the lists stand as they were."""
+        if not self.published:
+            return super().write(texts, units)
+        names, index = self.vocabulary.words, self.vocabulary.index
+        made = [
+            [names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True)]
+            for i, text in enumerate(texts)
+        ]
+        return list(map(write, made) if self.layout == "normalised" else map(lay_out, texts, made))

@@ -1,0 +1,73 @@
+"""The Mahalanobis mechanism: MVC with noise as wide as the words lie (Xu, Aggarwal, Feyisetan and Teissier, 2020).
+
+The noise of MVC is drawn in the space where the ball is an ellipsoid:
+
+    z = r M^(1/2) g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    M = lambda S + (1 - lambda) I,
+
+S the covariance of the vocabulary's vectors, scaled to mean variance 1 (arXiv:2010.11947, algorithm 1). Its density is
+~ exp(-epsilon ||M^(-1/2) z||), so the claim is epsilon times the Mahalanobis distance of the words,
+
+    d_M(x, x') = ||M^(-1/2) (x - x')||,
+
+and not times the Euclidean one. Writing the nearest word (Euclidean) is post-processing.
+
+Assumptions: as MVC; S comes from the public vocabulary. Departures: as MVC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.mechanisms.words.shared.moved import MovedWords
+from epsilometer.text.vectors import WordVectors
+
+
+@component
+class Mahalanobis(MovedWords):
+    """tilt: lambda, from 0 (MVC) to 1 (the ellipsoid of the covariance)."""
+
+    tilt: Annotated[float, Field(ge=0, lt=1)] = 0.2
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Eigenvalues [d] and eigenvectors [d, d] of M."""
+        covariance = np.cov(self.vectors.exact, rowvar=False, ddof=0).reshape(self.vectors.vectors.shape[1], -1)
+        values, axes = np.linalg.eigh(covariance)
+        return self.tilt * np.maximum(values, 0) / max(values.mean(), np.finfo(float).tiny) + 1 - self.tilt, axes
+
+    @property
+    def _white(self) -> NDArray[np.float64]:
+        """[V, d]: the words where the Mahalanobis distance is Euclidean."""
+        values, axes = self._axes
+        return self.vectors.exact @ (axes / np.sqrt(values))
+
+    @cached_property
+    def _diameter(self) -> float:
+        return WordVectors(self.vectors.words, self._white).extremes()[1]
+
+    def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M^(-1/2) x of points [n, d]."""
+        values, axes = self._axes
+        return points @ (axes / np.sqrt(values) @ axes.T)
+
+    def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M^(1/2) z of spherical noise [n, d]."""
+        values, axes = self._axes
+        return noise @ (axes * np.sqrt(values) @ axes.T)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, times the Mahalanobis distance of the words; the number of words is not protected."""
+        return self.claim(epsilon, "Mahalanobis distance")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""
+        white = self._white
+        return self.vocabulary.distance(texts, pairs, lambda a, b: np.linalg.norm(white[a] - white[b], axis=1))

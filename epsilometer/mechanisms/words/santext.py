@@ -1,0 +1,31 @@
+"""SanText: each word is replaced by a word that is near it (Yue et al., Findings of ACL 2021, eq. 2).
+
+    P(y | x) ~ exp(-epsilon / 2 ||x - y||)
+
+over the whole vocabulary: the exponential mechanism on the Euclidean distance d of the raw vectors. The kernel and the
+normaliser change by at most e^(epsilon / 2 d(x, x')) each, so P(y | x) <= e^(epsilon d(x, x')) P(y | x').
+
+Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary is public,
+and every word of it can come out for every word.
+
+Departures: the released code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
+a word outside it by a uniform draw, which tells it from all words inside; here it becomes a fixed word before the noise
+(`shared/vocabulary.py`). SanText+ is `santext_plus`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
+
+
+@component
+class SanText(KernelMechanism):
+    """The settings are those of every mechanism on word vectors."""
+
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """-epsilon / 2 times the distance."""
+        return -epsilon / 2 * distances

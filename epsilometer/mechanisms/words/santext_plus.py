@@ -1,0 +1,98 @@
+"""SanText+: SanText where common words may stay as they are (Yue et al., Findings of ACL 2021, algorithm 2).
+
+A word of the sensitive set S is replaced by SanText over S. Any other word is kept with probability `keep`, else
+replaced in the same way:
+
+    P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x),  Z_S over S.
+
+No claim. A word outside S that comes out came in, with certainty, so no epsilon holds between it and any other; what
+the paper calls utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
+
+Departures: the paper takes S from the private corpus (its least frequent half); here S is public, a file of words or
+else the second half of the word vectors' file, which stands in order of frequency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws
+from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
+from epsilometer.text.words import words as words_of
+
+
+@component
+class SanTextPlus(KernelMechanism):
+    """sensitive: a file of the sensitive words, one a line; keep: the probability that any other word stays."""
+
+    sensitive: Path | None = None
+    keep: Annotated[float, Field(ge=0, lt=1)] = 0.8
+
+    @cached_property
+    def outputs(self) -> NDArray[np.int64]:
+        """The sensitive words of the vocabulary."""
+        size = len(self.vocabulary)
+        if self.sensitive is None:
+            return np.arange(size // 2, size)
+        if not self.sensitive.is_file():
+            raise UserError(f"there is no file {str(self.sensitive)!r}; give a file of sensitive words, one a line")
+        named = {word for line in self.sensitive.read_text("utf-8").splitlines() for word in words_of(line)}
+        found = np.array([i for i, word in enumerate(self.vocabulary.words) if word in named], np.int64)
+        if not len(found):
+            raise UserError(f"{self.sensitive} names no word of the vocabulary; give words of {self.resource}")
+        return found
+
+    @cached_property
+    def _stays(self) -> NDArray[np.float64]:
+        """[V]: the probability that a word is kept without a draw."""
+        stays = np.full(len(self.vocabulary), self.keep)
+        stays[self.outputs] = 0
+        return stays
+
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """-epsilon / 2 times the distance."""
+        return -epsilon / 2 * distances
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """None: a word that is kept is disclosed."""
+        return None
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """None: nothing is claimed."""
+        return None
+
+    def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """[n] words drawn for words [n]: the first piece of the unit interval keeps the word."""
+        stays = self._stays[words]
+        replaced = uniforms >= stays
+        out = words.astype(np.int32)
+        rest = (uniforms[replaced] - stays[replaced]) / (1 - stays[replaced])
+        out[replaced] = super().draw(words[replaced], epsilon, rest)
+        return out
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each word of the vocabulary."""
+
+        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            stays = self._stays[words]
+            distances = self.vectors.distances(words, self.outputs)
+            for epsilon in epsilons:
+                log_w = self.log_weights(distances, epsilon)
+                share = np.log1p(-stays) - np.logaddexp.reduce(log_w, axis=1)
+                law = np.full((len(words), len(self.vocabulary)), -np.inf)
+                law[:, self.outputs] = log_w + share[:, None]
+                kept = np.flatnonzero(stays)
+                law[kept, words[kept]] = np.log(stays[kept])
+                yield law
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)

@@ -1,0 +1,119 @@
+"""What mechanisms share that replace every word on its own, over one public vocabulary.
+
+A text is a sequence of words, every word is privatised with its own noise, and their number is not hidden. A word
+outside the vocabulary becomes one fixed word of it first (`vocabulary.py`). Case, spacing and
+punctuation are normalised before the noise, and the words are written with single spaces after it. `layout: kept`
+writes them into the source's layout instead; that discloses the layout, so nothing is claimed then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.exact import Table
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import TEXT, UNITS, Rewrites, Unread
+from epsilometer.core.ragged import Ragged
+from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import lay_out, words
+
+
+@component
+class WordMechanism(ABC):
+    """resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim)."""
+
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the words of the text are the units
+
+    resource: Path
+    layout: Literal["normalised", "kept"] = "normalised"
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """Inputs and outputs."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    @property
+    def output_texts(self) -> Sequence[str]:
+        """The words of the vocabulary."""
+        return self.vocabulary.words
+
+    def tokens(self, text: str) -> list[str]:
+        """As `HasTokens`: words, the unknown ones as the public symbol that stands for them."""
+        return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """As `HasUnread`: the words outside the vocabulary."""
+        found = [word for text in texts for word in words(text)]
+        return Unread(unknown=sum(word not in self.vocabulary.index for word in found), words=len(found))
+
+    def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
+        """Epsilon a word, for texts of equally many words; None where the layout is kept."""
+        if self.layout == "kept":
+            return None
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric=metric)
+
+    def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
+        """As `Writes`: the drawn words with single spaces, or in the source's layout."""
+        if self.layout == "normalised":
+            return self.vocabulary.decode(units)
+        names = self.vocabulary.words
+        return [lay_out(text, [names[u] for u in units.row(i)]) for i, text in enumerate(texts)]
+
+    def written(self, texts: Sequence[str], units: Ragged) -> Rewrites:
+        """The drawn words and their texts."""
+        return Rewrites(self.write(texts, units), units)
+
+
+@component
+class WordVectorMechanism(WordMechanism, ABC):
+    """normalise: whether the word vectors are scaled to length 1 first, else used as they are."""
+
+    embedded: ClassVar[str] = "vectors.npz"
+
+    normalise: bool = False
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The vectors of the whole words in the file."""
+        found = WordVectors.load(self.resource).whole_words()
+        return found.normalised() if self.normalise else found
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Inputs and outputs."""
+        return Vocabulary(self.vectors.words)
+
+    @cached_property
+    def _release_table(self) -> Table:
+        """What releases draw from, of the words that they met last."""
+        return Table()
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon a word, times the distance of the words; the number of words is not protected."""
+        return self.claim(epsilon, "L2 distance")
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
+        return self.vocabulary.distance(texts, pairs, self.vectors.between)
+
+    @cached_property
+    def _diameter(self) -> float:
+        return self.vectors.extremes()[1]
+
+    def largest_distance(self, epsilon: float) -> float:
+        """Between any two words of the vocabulary."""
+        return self._diameter

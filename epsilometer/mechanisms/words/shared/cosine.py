@@ -1,0 +1,46 @@
+"""The exponential mechanism on the clipped cosine of word vectors: the law, for the mechanism `exponential` and others.
+
+    P(y | x) ~ exp(epsilon u(x, y) / 2),    u(x, y) = max(0, cos(x, y))
+
+with the proof in `epsilometer.mechanisms.words.exponential`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
+
+
+@component
+class CosineMechanism(KernelMechanism):
+    """normalise: the cosine is one of directions, so the vectors are always scaled."""
+
+    normalise: Literal[True] = True
+
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """Epsilon / 2 times the clipped cosine; of unit vectors it is 1 - d^2 / 2."""
+        return epsilon / 2 * np.maximum(0, 1 - distances**2 / 2)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Epsilon for each word, whichever it is; the number of words is not protected."""
+        return self.claim(epsilon)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """How many words differ; infinite for texts of unlike numbers of words."""
+        return self.vocabulary.distance(texts, pairs, np.not_equal)
+
+    def largest_distance(self, epsilon: float) -> float:
+        """1: any two words are equally far apart."""
+        return 1.0
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
+        (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])
+        return float(np.ptp(log_total)) - epsilon / 2

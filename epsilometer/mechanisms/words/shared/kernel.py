@@ -1,0 +1,209 @@
+"""A mechanism with a law that depends on the distance of two words: sampled by blocks, exactly."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from epsilometer.core.component import component
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+
+BLOCK = 32  # outputs whose probability is kept as one number
+_ROWS = 512  # words whose laws within a block are in memory at a time
+_PART = 64  # words whose laws are computed at a time: few enough for the cache, enough for a product
+
+
+@component
+class KernelMechanism(WordVectorMechanism, ABC):
+    """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
+
+    Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word that
+    was ever met the probability of each block is kept: a draw finds its block there and computes the law within the
+    block alone. So a word costs the vocabulary once, its every occurrence some 64 distances.
+    """
+
+    @abstractmethod
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """w: elementwise, in nats."""
+
+    @cached_property
+    def outputs(self) -> NDArray[np.int64]:
+        """The words that can come out: all, where nothing else is said."""
+        return np.arange(len(self.vectors))
+
+    @cached_property
+    def _tables(self) -> dict[float, _Table]:
+        return {}
+
+    @cached_property
+    def _log_totals(self) -> dict[float, NDArray[np.float64]]:
+        """[V] an epsilon: ln of the normaliser, NaN where it is not known yet."""
+        return {}
+
+    def _log_weights(
+        self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """w of outputs at these distances [n] or [n, m] from words [n]."""
+        return self.log_weights(distances, epsilon)
+
+    def _blocks(
+        self, words: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
+        """(words [n], epsilon, blocks' weights [n, blocks] up to a factor a word), in parts; enters the normalisers.
+
+        The distances of a word are computed once for all epsilons.
+        """
+        among = None if len(self.outputs) == len(self.vectors) else self.outputs  # all as they stand, not a copy
+        starts = np.arange(0, len(self.outputs), BLOCK)
+        for start in range(0, len(words), _PART):
+            part = words[start : start + _PART]
+            distances = self.vectors.distances(part, among)
+            for epsilon in epsilons:
+                log_weights = self._log_weights(part, distances, epsilon)
+                largest = log_weights.max(axis=1, keepdims=True)
+                weights = np.exp(log_weights - largest)
+                self._log_totals[epsilon][part] = largest[:, 0] + np.log(weights.sum(axis=1))
+                yield part, epsilon, np.add.reduceat(weights, starts, axis=1)
+
+    def _fill(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> None:
+        """Make the tables of these epsilons hold these words."""
+        for epsilon in epsilons:
+            self._tables.setdefault(epsilon, _Table(len(self.vectors), len(self.outputs)))
+            self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
+        met = np.unique(words)
+        new = met[~np.all([self._tables[epsilon].known[met] for epsilon in epsilons], axis=0)]
+        for part, epsilon, blocks in self._blocks(new, epsilons):
+            self._tables[epsilon].put(part, blocks)
+
+    def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+        """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; kept, once computed."""
+        for epsilon in epsilons:
+            self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
+        met = np.unique(words)
+        new = met[np.any([np.isnan(self._log_totals[epsilon][met]) for epsilon in epsilons], axis=0)]
+        for _ in self._blocks(new, epsilons):
+            pass
+        return (self._log_totals[epsilon][words] for epsilon in epsilons)
+
+    def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """[n] words drawn for words [n] by inverse CDF, from one uniform each."""
+        self._fill(words, [epsilon])
+        table, log_total = self._tables[epsilon], self._log_totals[epsilon]
+        block, left = table.find(words, uniforms)
+        out = np.empty(len(words), np.int32)
+        order = np.argsort(block, kind="stable")
+        borders = np.searchsorted(block[order], np.arange(table.blocks + 1))
+        for number in np.flatnonzero(np.diff(borders)):
+            inside = self.outputs[number * BLOCK : (number + 1) * BLOCK]
+            members = order[borders[number] : borders[number + 1]]
+            for start in range(0, len(members), _ROWS):
+                part = members[start : start + _ROWS]
+                log_w = self._log_weights(words[part], self.vectors.distances(words[part], inside), epsilon)
+                cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
+                found = (left[part, None] >= cdf).sum(axis=1)
+                out[part] = inside[np.minimum(found, len(inside) - 1)]
+        return out
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each word of the vocabulary."""
+
+        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            distances = self.vectors.distances(words)
+            for epsilon in epsilons:
+                yield log_softmax(self._log_weights(words, distances, epsilon), axis=1)
+
+        def entries(
+            words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+        ) -> Iterator[NDArray[np.float64]]:
+            log_totals = self.log_normalisers(words, epsilons)
+            for drawn, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
+                yield self._log_weights(words, self.vectors.between(words, drawn), epsilon) - log_total
+
+        return Laws(
+            self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries, self._release_table
+        )
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.
+
+        ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
+        """
+        best, everything = -np.inf, np.arange(len(self.vectors))
+        (log_total,) = self.log_normalisers(everything, [epsilon])
+        for start in range(0, len(everything), 8 * _ROWS):
+            part = everything[start : start + 8 * _ROWS]
+            room = epsilon / 2 * self.vectors.distances(part)
+            excess = np.abs(log_total[part, None] - log_total) - room
+            excess[np.arange(len(part)), part] = -np.inf
+            best = max(best, float(excess.max()))
+        return best
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One epsilon of `rewrite_grid`."""
+        return self.rewrite_grid(texts, [epsilon], [noise])[0]
+
+    def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
+        """One uniform a word; the distances from each distinct word are computed once for all epsilons.
+
+        A release draws from whole laws, exactly: the tables of blocks hold rounded sums.
+        """
+        if any(noise.exact is not None for noise in noises):
+            drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
+            return [self.written(texts, units) for units in drawn]
+        private = self.vocabulary.encode(texts)
+        self._fill(private.values, epsilons)
+        made = []
+        for epsilon, noise in zip(epsilons, noises, strict=True):
+            words = self.draw(private.values, epsilon, noise.ragged(private.lengths)[:, 0])
+            made.append(self.written(texts, Ragged(words, private.offsets)))
+        return made
+
+
+class _Table:
+    """Of each private word the probability of every block of outputs, summed up.
+
+    cumulative: [V, blocks], a row for each known word in the order of their coming; the rest is given no memory;
+    place: [V], the word's row there, -1 where it is not known.
+    """
+
+    def __init__(self, words: int, outputs: int) -> None:
+        self.blocks = -(-outputs // BLOCK)
+        self.place = np.full(words, -1)
+        self.cumulative = np.empty((words, self.blocks))
+        self._used = 0
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """[V]: the words that have a row."""
+        return self.place >= 0
+
+    def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:
+        """Enter the weights of the blocks [n, blocks] for words [n], up to a factor a word; known words keep theirs."""
+        new = ~self.known[words]
+        words, blocks = words[new], blocks[new]
+        self.place[words] = np.arange(self._used, self._used + len(words))
+        rows = self.cumulative[self._used : self._used + len(words)]
+        np.cumsum(blocks, axis=1, out=rows)
+        rows /= blocks.sum(axis=1, keepdims=True)
+        self._used += len(words)
+
+    def find(
+        self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Bisection: the block [n] that each uniform falls into, and how far into it [n], in probability."""
+        rows, low, high = self.place[words], np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
+        for _ in range(self.blocks.bit_length()):
+            middle = (low + high) // 2
+            beyond = (uniforms >= self.cumulative[rows, middle]) & (low < high)
+            low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, np.maximum(middle, low))
+        before = np.where(low > 0, self.cumulative[rows, np.maximum(low - 1, 0)], 0.0)
+        return low, uniforms - before

@@ -1,0 +1,143 @@
+"""Greedy one-dimensional word lists: a vocabulary laid out so that neighbours in the list are near in meaning.
+
+Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024, Algorithm 1: start at a random word, append the nearest
+word not yet used, repeat. Exact and Euclidean; of words equally near, the first in the vocabulary. (The released code
+searches approximately, and jumps to an arbitrary word where its 50 neighbours are used up.) All lists hold one and the
+same vocabulary, the intersection of the given ones: with unlike lists an output could rule an input out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.text.vectors import WordVectors, read_arrays, rounding, write_arrays
+
+_BLOCK = 256  # rows of scores in memory at a time
+
+
+@dataclass(frozen=True)
+class WordLists:
+    """words: [V]; order: int32 [lists, V], the number of the word at each place of each list."""
+
+    words: list[str]
+    order: NDArray[np.int32]
+
+    @cached_property
+    def place(self) -> NDArray[np.int32]:
+        """int32 [lists, V]: the place of each word in each list, the inverse of `order`."""
+        return np.argsort(self.order, axis=1).astype(np.int32)
+
+    @classmethod
+    def build(cls, sources: Sequence[WordVectors], lists: int = 1, seed: int = 0) -> WordLists:
+        """`lists` lists from each source, from unlike start words drawn from the stream of the seed."""
+        shared = set(sources[0].words).intersection(*(source.words for source in sources[1:]))
+        words = [word for word in sources[0].whole_words().words if word in shared]
+        if len(words) < 2:
+            raise UserError(
+                f"the {len(sources)} sources of word vectors share {len(words)} words, a list needs two; "
+                "give vectors of one language and one spelling"
+            )
+        if not 1 <= lists <= len(words):
+            raise UserError(
+                f"the number of lists must be from 1 to the number of words that all word vectors share "
+                f"({len(words)}), got {lists}"
+            )
+        orders = []
+        for number, source in enumerate(sources):
+            index = {word: i for i, word in enumerate(source.words)}
+            start = np.argsort(Noise.named(1, "lists", seed, number).uniforms(len(words))[0])[:lists]
+            orders.append(greedy(source.exact[[index[word] for word in words]], start))
+        return cls(words, np.concatenate(orders))
+
+    @classmethod
+    def load(cls, path: Path | str) -> WordLists:
+        """Read what `save` wrote. Raises UserError for another or a damaged file."""
+        if not Path(path).is_file():
+            raise UserError(f"there is no file {str(path)!r}; give the path of an npz archive of word lists")
+        words, order = read_arrays(Path(path), "words", "order")
+        if order.ndim != 2 or not len(order) or (np.sort(order, axis=1) != np.arange(len(words))).any():
+            raise UserError(f"{path} is damaged: each of its lists must hold each of its {len(words)} words once")
+        return cls(words.tolist(), order)
+
+    def first(self, count: int) -> WordLists:
+        """The same lists without all but the first `count` words."""
+        return WordLists(self.words[:count], self.order[self.order < count].reshape(len(self.order), -1))
+
+    def save(self, path: Path | str) -> None:
+        """Write as npz (`words`, `order`); equal lists give equal bytes."""
+        write_arrays(path, words=np.array(self.words), order=self.order)
+
+
+def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours: int = 256) -> NDArray[np.int32]:
+    """Nearest-neighbour chains through all vectors [V, d] from each start [lists]: int32 [lists, V].
+
+    neighbours: about how many neighbours of each vector are found beforehand, for all chains together; it decides how
+    often a chain must look through all that is left, and cannot change a chain.
+    """
+    single = vectors.astype(np.float32)
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    half = (norms**2 / 2).astype(np.float32)  # |y|^2 / 2 - x.y orders the y by their distance from x
+    slack = rounding(norms, norms.max(), vectors.shape[1])
+    near = _neighbourhoods(single, half, neighbours)
+
+    def nearest(word: int, candidates: NDArray[np.integer]) -> int:
+        candidates = np.sort(candidates)
+        difference = vectors[candidates] - vectors[word]
+        return int(candidates[np.argmin(np.einsum("ij,ij->i", difference, difference))])
+
+    def chain(start: int) -> Iterator[int]:
+        word, unused = start, np.ones(len(vectors), bool)
+        left, left_single, left_half = np.arange(len(vectors), dtype=np.int32), single, half
+        for remaining in range(len(vectors) - 1, -1, -1):
+            yield word
+            unused[word] = False
+            if not remaining:
+                return
+            known, scores, reach = near[word]
+            free = unused[known]
+            known, scores = known[free], scores[free]
+            # All words up to `reach` are known. Where none of those is free, look through all that is left.
+            if not len(scores) or scores[0] + slack[word] > reach:
+                if remaining < 0.9 * len(left):
+                    still = unused[left]
+                    left, left_single, left_half = left[still], left_single[still], left_half[still]
+                # Not `@`: handing so small a product to several threads costs more than it saves.
+                known = left
+                scores = left_half - np.einsum("ij,j->i", left_single, single[word])
+                scores[~unused[left]] = np.inf
+            word = nearest(word, known[scores <= scores.min() + slack[word]])
+
+    return np.array([list(chain(int(start))) for start in starts], np.int32)
+
+
+def _neighbourhoods(
+    single: NDArray[np.float32], half: NDArray[np.float32], count: int
+) -> list[tuple[NDArray[np.int32], NDArray[np.float32], np.float32]]:
+    """For each vector: all vectors whose score is at most some reach, by score, with their scores; and the reach.
+
+    The reach is read off a sample of the vectors, such that about `count` of all lie within it.
+    """
+    found = []
+    step = max(1, len(single) // 1024)
+    for start in range(0, len(single), _BLOCK):
+        scores = half - single[start : start + _BLOCK] @ single.T
+        sample = scores[:, ::step]
+        rank = min(count // step, sample.shape[1] - 1)
+        reach = np.partition(sample, rank, axis=1)[:, rank]
+        row, column = np.divmod(np.flatnonzero(scores <= reach[:, None]), len(single))
+        score = scores[row, column]
+        by_score = np.lexsort((score, row))
+        borders = np.searchsorted(row, np.arange(len(scores) + 1))
+        column, score = column[by_score].astype(np.int32), score[by_score]
+        found += [
+            (column[a:b], score[a:b], limit) for a, b, limit in zip(borders[:-1], borders[1:], reach, strict=True)
+        ]
+    return found

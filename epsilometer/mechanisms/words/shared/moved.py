@@ -1,0 +1,111 @@
+"""What MVC and its relatives share: a word's vector is moved by noise, and a word near to where it lands is written.
+
+A release's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions is
+that of a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2,
+
+    e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
+
+The integral is replaced by its trapezoid sum, whose error falls exponentially in the number of nodes; a node is drawn,
+then discrete Gaussian noise of its (integer) deviation for each coordinate, added to the vector on the same grid. The
+log-density's slope, epsilon on paper, is then at most epsilon (1 + 2e-9) wherever the noise may land but for a
+probability of 2^-100, which a test computes; nodes are missing near s = 0, where that makes the slope smaller. Rounding
+the vector to the grid adds at most (d + 12) 2^-29 nats a word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv, gammaincinv, ndtri
+
+from epsilometer.core.component import component
+from epsilometer.core.exact import Exact, Words
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+
+_WORDS = 1 << 11  # words in memory at a time; a text is never cut
+
+
+@component
+class MovedWords(WordVectorMechanism):
+    """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then words again."""
+
+    def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noise [n, d] that is added: as it is, where nothing else is said."""
+        return noise
+
+    def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inverse of `stretched`: where spherical noise on [n, d] is what stretched noise is on the vectors."""
+        return points
+
+    def chosen(
+        self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said.
+
+        private: the words [n] that were moved. To look at them is no post-processing: for what breaks its claim alone.
+        """
+        return self.vectors.nearest(points)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
+        private = self.vocabulary.encode(texts)
+        made = []
+        for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
+            part = private.take(rows)
+            points, uniforms = self._landed(part, epsilon, noise[rows])
+            made.append(self.chosen(points, uniforms, part.values))
+        return self.written(texts, Ragged(np.concatenate(made).astype(np.int32), private.offsets))
+
+    def moved(
+        self, texts: Sequence[str], epsilon: float, noise: Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """As `MovesVectors`: each text's one word, where the claim's distance is Euclidean."""
+        words = self.vocabulary.encode(texts)
+        points, _ = self._landed(words, epsilon, noise)
+        return self.relaxed(self.vectors.exact[words.values]), self.relaxed(points)
+
+    def _landed(self, words: Ragged, epsilon: float, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where words land: points [n, d], and a uniform for each [n], for the choice of a word there."""
+        start = self.vectors.exact[words.values]
+        if noise.exact is not None:
+            points = self.stretched(released(self.relaxed(start), epsilon, noise.exact))
+            return points, noise.ragged(words.lengths)[:, 0]
+        uniforms = noise.ragged(words.lengths, start.shape[1] + 2)
+        return start + self.stretched(spherical(uniforms[:, :-1], epsilon)), uniforms[:, -1]
+
+
+def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Noise of density ~ exp(-epsilon ||z||): [n, d] from uniforms [n, d + 1]."""
+    direction = ndtri(uniforms[:, :-1])
+    radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon
+    return direction * (radius / np.linalg.norm(direction, axis=1))[:, None]
+
+
+def released(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArray[np.float64]:
+    """The points [n, d] with noise of density ~ exp(-epsilon ||z||), of which a grid's points are drawn exactly."""
+    dimensions = points.shape[1]
+    log_weights, deviations, unit = mixture(dimensions)
+    node = exact.choose(log_weights, len(points))
+    noise = exact.gaussian(np.repeat(deviations[node], dimensions)).reshape(points.shape)
+    step = unit / epsilon
+    return np.asarray((np.trunc(points / step) + noise) * step, np.float64)
+
+
+@cache
+def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
+    """The nodes for epsilon 1: their log-weights [m], deviations [m] in steps of the grid, and the length of a step."""
+    farthest = float(gammainccinv(dimensions, 2.0**-100))  # how long the noise is but for that probability
+    spacing = 2 * math.pi / math.sqrt(100 * farthest)  # of t; leaves e^-50
+    largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond weigh less than e^-40
+    unit = math.sqrt(largest) * 2.0**-31  # the widest noise has a deviation of 2^31 steps, the narrowest of 2^24
+    t = np.arange(math.log(largest) - 14 * math.log(2), math.log(largest), spacing)
+    deviations = np.rint(np.exp(t / 2) / unit)
+    variances = (deviations * unit) ** 2
+    return (dimensions + 1) / 2 * np.log(variances) - variances / 2, deviations.astype(np.uint64), unit

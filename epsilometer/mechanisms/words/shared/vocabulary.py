@@ -1,0 +1,66 @@
+"""Texts as rows of word numbers and back, a whole block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from epsilometer.core.ragged import Ragged
+from epsilometer.text.words import words as words_of
+
+
+class Vocabulary:
+    """A fixed, public list of words, numbered in order.
+
+    What counts as a word is said by `epsilometer.text.words`. A word outside the vocabulary becomes one fixed
+    public symbol before any noise, never itself: "unknown" if that is a word of the vocabulary, else the first word.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self.index = {word: number for number, word in enumerate(self.words)}
+        self.unknown = self.index.get("unknown", 0)
+        self._arrow = pa.array(self.words, pa.large_string())
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        """The word numbers of each text; a text without words is an empty row. Each distinct text is read once."""
+        distinct: dict[str, int] = {}
+        source = np.fromiter((distinct.setdefault(text, len(distinct)) for text in texts), np.int64, len(texts))
+        numbers: list[int] = []
+        lengths = np.empty(len(distinct), np.int64)
+        for place, text in enumerate(distinct):
+            found = words_of(text)
+            lengths[place] = len(found)
+            numbers.extend(map(self.index.get, found, repeat(self.unknown)))
+        return Ragged.from_lengths(np.array(numbers, np.int64), lengths).take(source)
+
+    def decode(self, rows: Ragged) -> list[str]:
+        """Each row as a text, as `epsilometer.text.words.write` writes it."""
+        spelled = self._arrow.take(pa.array(rows.values))
+        joined = pc.binary_join(pa.LargeListArray.from_arrays(rows.offsets, spelled), pa.scalar(" ", spelled.type))
+        return list(joined.to_pylist())
+
+    def distance(
+        self,
+        texts: Sequence[str],
+        pairs: NDArray[np.integer],
+        between: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.floating]],
+    ) -> NDArray[np.float64]:
+        """[n]: the sum over positions of the distance of two texts' words, infinite where they differ in number.
+
+        pairs: [n, 2] text numbers; between: the distances of word numbers [m] and [m].
+        """
+        units = self.encode(texts)
+        equal = np.flatnonzero(units.lengths[pairs[:, 0]] == units.lengths[pairs[:, 1]])
+        left, right = units.take(pairs[equal, 0]), units.take(pairs[equal, 1])
+        total = np.full(len(pairs), np.inf)
+        total[equal] = np.bincount(left.row_numbers, between(left.values, right.values), minlength=len(equal))
+        return total

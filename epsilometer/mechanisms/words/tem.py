@@ -1,0 +1,115 @@
+"""TEM, the truncated exponential mechanism on words (Carvalho, Vasiloudis, Feyisetan and Wang, SDM 2023).
+
+Words within gamma of the private word x compete with score -d(x, y); all others share one more candidate with score
+-gamma + (2 / epsilon) ln(number of words outside), which stands for a uniform draw among them. That is the exponential
+mechanism with the distance cut off at gamma,
+
+    P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
+
+so the words beyond gamma together have probability at most beta. The cut distance changes by at most d(x, x') with x,
+and so does the normaliser's logarithm: P(y | x) <= e^(epsilon d(x, x')) P(y | x'), for any gamma >= 0.
+
+Assumptions: epsilon belongs to a word; d is the Euclidean distance of the raw vectors; texts are neighbours if they
+have equally many words; every word of the vocabulary can come out for every word.
+
+Departures. The released code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is no exponential
+mechanism and breaks the claim, rounds gamma to one decimal, and lets words outside the vocabulary through unchanged;
+here such a word becomes a fixed word first (`shared/vocabulary.py`). `published: true` has the release's
+score and gamma, and its claim, so that it can be seen to fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.words.shared.kernel import BLOCK, KernelMechanism
+
+_PART = 512  # words whose neighbours are looked for at a time
+_FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are weighed one by one
+
+
+@component
+class TEM(KernelMechanism):
+    """beta: the largest probability of leaving the ball of radius gamma; published: the release's law."""
+
+    beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
+    published: bool = False
+
+    def gamma(self, epsilon: float) -> float:
+        """Where the distance is cut off."""
+        gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
+        return round(gamma, 1) if self.published else gamma
+
+    def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """-epsilon / 2 times the distance, cut off at gamma."""
+        return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
+
+    def largest_distance(self, epsilon: float) -> float:
+        """At most gamma: two words beyond it lose no more, in the paper's form."""
+        farthest = super().largest_distance(epsilon)
+        return farthest if self.published else min(farthest, self.gamma(epsilon))
+
+    def excess_bound(self, epsilon: float) -> float | None:
+        """From the normalisers of the exponential mechanism, which the release's law is not."""
+        return None if self.published else super().excess_bound(epsilon)
+
+    @cached_property
+    def _inside(self) -> dict[float, NDArray[np.int64]]:
+        """[V] an epsilon: how many words lie within gamma of each word, 0 where that is not known yet."""
+        return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
+
+    def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        """[n]: w of each word beyond gamma of words [n]."""
+        log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
+        if not self.published:
+            return log_weight
+        size, inside = len(self.vectors), self._inside[epsilon][words]
+        together = log_weight + np.log(size / inside)
+        return np.where(inside < size, together - np.log(np.maximum(size - inside, 1)), -np.inf)
+
+    def _log_weights(
+        self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
+    ) -> NDArray[np.float64]:
+        """As any kernel's; the release's weight of the words beyond gamma depends on how many lie within."""
+        if not self.published:
+            return self.log_weights(distances, epsilon)
+        within = distances <= self.gamma(epsilon)
+        if within.shape == (len(words), len(self.vectors)):
+            self._inside[epsilon][words] = within.sum(axis=1)
+        beyond = self._beyond(words, epsilon)
+        return np.where(within, -epsilon / 2 * distances, beyond[:, None] if distances.ndim == 2 else beyond)
+
+    def _blocks(
+        self, words: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
+        """As any kernel's; where few words lie within gamma, they alone are weighed one by one."""
+        reach, size = max(map(self.gamma, epsilons)), len(self.vectors)
+        starts = np.arange(0, size, BLOCK)
+        lengths = np.diff(starts, append=size)
+        for start in range(0, len(words), _PART):
+            part = words[start : start + _PART]
+            row, word = self.vectors.near(part, reach)
+            if len(row) > _FEW * len(part) * size:
+                yield from super()._blocks(part, epsilons)
+                continue
+            distance = self.vectors.between(part[row], word)
+            for epsilon in epsilons:
+                within = distance <= self.gamma(epsilon)
+                at = row[within]
+                self._inside[epsilon][part] = np.bincount(at, minlength=len(part))
+                beyond = np.exp(self._beyond(part, epsilon))  # the largest weight is a word's own, 1
+                more = np.exp(-epsilon / 2 * distance[within]) - beyond[at]
+                place = at * len(starts) + word[within] // BLOCK
+                blocks = beyond[:, None] * lengths
+                blocks += np.bincount(place, more, blocks.size).reshape(blocks.shape)
+                self._log_totals[epsilon][part] = np.log(blocks.sum(axis=1))
+                yield part, epsilon, blocks

@@ -1,0 +1,142 @@
+"""The truncated Gumbel mechanism on words (Xu, Feyisetan, Aggarwal, Xu and Teissier, arXiv:2012.02851, algorithm 1).
+
+Of the V words, the k nearest to the private word x compete, itself among them, with noisy distances:
+
+    k ~ Poisson(ln(V - 1)) given 1 <= k <= V,    y = argmin over the k nearest of ||x - y|| + g_y,
+    g ~ Gumbel(0, b) given |g| <= D_max,    b = 2 D_max / min(W(2 a D_max), ln(a D_min)),
+    a = (epsilon - 2 (1 + ln V) / D_min) / 3,
+
+D_min and D_max the smallest and largest distance of two words of the vocabulary, W Lambert's function (principal
+branch); where a D_min <= 1 the second term is no bound on b and only W counts.
+
+No claim. The paper claims epsilon times the Euclidean distance, which cannot be: P(y | x) is at most P(k >= rank of y
+from x), and that falls faster than exponentially, e^(-r ln r), whatever epsilon, while the claim lets P(y | x) fall no
+further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words do not come out at
+all. `published: true` makes the paper's claim, so that it can be seen to fail. Nor is a scale defined where a <= 0 (a
+small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
+
+Departures: the released code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
+squared distances, and lets k be 0, which leaves the word as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import lambertw
+from scipy.stats import poisson
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
+
+_CELLS = 512  # steps of the sum that stands for an integral in `laws`
+_WORDS = 1 << 13  # private words in memory at a time
+
+
+@component
+class TruncatedGumbel(WordVectorMechanism):
+    """published: make the paper's claim."""
+
+    published: bool = False
+
+    @cached_property
+    def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
+        """The words nearest to each word and their distances, [V, K] each, D_min and D_max."""
+        return self.vectors.survey(max(2, min(len(self._competitors), len(self.vectors))))
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        """D_min and D_max over all pairs of words of the vocabulary."""
+        return self._survey[2:]
+
+    def scale(self, epsilon: float) -> float:
+        """b, infinite where it is not defined."""
+        low, high = self._range
+        a = (epsilon - 2 * (1 + math.log(len(self.vocabulary))) / low) / 3 if low else -math.inf
+        if a <= 0:
+            return math.inf
+        bound = lambertw(2 * a * high).real
+        return 2 * high / (min(bound, math.log(a * low)) if a * low > 1 else bound)
+
+    @cached_property
+    def _competitors(self) -> NDArray[np.float64]:
+        """[K]: P(k <= 1), P(k <= 2), ...; beyond K no uniform of 53 bits reaches."""
+        size = len(self.vocabulary)
+        law = poisson(math.log(size - 1))
+        below, total = law.cdf(0), law.cdf(size) - law.cdf(0)
+        reached = (law.cdf(np.arange(1, min(size, 256) + 1)) - below) / total
+        return reached[: int(np.searchsorted(reached, 1 - 2.0**-53)) + 1]
+
+    def _nearest(self, words: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The K words nearest to words [n] and their distances, [n, K] each."""
+        near, far, *_ = self._survey
+        return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
+
+    def _noise(self, uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """Inverse CDF of the truncated Gumbel noise."""
+        high, b = self._range[1], self.scale(epsilon)
+        if math.isinf(b):
+            return high * (2 * uniforms - 1)
+        low, top = (math.exp(-math.exp(-side * high / b)) for side in (-1, 1))
+        return np.clip(-b * np.log(-np.log(low + uniforms * (top - low))), -high, high)
+
+    def _survival(self, noise: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """P(g > noise)."""
+        high, b = self._range[1], self.scale(epsilon)
+        noise = np.clip(noise, -high, high)
+        if math.isinf(b):
+            return (high - noise) / (2 * high)
+        low, top = (math.exp(-math.exp(-side * high / b)) for side in (-1, 1))
+        return (top - np.exp(-np.exp(-noise / b))) / (top - low)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """None: words beyond the k nearest cannot come out (with `published`, epsilon a word times the L2 distance)."""
+        return super().guarantee(epsilon) if self.published else None
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """A row for each word of the vocabulary, by a sum over 512 steps in place of an integral (to about 1e-4)."""
+
+        def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            near, far = self._nearest(words)
+            reached = self._competitors
+            share = np.diff(reached, prepend=0.0)
+            for epsilon in epsilons:
+                law = np.full((len(words), len(self.vocabulary)), -np.inf)
+                for i, distances in enumerate(far):
+                    edges = np.linspace(distances[0] - self._range[1], distances[0] + self._range[1], _CELLS + 1)
+                    survival = self._survival(edges - distances[:, None], epsilon)
+                    wins = np.maximum(survival[:, :-1] - survival[:, 1:], 0)  # each word's chance to land in a cell
+                    others = (survival[:, :-1] + survival[:, 1:]) / 2
+                    # Of the first k words: all beyond the cell but one, which is in it.
+                    product = np.cumprod(others, axis=0)
+                    weighted = np.cumsum((share[: len(distances), None] * product)[::-1], axis=0)[::-1]
+                    p = (np.divide(wins * weighted, others, where=others > 0, out=np.zeros_like(wins))).sum(axis=1)
+                    with np.errstate(divide="ignore"):
+                        law[i, near[i]] = np.log(p / p.sum())
+                yield law
+
+        return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """1 + K uniforms a word: one for k, one for each that may compete."""
+        private = self.vocabulary.encode(texts)
+        drawn = np.empty(len(private.values), np.int32)
+        for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
+            part = private.take(rows)
+            near, far = self._nearest(part.values)
+            uniforms = noise[rows].ragged(part.lengths, 1 + near.shape[1])
+            competing = np.searchsorted(self._competitors, uniforms[:, 0], side="right") + 1
+            noisy = far + self._noise(uniforms[:, 1:], epsilon)
+            noisy[np.arange(near.shape[1]) >= competing[:, None]] = np.inf
+            span = slice(private.offsets[rows[0]], private.offsets[rows[-1] + 1]) if len(rows) else slice(0, 0)
+            drawn[span] = near[np.arange(len(near)), noisy.argmin(axis=1)]
+        return self.written(texts, Ragged(drawn, private.offsets))

@@ -1,0 +1,80 @@
+"""Vickrey: MVC that often writes the second nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
+
+The word's vector is moved as by MVC. Of the two words w1, w2 nearest to where it lands, at distances d1 <= d2,
+
+    P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)
+
+(arXiv:2010.11947's successor, "On a utilitarian approach to privacy preserving text generation", section 4). t = 0 is
+MVC, t = 1 always writes the second. The choice looks at the moved point alone, so it is post-processing, and the claim
+is MVC's: epsilon times the Euclidean distance.
+
+Assumptions: as MVC. Departures: as MVC. The released code (sjmeis/MLDP 65a9eb8) has another price and looks at the
+private word w again: where w is the nearest, it is left out, and w1, w2 are the next two; then
+
+    P(w1) = 1 / (1 + e^(d1^2)),
+
+a softmax of -t d^2 with t = [1, 0] (its search gives squared distances), so that the second word is written nearly
+always, and w itself hardly ever. That is no post-processing of the moved point. `published: true` does the same and
+claims MVC's epsilon times the distance, so that it can be seen to fail: two words that lie close together, for which
+next to nothing may be lost, give each other away, because each is left out for itself alone. (The search here is exact,
+there approximate.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from scipy.special import expit
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.moved import MovedWords
+
+
+@component
+class Vickrey(MovedWords):
+    """t: how much the second nearest word is preferred; published: the release's choice, which has no t."""
+
+    t: Annotated[float, Field(ge=0, le=1)] = 0.5
+    published: bool = False
+
+    @model_validator(mode="after")
+    def _one_price(self) -> Vickrey:
+        if self.published and self.t != 0.5:
+            raise ValueError(f"t must be left out with published: true, whose price is fixed, got {self.t:g}")
+        return self
+
+    def chosen(
+        self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """One of the two nearest words; in the release's form without the private one, where that is the nearest."""
+        if self.published:
+            words, far = self._others(points, private)
+            nearest = expit(-(far[:, 0] ** 2))
+        else:
+            words, far = self.vectors.neighbours(points, 2)
+            first, second = self.t * far[:, 0], (1 - self.t) * far[:, 1]
+            # Where the point lies on two equal words, both weigh nothing, and either will do.
+            nearest = second / np.maximum(first + second, np.finfo(float).tiny)
+        return np.where(uniforms < nearest, words[:, 0], words[:, 1])
+
+    def moved(
+        self, texts: Sequence[str], epsilon: float, noise: Noise
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """As `MovesVectors`: not in the release's form, which looks at the private word again."""
+        return None if self.published else super().moved(texts, epsilon, noise)
+
+    def _others(
+        self, points: NDArray[np.float64], private: NDArray[np.integer]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As `neighbours`, two of them: those after the nearest where the nearest is the private word."""
+        if len(self.vectors) < 3:
+            raise UserError(f"published: true needs three words, {self.resource} has {len(self.vectors)}; give more")
+        words, far = self.vectors.neighbours(points, 3)
+        places = np.arange(2) + (words[:, :1] == private[:, None])
+        return np.take_along_axis(words, places, 1), np.take_along_axis(far, places, 1)

@@ -1,0 +1,315 @@
+"""A compact BERT for inference: the encoder of Devlin et al. 2019 and its masked-language-model head.
+
+Why not transformers: each stage of the pipeline is a process of its own, importing transformers' BERT alone can take
+longer than encoding a thousand short texts, and its numbers depend on how texts are batched and padded. Here the
+tokens of many texts lie packed one after another. All that works on tokens one by one (the dense layers) sees them in
+slices of a fixed number of rows; attention sees the texts of one exact length together. So nothing is padded or
+masked but the last slice, and each number is computed by the same kernel on the same shape whatever else is in the
+batch: the result for a text does not depend on the other texts, on their order, or on how the caller splits them. A
+test shows it bit by bit on the CPU; on CUDA the shapes are fixed in the same way, but it has not been shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional as F
+
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import track
+
+SLICE = {
+    "cpu": 256,
+    "cuda": 8192,
+}  # rows of every matrix product of the layers: a constant, since kernels differ by shape
+HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabulary
+BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens in memory at a time; cannot change a result
+
+
+class Dense(NamedTuple):
+    """An affine map: weight [outputs, inputs], bias [outputs]."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        return F.linear(rows, self.weight, self.bias)
+
+
+class Norm(NamedTuple):
+    """Layer normalisation."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.epsilon)
+
+
+class Layer(NamedTuple):
+    """One transformer layer; `inputs` gives queries, keys and values in one product."""
+
+    inputs: Dense
+    mixed: Dense
+    mixed_norm: Norm
+    up: Dense
+    down: Dense
+    norm: Norm
+
+
+class Head(NamedTuple):
+    """The masked-language-model head; `decoder` holds only the vocabulary entries asked for."""
+
+    transform: Dense
+    norm: Norm
+    decoder: Dense
+
+
+def readable(folder: Path) -> bool:
+    """Whether this module can run the checkpoint in `folder`: a BERT with absolute positions and the exact GELU."""
+    path = folder / "config.json"
+    if not path.is_file() or not (folder / "model.safetensors").is_file():
+        return False
+    config = json.loads(path.read_text())
+    return (
+        config.get("model_type") == "bert"
+        and config.get("hidden_act", "gelu") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and not config.get("is_decoder", False)
+    )
+
+
+def number_type(precision: str, device: str) -> torch.dtype:
+    """The type to compute in. "auto" is bfloat16 where the hardware multiplies it natively, else float32.
+
+    "float64" is for what must come out the same on every processor: what kernels differ in is then a billionth of what
+    it is in float32, and vanishes on a grid.
+
+    Raises UserError for another precision, an unknown device, or "cuda" without a CUDA device.
+    """
+    if device not in SLICE:
+        raise UserError(f"device must be one of {', '.join(SLICE)}, got {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            "device is 'cuda', but torch finds no CUDA device; set device: cpu, or install a CUDA build of torch"
+        )
+    if precision == "auto":
+        # Private names of torch, so each may be missing; without them the answer is the safe one.
+        probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+        native = device == "cuda" or any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
+        precision = "bfloat16" if native else "float32"
+    kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+    if precision not in kinds:
+        raise UserError(f"precision must be float32, float64, bfloat16 or auto, got {precision!r}")
+    return kinds[precision]
+
+
+class Bert:
+    """A BERT checkpoint (config.json and model.safetensors in `folder`), ready to run.
+
+    width:    size of the hidden states.
+    window:   largest number of tokens in a sequence.
+    entries:  size of the vocabulary.
+    """
+
+    def __init__(self, folder: Path, precision: str = "float32", device: str = "cpu") -> None:
+        config = json.loads((folder / "config.json").read_text())
+        self.width: int = config["hidden_size"]
+        self.window: int = config["max_position_embeddings"]
+        self._heads: int = config["num_attention_heads"]
+        self._epsilon: float = config.get("layer_norm_eps", 1e-12)
+        self._device = device
+        self._type = number_type(precision, device)
+        # The first BERT checkpoints call a norm's weight and bias gamma and beta.
+        self._weights = {
+            name.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias"): tensor
+            for name, tensor in load_file(folder / "model.safetensors", device=device).items()
+        }
+        self._embeddings = {
+            name: self._weights[f"embeddings.{name}_embeddings.weight"].to(self._type)
+            for name in ("word", "position", "token_type")
+        }
+        self.entries = len(self._embeddings["word"])
+        self._embedding_norm = self._norm("embeddings.LayerNorm", self._type)
+        self._layers = [self._layer(f"encoder.layer.{i}") for i in range(config["num_hidden_layers"])]
+
+    def means(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+        """The mean of the last hidden states of each sequence of token ids: float32 [sequences, width].
+
+        At precision float64 it is float64.
+        """
+        kind = torch.float64 if self._type == torch.float64 else torch.float32
+        result = np.empty((len(sequences), self.width), dtype=np.float64 if kind == torch.float64 else np.float32)
+
+        @torch.inference_mode()
+        def fill(members: list[int]) -> None:
+            lengths = [len(sequences[i]) for i in members]
+            hidden = self._run([sequences[i] for i in members], None, None)
+            # In float64, so that the order of summation leaves no trace.
+            means = [part.mean(1, dtype=torch.float64) for part in _by_length(hidden, lengths)]
+            result[members] = torch.cat(means).to(kind).cpu().numpy()
+
+        self._side_by_side(fill, list(self._blocks(sequences)), "encode")
+        return result
+
+    def states(
+        self, sequences: Sequence[Sequence[int]], segments: Sequence[np.ndarray], positions: Sequence[int]
+    ) -> Tensor:
+        """The last hidden state at one position of each sequence: float32 [sequences, width].
+
+        segments: the token types, 0 or 1, one a token.
+        """
+        result = torch.empty((len(sequences), self.width), device=self._device)
+
+        @torch.inference_mode()
+        def fill(members: list[int]) -> None:
+            hidden = self._run(
+                [sequences[i] for i in members], [segments[i] for i in members], [positions[i] for i in members]
+            )
+            result[members] = hidden.float()
+
+        self._side_by_side(fill, list(self._blocks(sequences)), "read words")
+        return result
+
+    def _side_by_side(self, work: Callable[[list[int]], None], blocks: Sequence[list[int]], label: str) -> None:
+        """Work off the blocks, on a processor one block a core.
+
+        That leaves no core waiting for another at the end of every product, and a product that one core computes comes
+        out the same however many cores there are.
+        """
+        if self._device != "cpu":
+            for block in track(blocks, len(blocks), label):
+                work(block)
+            return
+        with ThreadPoolExecutor(torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for _ in track(pool.map(work, blocks), len(blocks), label):
+                pass
+
+    def head(self, entries: np.ndarray) -> Head:
+        """The masked-language-model head over the vocabulary ids `entries`. Raises UserError where there is none.
+
+        It is kept in float32: at bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        """
+        if "cls.predictions.transform.dense.weight" not in self._weights:
+            raise UserError("the checkpoint has no masked-language-model head (cls.predictions); give a masked LM")
+        tied = self._weights["embeddings.word_embeddings.weight"]
+        weight = self._weights.get("cls.predictions.decoder.weight", tied)
+        chosen = torch.from_numpy(entries).to(weight.device)
+        return Head(
+            self._dense("cls.predictions.transform.dense", torch.float32),
+            self._norm("cls.predictions.transform.LayerNorm", torch.float32),
+            Dense(weight[chosen].float(), self._weights["cls.predictions.bias"][chosen].float()),
+        )
+
+    @torch.inference_mode()
+    def logits(self, head: Head, states: Tensor) -> Iterator[Tensor]:
+        """The head's logits for hidden states [n, width], in parts: float32 [rows, entries] each, n rows in all."""
+        rows = HEAD_SLICE[self._device]
+        for part in states.split(rows):
+            padded = F.pad(part, (0, 0, 0, rows - len(part)))
+            yield head.decoder(head.norm(F.gelu(head.transform(padded))))[: len(part)]
+
+    def _blocks(self, sequences: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        """The indices of the sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence)."""
+        block: list[int] = []
+        tokens = 0
+        for i in sorted(range(len(sequences)), key=lambda i: len(sequences[i])):
+            if block and tokens + len(sequences[i]) > BLOCK[self._device]:
+                yield block
+                block, tokens = [], 0
+            block.append(i)
+            tokens += len(sequences[i])
+        if block:
+            yield block
+
+    @torch.inference_mode()
+    def _run(
+        self,
+        sequences: list[Sequence[int]],
+        segments: list[np.ndarray] | None,
+        positions: list[int] | None,
+    ) -> Tensor:
+        """The last hidden states of sequences ordered by length: all of them, or those at one position a sequence."""
+        lengths = [len(sequence) for sequence in sequences]
+        total = sum(lengths)
+        hidden = self._embed(sequences, segments)
+        for layer in self._layers[:-1]:
+            hidden = self._feed(layer, hidden, self._attend(layer, hidden, lengths))
+        context = self._attend(self._layers[-1], hidden, lengths)
+        if positions is None:
+            return self._feed(self._layers[-1], hidden, context)[:total]
+        # Past its attention the last layer has work only at the positions asked for.
+        wanted = torch.from_numpy(np.cumsum([0, *lengths[:-1]]) + positions).to(self._device)
+        return self._feed(self._layers[-1], self._fill(hidden[wanted]), self._fill(context[wanted]))[: len(wanted)]
+
+    def _embed(self, sequences: list[Sequence[int]], segments: list[np.ndarray] | None) -> Tensor:
+        """The first hidden states, packed: [tokens filled up to whole slices, width]."""
+
+        def packed(parts: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
+            return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(self._device)
+
+        hidden = F.embedding(packed(sequences), self._embeddings["word"])
+        hidden = hidden + F.embedding(packed([range(len(s)) for s in sequences]), self._embeddings["position"])
+        kinds = self._embeddings["token_type"]
+        hidden += kinds[0] if segments is None else F.embedding(packed(segments), kinds)
+        return self._fill(self._embedding_norm(hidden))
+
+    def _fill(self, rows: Tensor) -> Tensor:
+        """Rows with zeros below, up to whole slices."""
+        return F.pad(rows, (0, 0, 0, -len(rows) % SLICE[self._device]))
+
+    def _attend(self, layer: Layer, hidden: Tensor, lengths: list[int]) -> Tensor:
+        """Each token's mixture of the values of its own sequence: [as hidden]."""
+        rows = SLICE[self._device]
+        inputs = hidden.new_empty(len(hidden), 3 * self.width)
+        for part, output in zip(hidden.split(rows), inputs.split(rows), strict=True):
+            torch.addmm(layer.inputs.bias, part, layer.inputs.weight.t(), out=output)
+        context = torch.zeros_like(hidden)
+        for part, output in zip(_by_length(inputs, lengths), _by_length(context, lengths), strict=True):
+            query, key, value = part.unflatten(2, (3, self._heads, -1)).permute(2, 0, 3, 1, 4)
+            output.copy_(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
+        return context
+
+    def _feed(self, layer: Layer, hidden: Tensor, context: Tensor) -> Tensor:
+        """The rest of a layer, token by token; overwrites and returns `hidden`."""
+        rows = SLICE[self._device]
+        for part, mixture in zip(hidden.split(rows), context.split(rows), strict=True):
+            middle = layer.mixed_norm(part + layer.mixed(mixture))
+            part.copy_(layer.norm(middle + layer.down(F.gelu(layer.up(middle)))))
+        return hidden
+
+    def _layer(self, name: str) -> Layer:
+        parts = [self._dense(f"{name}.attention.self.{part}", self._type) for part in ("query", "key", "value")]
+        return Layer(
+            Dense(torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])),
+            self._dense(f"{name}.attention.output.dense", self._type),
+            self._norm(f"{name}.attention.output.LayerNorm", self._type),
+            self._dense(f"{name}.intermediate.dense", self._type),
+            self._dense(f"{name}.output.dense", self._type),
+            self._norm(f"{name}.output.LayerNorm", self._type),
+        )
+
+    def _dense(self, name: str, kind: torch.dtype) -> Dense:
+        return Dense(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind))
+
+    def _norm(self, name: str, kind: torch.dtype) -> Norm:
+        return Norm(self._weights[f"{name}.weight"].to(kind), self._weights[f"{name}.bias"].to(kind), self._epsilon)
+
+
+def _by_length(rows: Tensor, lengths: list[int]) -> Iterator[Tensor]:
+    """Views of packed rows as [sequences, length, columns], one for each run of sequences of equal length."""
+    start = 0
+    for length, run in groupby(lengths):
+        stop = start + length * len(list(run))
+        yield rows[start:stop].unflatten(0, (-1, length))
+        start = stop

@@ -1,0 +1,41 @@
+"""A text as one message to a model that was taught to follow instructions, by the template of its tokeniser.
+
+The template's own special tokens are such; those that are written in the message are characters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.errors import UserError
+
+_MARK = "THEMESSAGE"
+
+
+def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
+    """Token ids of a text, nothing added. special: whether special tokens written in it are such, or characters.
+
+    tokenizer: a fast tokeniser of transformers.
+    """
+    backend = tokenizer.backend_tokenizer
+    backend.encode_special_tokens = not special
+    try:
+        ids: list[int] = backend.encode(text, add_special_tokens=False).ids
+    finally:
+        backend.encode_special_tokens = True
+    return ids
+
+
+def frame(tokenizer: Any, folder: Path) -> tuple[list[int], list[int]]:
+    """The token ids that the template puts before and after the user's message; without a thinking phase.
+
+    Raises UserError where the template does not show a message as it is.
+    """
+    shown = tokenizer.apply_chat_template(
+        [{"role": "user", "content": _MARK}], tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    if shown.count(_MARK) != 1:
+        raise UserError(f"the chat template in {folder} does not show a message as it is; give another model")
+    head, tail = shown.split(_MARK)
+    return encode(tokenizer, head, special=True), encode(tokenizer, tail, special=True)

@@ -1,0 +1,133 @@
+"""Texts as unit vectors: sentence embeddings (Reimers and Gurevych 2019, mean pooling)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import locate, quiet_loading
+
+LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
+EQUAL_ROWS = 16  # texts in every batch that sentence-transformers sees
+
+
+class Encoder:
+    """A sentence encoder. The vector of a text depends on that text alone, not on what is encoded with it.
+
+    model:       whatever `models.locate` knows. A BERT with mean pooling runs on our own code, others by
+                 sentence-transformers.
+    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
+                 takes twice as long; on a grid its vectors are the same on every processor.
+    device:      "cpu" or "cuda".
+    window:      longest text in tokens; what is beyond is cut off.
+    cut:         number of texts cut so far.
+    dimensions:  size of a vector.
+
+    Raises UserError for a model that cannot be had, an unknown precision or device.
+    """
+
+    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+        folder = locate(model)
+        self._model = (_PackedBert if _is_plain_bert(folder) else _AnyModel)(folder, precision, device)
+        self.window = self._model.window
+        self.dimensions = self._model.dimensions
+        self.cut = 0
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, float32 [texts, dimensions]. Fastest on thousands at a time; repeats are not looked for."""
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        vectors, cut = self._model.encode(texts)
+        self.cut += cut
+        exact = vectors.astype(np.float64)
+        norms = np.linalg.norm(exact, axis=1, keepdims=True)
+        return (exact / np.maximum(norms, 1e-12)).astype(np.float32)
+
+
+class _PackedBert:
+    """A sentence-transformers folder made of BERT and mean pooling, on our own BERT."""
+
+    def __init__(self, folder: Path, precision: str, device: str) -> None:
+        from tokenizers import Tokenizer
+
+        from epsilometer.models.bert import Bert
+
+        self._bert = Bert(folder, precision, device)
+        stated = _read(folder / "sentence_bert_config.json").get("max_seq_length")
+        stated = stated or _read(folder / "tokenizer_config.json").get("model_max_length")
+        self.window = min(stated or self._bert.window, self._bert.window)
+        self.dimensions = self._bert.width
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(self.window)
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        encodings = self._tokenizer.encode_batch(list(texts))
+        return self._bert.means([encoding.ids for encoding in encodings]), sum(bool(e.overflowing) for e in encodings)
+
+
+class _AnyModel:
+    """Any model by sentence-transformers, in batches of one exact length and a fixed number of rows (see `bert`)."""
+
+    def __init__(self, folder: Path, precision: str, device: str) -> None:
+        with quiet_loading():
+            from sentence_transformers import SentenceTransformer
+
+            from epsilometer.models.bert import number_type
+
+            kind = number_type(precision, device)
+            self._model = SentenceTransformer(
+                str(folder),
+                device=device,
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"dtype": kind, "use_safetensors": True},
+            )
+        self.tokenizer = self._model.tokenizer
+        if not self._model.max_seq_length or self._model.max_seq_length > LONGEST:
+            raise UserError(f"{folder} states no longest text; give it a max_seq_length in sentence_bert_config.json")
+        self.window = self._model.max_seq_length
+        self.dimensions = len(self._model.encode("", show_progress_bar=False))
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        lengths = [len(ids) for ids in self.tokenizer(list(texts), verbose=False)["input_ids"]]
+        result = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        order = sorted(range(len(texts)), key=lengths.__getitem__)
+        for _, run in groupby(order, key=lambda i: min(lengths[i], self.window)):
+            members = list(run)
+            for start in range(0, len(members), EQUAL_ROWS):
+                batch = members[start : start + EQUAL_ROWS]
+                filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
+                vectors = self._model.encode([texts[i] for i in filled], batch_size=EQUAL_ROWS, show_progress_bar=False)
+                result[batch] = vectors[: len(batch)]
+        return result, sum(length > self.window for length in lengths)
+
+
+def _is_plain_bert(folder: Path) -> bool:
+    """Whether the folder is Transformer, mean Pooling and perhaps Normalize, no more, over a BERT that we can run."""
+    if not (folder / "modules.json").is_file():
+        return False
+    modules = json.loads((folder / "modules.json").read_text())
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0]["path"]:
+        return False
+    pooling = _read(folder / modules[1]["path"] / "config.json")
+    modes = [mode for mode, chosen in pooling.items() if mode.startswith("pooling_mode_") and chosen is True]
+    means = pooling.get("pooling_mode", modes) in ("mean", ["mean"], ["pooling_mode_mean_tokens"])
+    lowered = _read(folder / "sentence_bert_config.json").get("do_lower_case", False)
+    prompted = _read(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    if not means or lowered or prompted or not (folder / "tokenizer.json").is_file():
+        return False
+    from epsilometer.models.bert import readable
+
+    return readable(folder)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.is_file() else {}

@@ -1,0 +1,222 @@
+"""What encoder-decoders and decoder-only language models share: loading, output vocabulary, key-value caches.
+
+Everything runs by transformers in batches of one exact length and a fixed number of rows, filled up where rows are
+missing, so that the numbers of a row do not depend on what else is in the batch (see `bert`). Logits are rounded to
+multiples of 1/1024, so that what little kernels may differ in hardly ever reaches a drawn token.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.bert import number_type
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.logits import on_grid
+
+EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch
+KINDS = {
+    "masked": "a masked language model",
+    "seq2seq": "an encoder-decoder",
+    "causal": "a decoder-only language model",
+}
+
+# Vocabulary entries that fill up a model's table and stand for nothing.
+_UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
+
+
+class Generator(ABC):
+    """A transformers model that puts out one token after another.
+
+    network:    the transformers model, in evaluation mode, on `device`.
+    tokenizer:  its tokeniser (transformers), without padding or cut.
+    window:     longest prompt in tokens, special ones included.
+    end:        the id of the end-of-sequence token.
+    outputs:    int64, ascending: the ids that may be drawn, a public set: all that are text, and the end. Left out are
+                special and unused entries, and those that the model's generation settings suppress.
+
+    Raises UserError for a model of another kind, without a vocabulary head, a fast tokeniser or an end of sequence.
+    """
+
+    _kind: str  # as `architecture` calls it
+    _auto: str  # the class of transformers that loads it
+
+    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+        self.folder = locate(model)
+        self.device = device
+        if (found := architecture(self.folder)) != self._kind:
+            raise UserError(f"model {str(model)!r} is {KINDS[found]}; give {KINDS[self._kind]}")
+        kind = number_type(precision, device)
+        with quiet_loading():
+            import transformers
+
+            try:
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
+                self.network, report = getattr(transformers, self._auto).from_pretrained(
+                    self.folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+                )
+            except (OSError, ValueError, KeyError) as error:
+                raise UserError(f"{self.folder} does not load as {KINDS[self._kind]}: {str(error)[:300]}") from error
+        if report["missing_keys"]:
+            raise UserError(
+                f"{self.folder} is not {KINDS[self._kind]}: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with its vocabulary head"
+            )
+        if not hasattr(self.tokenizer, "backend_tokenizer"):
+            raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
+        self.network.eval().to(device)
+        # A "</s>" written in a text is text.
+        self._pieces = self.tokenizer.backend_tokenizer
+        self._pieces.no_padding()
+        self._pieces.no_truncation()
+        self._pieces.encode_special_tokens = True
+        config = self.network.config
+        self.window = int(min(positions(getattr(config, "encoder", config)) or 512, self.tokenizer.model_max_length))
+        self.end = self._end()
+        self.outputs = self._outputs()
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids with the model's special tokens; not cut."""
+        return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
+
+    def plain(self, text: str) -> list[int]:
+        """Token ids of a text alone, as the model would put it out."""
+        ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def text(self, ids: Sequence[int] | NDArray[np.integer]) -> str:
+        """Generated ids as text, special tokens left out."""
+        written = self.tokenizer.decode(np.asarray(ids), skip_special_tokens=True)
+        return " ".join(str(written).split())
+
+    @abstractmethod
+    def read(self, prompts: NDArray[np.integer]) -> tuple[Tensor, Any]:
+        """Prompts of one length, int [rows, length] -> the next token's logits [rows, outputs], and the cache."""
+
+    @abstractmethod
+    def step(self, tokens: Tensor, cache: Any) -> Tensor:
+        """Tokens [rows, n] after what the cache holds (it grows by them) -> logits [rows, n, outputs] of the next."""
+
+    @abstractmethod
+    def longest(self, prompt: int) -> int:
+        """The most tokens that can be put out after a prompt of so many."""
+
+    @abstractmethod
+    def room(self, new: int) -> int:
+        """The longest prompt that can be read if `new` tokens are to be put out after it; 0 where that is too many."""
+
+    def tensor(self, values: NDArray[np.integer]) -> Tensor:
+        """Ids on the model's device."""
+        return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self.device)
+
+    def _rounded(self, logits: Tensor) -> Tensor:
+        return on_grid(logits, self.folder)
+
+    @contextmanager
+    def _only_outputs(self) -> Iterator[None]:
+        """The vocabulary head limited to `outputs`, since others are never drawn, and in float32.
+
+        At bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        """
+        head = self.network.get_output_embeddings()
+        whole = head.weight, head.bias, getattr(self.network, "final_logits_bias", None)
+        if not hasattr(self, "_head"):
+            chosen = torch.from_numpy(self.outputs).to(self.device)
+            weight, bias, added = whole
+            self._head = (
+                torch.nn.Parameter(weight[chosen].detach().float(), requires_grad=False),
+                None if bias is None else torch.nn.Parameter(bias[chosen].detach().float(), requires_grad=False),
+                None if added is None else added[:, chosen].float(),
+            )
+        hook = head.register_forward_pre_hook(lambda _, given: (given[0].float(),))
+        try:
+            self._put(head, *self._head)
+            yield
+        finally:
+            self._put(head, *whole)
+            hook.remove()
+
+    def _put(self, head: Any, weight: Tensor, bias: Tensor | None, added: Tensor | None) -> None:
+        head.weight, head.bias = weight, bias
+        if added is not None:
+            self.network.final_logits_bias = added
+
+    def _end(self) -> int:
+        end = self.network.generation_config.eos_token_id
+        end = self.tokenizer.eos_token_id if end is None else end
+        end = end[0] if isinstance(end, list) else end
+        if end is None:
+            raise UserError(f"{self.folder} has no end-of-sequence token; name one in its generation_config.json")
+        return int(end)
+
+    def _outputs(self) -> NDArray[np.int64]:
+        entries = min(self.network.get_output_embeddings().weight.shape[0], len(self.tokenizer))
+        special = set(self.tokenizer.all_special_ids) | set(self.network.generation_config.suppress_tokens or [])
+        names = self.tokenizer.convert_ids_to_tokens(list(range(entries)))
+        left_out = special | {i for i, name in enumerate(names) if name is None or _UNUSED.fullmatch(name)}
+        return np.array(sorted((set(range(entries)) - left_out) | {self.end}), np.int64)
+
+
+def filled(rows: NDArray[np.integer], size: int) -> NDArray[np.integer]:
+    """Rows [n, ...] up to `size` of them, the last one repeated."""
+    return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
+
+
+def gather(caches: Sequence[Any], rows: Tensor) -> Any:
+    """A new key-value cache of these rows of some caches, counted through; the caches stay as they are."""
+    first = caches[0]
+    made = copy.copy(first)
+    if hasattr(first, "cross_attention_cache"):
+        made.self_attention_cache = gather([c.self_attention_cache for c in caches], rows)
+        made.cross_attention_cache = gather([c.cross_attention_cache for c in caches], rows)
+        made.is_updated = dict(first.is_updated)
+        return made
+    made.layers = []
+    for layers in zip(*(cache.layers for cache in caches), strict=True):
+        if not isinstance(getattr(layers[0], "keys", None), Tensor):
+            raise UserError(f"the model keeps {type(layers[0]).__name__}, not keys and values; give another model")
+        layer = copy.copy(layers[0])
+        one = len(layers) == 1
+        layer.keys = (layers[0].keys if one else torch.cat([part.keys for part in layers]))[rows]
+        layer.values = (layers[0].values if one else torch.cat([part.values for part in layers]))[rows]
+        made.layers.append(layer)
+    return made
+
+
+def architecture(model: str | Path) -> str:
+    """What kind of language model it is by its configuration: one of `KINDS`.
+
+    Raises UserError for any other.
+    """
+    path = locate(model) / "config.json"
+    if not path.is_file():
+        raise UserError(f"model {str(model)!r} has no config.json of a language model")
+    config = json.loads(path.read_text())
+    named = " ".join(config.get("architectures") or [])
+    if config.get("is_encoder_decoder"):
+        return "seq2seq"
+    if "MaskedLM" in named:
+        return "masked"
+    if "CausalLM" in named or "LMHeadModel" in named:
+        return "causal"
+    raise UserError(f"model {str(model)!r} is no language model with a vocabulary head: it is {named or 'unnamed'}")
+
+
+def positions(config: Any) -> int | None:
+    """The longest sequence in tokens that a configuration states; None for relative positions without a limit."""
+    for name in ("max_position_embeddings", "n_positions"):
+        if isinstance(getattr(config, name, None), int):
+            return int(getattr(config, name))
+    return None

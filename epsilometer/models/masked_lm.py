@@ -1,0 +1,335 @@
+"""What a masked language model would put at one word of a text: the logits that DP-MLM samples from.
+
+The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
+replaced by one mask token. Where the pair does not fit the model's window, each half is a window of its own, centred on
+the word in subwords (the released code counts in words there, so that in long texts the mask falls outside).
+
+Only the hidden state at the mask goes through the vocabulary head, and no softmax is taken. Logits are rounded to
+multiples of 1/1024, so that what little kernels may differ in on another processor hardly ever reaches a sampled word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.logits import on_grid
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from torch import Tensor
+
+EQUAL_ROWS = 8  # inputs in every batch that transformers sees
+TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
+
+# Vocabulary entries that fill up a model's table and stand for nothing.
+_UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
+
+
+class MaskedLM:
+    """A masked language model, asked about single words. Its answer to a row depends on that row alone.
+
+    model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
+    precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
+    device:      "cpu" or "cuda".
+    token_types: whether the model is told which tokens belong to the second half, as it was in training.
+    outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
+                 word's start or inside; two entries may share one. Special and unused entries, and such as decode to
+                 white space or to part of a character, are left out: a public choice.
+    output_ids:  their ids in the model's vocabulary, ascending.
+    window:      longest input in tokens, both halves and separators together.
+
+    Raises UserError for a model that cannot be had or has no vocabulary head, an unknown precision or device.
+    """
+
+    def __init__(
+        self, model: str | Path, precision: str = "float32", device: str = "cpu", token_types: bool = True
+    ) -> None:
+        from epsilometer.models.bert import readable
+
+        self._folder = folder = locate(model)
+        own = readable(folder) and (folder / "tokenizer.json").is_file()
+        self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)
+        self.window = self._model.window
+        self._tokenizer: Tokenizer = self._model.tokenizer
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._frame = _frame(self._tokenizer, self._model.mask)
+        if not token_types:
+            self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
+        # From here on "[MASK]" written in a text is text.
+        self._tokenizer.encode_special_tokens = True
+        self.output_ids, self.outputs = _output_vocabulary(self._tokenizer, self._model.entries)
+        self._model.choose(self.output_ids)
+
+    def mask_logits(self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False) -> np.ndarray:
+        """The logits at the mask: float32 [rows, outputs], multiples of 1/1024.
+
+        texts_words:  each text as its words; the original is these joined by a space.
+        rows:         int [rows, 2]: index of the text, and of the word in it that is masked.
+        inserted:     the mask does not replace that word but follows it.
+
+        Raises UserError where a logit is not finite.
+        """
+        rows = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
+        inputs = list(self.inputs(texts_words, rows, inserted))
+        result = np.empty((len(rows), len(self.outputs)), dtype=np.float32)
+        for members, logits in self._model.logits(inputs):
+            result[members] = on_grid(logits, self._folder).cpu().numpy()
+        return result
+
+    def inputs(
+        self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
+    ) -> Iterator[PairInput]:
+        """The model's input for each row, as `mask_logits` builds it."""
+        for text, word in rows:
+            if not 0 <= word < len(texts_words[text]):
+                raise IndexError(f"row ({text}, {word}): the text has {len(texts_words[text])} words")
+        wanted = sorted({int(text) for text, _ in rows})
+        encodings = self._tokenizer.encode_batch([" ".join(texts_words[i]) for i in wanted], add_special_tokens=False)
+        subwords = {
+            i: (encoding.ids, _word_of_each(encoding.offsets, texts_words[i]))
+            for i, encoding in zip(wanted, encodings, strict=True)
+        }
+        for text, word in rows:
+            ids, owners = subwords[int(text)]
+            first, last = np.searchsorted(owners, (word + inserted, word + 1))
+            yield self._pair(ids, int(first), int(last))
+
+    def _pair(self, ids: list[int], first: int, last: int) -> PairInput:
+        """The pair for the word that is subwords first to last (exclusive) of a text; for none where first is last."""
+        before, between, after = self._frame.ids
+        masked = [*ids[:first], self._frame.mask, *ids[last:]]
+        mask = first
+        room = self.window - len(before) - len(between) - len(after)
+        if len(ids) + len(masked) > room:
+            ids = ids[_centred(len(ids), (first + last) // 2, room // 2)]
+            part = _centred(len(masked), first, room // 2)
+            masked, mask = masked[part], mask - part.start
+        tokens = [*before, *ids, *between, *masked, *after]
+        kinds = np.repeat(self._frame.kinds, [len(before), len(ids), len(between), len(masked), len(after)])
+        return PairInput(tokens, kinds, len(before) + len(ids) + len(between) + mask)
+
+
+class PairInput(NamedTuple):
+    """Token ids, token types, and the position of the mask."""
+
+    ids: list[int]
+    kinds: np.ndarray
+    mask: int
+
+
+class _Frame(NamedTuple):
+    """What a model puts round a pair: special tokens before, between and after; token types of all five parts."""
+
+    ids: tuple[list[int], list[int], list[int]]
+    kinds: list[int]
+    mask: int
+
+
+class _PackedBert:
+    """BERT on our own code; inputs are packed and fixed in shape there."""
+
+    def __init__(self, folder: Path, precision: str, device: str) -> None:
+        from tokenizers import Tokenizer
+
+        from epsilometer.models.bert import Bert
+
+        self._bert = Bert(folder, precision, device)
+        self.window = self._bert.window
+        self.entries = self._bert.entries
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.mask: int | None = self.tokenizer.token_to_id("[MASK]")
+
+    def choose(self, output_ids: np.ndarray) -> None:
+        self._head = self._bert.head(output_ids)
+
+    def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
+        states = self._bert.states(
+            [row.ids for row in inputs], [row.kinds for row in inputs], [row.mask for row in inputs]
+        )
+        start = 0
+        for part in self._bert.logits(self._head, states):
+            yield list(range(start, start + len(part))), part
+            start += len(part)
+
+
+class _AnyModel:
+    """Any masked language model by transformers, in batches of one exact length and fixed in rows (see `bert`)."""
+
+    def __init__(self, folder: Path, precision: str, device: str) -> None:
+        with quiet_loading():
+            from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+            from epsilometer.models.bert import number_type
+
+            kind = number_type(precision, device)
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+                self._model, report = AutoModelForMaskedLM.from_pretrained(
+                    folder, dtype=kind, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+                )
+            except (OSError, ValueError) as error:
+                raise UserError(f"{folder} does not load as a masked language model: {error}") from error
+        if report["missing_keys"]:
+            raise UserError(
+                f"{folder} is no masked language model: its weights lack {min(report['missing_keys'])}; give a "
+                "checkpoint with its vocabulary head"
+            )
+        self._model.eval().to(device)
+        self._device = device
+        self._takes_kinds = "token_type_ids" in tokenizer.model_input_names
+        if not hasattr(tokenizer, "backend_tokenizer"):
+            raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+        self.tokenizer = tokenizer.backend_tokenizer
+        self.mask: int | None = tokenizer.mask_token_id
+        self.window = int(min(_positions(self._model), tokenizer.model_max_length))
+        self.entries = int(self._model.config.vocab_size)
+
+    def choose(self, output_ids: np.ndarray) -> None:
+        """Keep the head's rows for these outputs, in float32: at bfloat16 logits near 16 are multiples of 0.125."""
+        import torch
+
+        self._chosen = torch.from_numpy(output_ids).to(self._device)
+        head = self._model.get_output_embeddings()
+        bias = getattr(head, "bias", None)
+        self._head = head.weight[self._chosen].detach().float(), None if bias is None else bias[self._chosen].float()
+
+    def logits(self, inputs: list[PairInput]) -> Iterator[tuple[list[int], Tensor]]:
+        """The logits of the rows named beside them."""
+        import torch
+
+        order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
+        for _, run in groupby(order, key=lambda i: len(inputs[i].ids)):
+            members = list(run)
+            for start in range(0, len(members), EQUAL_ROWS):
+                batch = members[start : start + EQUAL_ROWS]
+                filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
+                with torch.inference_mode():
+                    logits = self._at_masks([inputs[i] for i in filled])[: len(batch)]
+                yield batch, logits
+
+    def _at_masks(self, inputs: list[PairInput]) -> Tensor:
+        """Logits at the mask, [rows, outputs].
+
+        The head sees only the mask's hidden state, in float32, where it can be caught.
+        """
+        import torch
+
+        masks = torch.tensor([row.mask for row in inputs], device=self._device)
+        each = torch.arange(len(inputs), device=self._device)
+
+        def only_masks(_: Any, arguments: tuple[Tensor, ...]) -> tuple[Tensor]:
+            return (arguments[0][each, masks][:, None],)
+
+        def in_float32(_: Any, arguments: tuple[Tensor, ...], __: Tensor) -> Tensor:
+            return torch.nn.functional.linear(arguments[0].float(), *self._head)
+
+        extra = {}
+        if self._takes_kinds:
+            extra["token_type_ids"] = torch.from_numpy(np.stack([row.kinds for row in inputs])).to(self._device)
+        ids = torch.tensor([row.ids for row in inputs], device=self._device)
+        decoder = self._model.get_output_embeddings()
+        hooks = decoder.register_forward_pre_hook(only_masks), decoder.register_forward_hook(in_float32)
+        try:
+            logits = self._model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).logits
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return logits[:, 0] if logits.shape[1] == 1 else logits[each, masks][:, self._chosen]
+
+
+def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
+    """Join a sentence encoder and the layers and head trained on top of it into one masked language model.
+
+    delta_folder:    delta.safetensors (the trained parameters, float16) and bounds.json (measured on the joined model).
+    encoder_folder:  a BERT without a head, with its tokeniser.
+    out:             the folder to write: a BertForMaskedLM (output tied to the word embeddings) in float32.
+    """
+    from safetensors.numpy import load_file, save
+
+    weights = {
+        f"bert.{name}": tensor
+        for name, tensor in load_file(encoder_folder / "model.safetensors").items()
+        if not name.startswith("pooler.") and not name.endswith("position_ids")
+    }
+    trained = load_file(delta_folder / "delta.safetensors")
+    unknown = [name for name in trained if name not in weights and not name.startswith("cls.predictions.")]
+    if unknown:
+        raise UserError(f"{delta_folder} was not trained on {encoder_folder}: the encoder has no {unknown[0]}")
+    weights |= {name: tensor.astype(np.float32) for name, tensor in trained.items()}
+    config = json.loads((encoder_folder / "config.json").read_text())
+    config.pop("_name_or_path", None)
+    config |= {"architectures": ["BertForMaskedLM"], "tie_word_embeddings": True}
+    # The encoder's own cut and padding are for sentences, not for pairs.
+    tokenizer = json.loads((encoder_folder / "tokenizer.json").read_text()) | {"truncation": None, "padding": None}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
+    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    (out / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False))
+    for name in TOKENISER_FILES:
+        shutil.copyfile(encoder_folder / name, out / name)
+    shutil.copyfile(delta_folder / "bounds.json", out / "bounds.json")
+
+
+def _frame(tokenizer: Tokenizer, mask: int | None) -> _Frame:
+    """Read off the tokeniser's own pair of two letters. Raises UserError without a mask token."""
+    if mask is None:
+        raise UserError("the model's tokeniser has no mask token; give a masked language model")
+    pair = tokenizer.encode("a", "b")
+    halves = np.array([-1 if half is None else half for half in pair.sequence_ids])
+    first, second = np.flatnonzero(halves == 0), np.flatnonzero(halves == 1)
+    edges = [0, first[0], first[-1] + 1, second[0], second[-1] + 1, len(halves)]
+    parts = [slice(*edge) for edge in pairwise(edges)]
+    kinds = [(pair.type_ids[part] or [0])[0] for part in parts]
+    return _Frame((pair.ids[parts[0]], pair.ids[parts[2]], pair.ids[parts[4]]), kinds, mask)
+
+
+def _output_vocabulary(tokenizer: Tokenizer, entries: int) -> tuple[np.ndarray, list[str]]:
+    """Ids and surface strings of the vocabulary entries that are text of their own."""
+    from tokenizers.models import WordPiece
+
+    count = min(entries, tokenizer.get_vocab_size())
+    special = tokenizer.get_added_tokens_decoder()
+    if isinstance(tokenizer.model, WordPiece):
+        prefix = tokenizer.model.continuing_subword_prefix
+        surfaces = [(tokenizer.id_to_token(i) or "").removeprefix(prefix) for i in range(count)]
+    else:
+        surfaces = [text.strip() for text in tokenizer.decode_batch([[i] for i in range(count)])]
+    allowed = [
+        i
+        for i, text in enumerate(surfaces)
+        if text.strip() and "\ufffd" not in text and i not in special and not _UNUSED.fullmatch(text)
+    ]
+    return np.array(allowed, dtype=np.int64), [surfaces[i] for i in allowed]
+
+
+def _word_of_each(offsets: Sequence[tuple[int, int]], words: Sequence[str]) -> np.ndarray:
+    """The index of the word that each subword belongs to, ascending: int [subwords]."""
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1  # words are joined by one space
+    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    # By its last character: a tokeniser may count the space before a word as part of it.
+    last = np.maximum(spans[:, 0], spans[:, 1] - 1)
+    return np.maximum.accumulate(np.searchsorted(ends, last, side="right"))
+
+
+def _centred(length: int, middle: int, size: int) -> slice:
+    """At most `size` of `length` places, with place `middle` in the centre as far as the ends allow."""
+    start = max(0, min(middle - size // 2, length - size))
+    return slice(start, start + size)
+
+
+def _positions(model: Any) -> int:
+    """The longest input in tokens; RoBERTa and its kin keep the first places of their table for padding."""
+    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
+    reserved = [part.padding_idx + 1 for part in tables if getattr(part, "padding_idx", None) is not None]
+    return model.config.max_position_embeddings - max(reserved, default=0)

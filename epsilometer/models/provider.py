@@ -1,0 +1,136 @@
+"""Candidate rewrites of a text by a language model, at a temperature: a local one, or one behind a chat endpoint.
+
+Candidate number i of a text is a function of the text and of i: the local model draws it from a stream that both name,
+the endpoint is sent i as the seed, and what it answered is kept on disk (`chat`). So k candidates are the first k of
+more, equal texts have equal candidates, and no question that was answered is asked again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.chat import Chat
+
+INSTRUCTION = (
+    "Rewrite the text below as one fluent, coherent English text of about the same length. Some of its words may have "
+    "been replaced by unfitting ones; keep what meaning there is. Answer with the rewrite and nothing else.\n\nText: {}"
+)
+DOCUMENT = "Document : {}\nParaphrase of the document :"  # what encoder-decoders are asked (DP-Prompt)
+MARKER = "{} >>>>>"  # what paraphrasers go on from (DP-Paraphrase)
+_ROWS = 1 << 12  # candidates drawn at a time
+
+
+class Provider(ABC):
+    """Who writes candidates. prompt: what is asked, {} standing for the text; by default what suits the model."""
+
+    def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
+        if prompt is not None and "{}" not in prompt:
+            raise UserError(f"prompt must hold {{}}, where the text goes, got {prompt!r}")
+        self._prompt, self._temperature, self._longest = prompt, temperature, longest
+        self._known: dict[str, list[str]] = {}
+
+    def candidates(self, texts: Sequence[str], count: int) -> list[list[str]]:
+        """The first `count` candidates of each text, white space normalised; they depend on that text alone."""
+        wanted = [(text, i) for text in dict.fromkeys(texts) for i in range(len(self._known.get(text, [])), count)]
+        for (text, _), written in zip(wanted, self._write(wanted), strict=True):
+            self._known.setdefault(text, []).append(" ".join(written.split()))
+        return [self._known.get(text, [])[:count] for text in texts]
+
+    @abstractmethod
+    def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+        """Candidate number i of a text, for each pair of them."""
+
+
+class Remote(Provider):
+    """A model behind an OpenAI-compatible endpoint; see `chat` for where it lies. It sees the texts that it is given.
+
+    store: a file that keeps the answers; workers: requests at a time.
+    """
+
+    def __init__(
+        self, model: str, store: Path, prompt: str | None, temperature: float, longest: int, workers: int = 8
+    ) -> None:
+        super().__init__(prompt, temperature, longest)
+        self._model, self._store, self._workers = model, store, workers
+
+    @cached_property
+    def _chat(self) -> Chat:
+        return Chat(self._model, self._store, self._workers)
+
+    def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+        if not wanted:
+            return []
+        asked = (self._prompt or INSTRUCTION).replace
+        conversations = [[{"role": "user", "content": asked("{}", text)}] for text, _ in wanted]
+        seeds = [i for _, i in wanted]
+        return [answer.text for answer in self._chat.complete(conversations, self._longest, self._temperature, seeds)]
+
+
+class Local(Provider):
+    """An encoder-decoder or a decoder-only model by id or folder; a chat template is used where there is one."""
+
+    def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> None:
+        from epsilometer.models.causal_lm import CausalLM
+        from epsilometer.models.generator import KINDS, architecture
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        super().__init__(prompt, temperature, longest)
+        kind = architecture(model)
+        if kind not in ("seq2seq", "causal"):
+            raise UserError(f"candidates need a model that writes text, {str(model)!r} is {KINDS[kind]}")
+        self._model = Seq2Seq(model, device=device) if kind == "seq2seq" else CausalLM(model, device=device)
+        self._chats = isinstance(self._model, CausalLM) and self._model.chats
+        self._prompt = prompt or (INSTRUCTION if self._chats else DOCUMENT if kind == "seq2seq" else MARKER)
+        if self._model.room(longest) < len(self._tokens("a")):
+            raise UserError(
+                f"max_new_tokens must leave room for the prompt within what {model} can read and write "
+                f"({self._model.window} and {self._model.longest(0)} tokens), got {longest}; give fewer"
+            )
+
+    def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+        from epsilometer.models.generation import Softmax, generate
+
+        made: list[str] = []
+        for start in range(0, len(wanted), _ROWS):
+            part = wanted[start : start + _ROWS]
+            texts = {text: place for place, text in enumerate(dict.fromkeys(text for text, _ in part))}
+            uniforms = [Noise.named(1, "candidate", text, i).uniforms(self._longest) for text, i in part]
+            drawn = generate(
+                self._model,
+                Softmax(),
+                [self._prompted(text) for text in texts],
+                np.array([texts[text] for text, _ in part]),
+                np.full(len(part), self._temperature),
+                np.full(len(part), self._longest),
+                np.concatenate(uniforms),
+            )
+            made += [self._model.text(drawn.row(row)) for row in range(len(part))]
+        return made
+
+    def _prompted(self, text: str) -> list[int]:
+        """The prompt as tokens; a text too long for the model loses words at its end, the prompt none."""
+        words, room = text.split(), self._model.room(self._longest)
+        while len(ids := self._tokens(" ".join(words))) > room:
+            words = words[: -max(1, (len(ids) - room) // 4)]
+        return ids
+
+    def _tokens(self, text: str) -> list[int]:
+        from epsilometer.models.causal_lm import CausalLM
+
+        written = [str(self._prompt).replace("{}", text)]
+        if self._chats and isinstance(self._model, CausalLM):
+            return self._model.chat_tokens(written)[0]
+        return self._model.tokens(written)[0]
+
+
+@lru_cache(maxsize=1)
+def local(model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> Local:
+    """The local provider of these settings: loaded once, and its candidates kept, for mechanisms that share it."""
+    return Local(model, prompt, temperature, longest, device)

@@ -1,0 +1,293 @@
+"""Part-of-speech tags and one (subject, verb, object) triple a sentence, for English.
+
+The embedded tagger is two small heads on the frozen hidden states of all-MiniLM-L6-v2: the first layer of either head
+is linear in a word's features, these are the mean of its pieces' states in all seven layers, so every layer's states go
+through that map at once and no feature vector of 2,688 numbers is ever kept. Any spaCy pipeline with a parser can stand
+in for it (`tagger`).
+
+Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. A triple's members
+are single words, which `phrase` extends to the words that belong to them by their tags. All these rules are public.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import PACKAGE
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import EMBEDDED, locate
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+HEADS = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-heads"
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in the heads' training: contractions whole, punctuation apart
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
+_CHUNK = 2048  # sentences in memory at a time; cannot change a result
+_DECIMALS = 6  # scores are rounded, so that what little kernels may differ in does not reach a label
+_POSSESSIVE = frozenset(["my", "your", "his", "her", "its", "our", "their"])
+_MODIFIER = frozenset(["ADJ", "NUM", "NOUN", "PROPN"])
+
+
+class Triple(NamedTuple):
+    """Lower-cased, each part at least one word."""
+
+    subject: str
+    relation: str
+    object: str
+
+    @property
+    def text(self) -> str:
+        """As the embeddings and the near-duplicate search see it."""
+        return " | ".join(self)
+
+
+class Tagged(NamedTuple):
+    """A sentence's words, their Universal Dependencies tags, and the places of subject, verb and object, or None."""
+
+    words: list[str]
+    upos: list[str]
+    roles: tuple[int, int, int] | None
+
+
+class TripleReader(Protocol):
+    """Whatever finds triples in texts."""
+
+    def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
+        """The triples of each text in their order, at most one a sentence."""
+        ...
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, by punctuation before white space and by lines."""
+    return [part for part in (found.strip() for found in _END.split(text)) if part]
+
+
+def words_and_marks(sentence: str) -> list[str]:
+    """What is tagged: words with their apostrophes, and every other mark on its own."""
+    return _WORD.findall(sentence)
+
+
+def tagger(name: str, heads: Path = HEADS, device: str = "cpu") -> TripleReader:
+    """The embedded tagger ("minilm-heads", with its weights in `heads`), or an installed spaCy pipeline by name."""
+    return Tagger(heads, device) if name == HEADS.name else SpacyTagger(name)
+
+
+class Tagger:
+    """The heads in a folder (heads.safetensors, labels.json), on the encoder that they were trained on.
+
+    A sentence's tags depend on that sentence alone. Raises UserError for a folder without heads.
+    """
+
+    def __init__(self, heads: Path = HEADS, device: str = "cpu") -> None:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        if not (heads / "heads.safetensors").is_file() or not (heads / "labels.json").is_file():
+            raise UserError(f"{heads} holds no tagger: heads.safetensors and labels.json are missing")
+        labels = json.loads((heads / "labels.json").read_text())
+        self.labels: list[str] = labels["upos"]
+        self._weights = {name: w.astype(np.float64) for name, w in load_file(heads / "heads.safetensors").items()}
+        self._first = ("upos.hidden", "roles.word", "roles.sentence", "roles.null")
+        folder = locate(EMBEDDED)
+        self._bert = _projected(folder, device, np.concatenate([self._weights[f"{n}.weight"] for n in self._first]))
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(labels["features"]["max_pieces"])
+
+    def tag(self, split: Sequence[Sequence[str]]) -> list[Tagged]:
+        """The tags and the triple of each sentence, given as its words."""
+        return [tagged for i in range(0, len(split), _CHUNK) for tagged in self._chunk(split[i : i + _CHUNK])]
+
+    def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
+        """The triples of each text in their order, at most one a sentence."""
+        return _in_texts(texts, lambda parts: [as_triple(tagged) for tagged in self.tag(parts)])
+
+    def _chunk(self, split: Sequence[Sequence[str]]) -> Iterator[Tagged]:
+        lengths = np.array([len(words) for words in split])
+        ends = np.cumsum(lengths)
+        upos, word, sentence, null = self._projections(split, ends)
+        w = self._weights
+        hidden = _gelu(upos + w["upos.hidden.bias"])
+        tags = np.round(hidden @ w["upos.out.weight"].T + w["upos.out.bias"], _DECIMALS).argmax(axis=1)
+        number = np.repeat(np.arange(len(split)), lengths)
+        share = 1 / np.maximum(lengths, 1)[:, None]
+        total = np.zeros((len(split), sentence.shape[1])), np.zeros((len(split), null.shape[1]))
+        np.add.at(total[0], number, sentence)
+        np.add.at(total[1], number, null)
+        hidden = _gelu(word + w["roles.word.bias"] + (total[0] * share)[number])
+        nobody = (total[1] * share)[number] + w["roles.null.bias"]
+        scores = np.round(hidden @ w["roles.out.weight"].T - nobody, _DECIMALS)
+        for words, end, length in zip(split, ends, lengths, strict=True):
+            part = slice(end - length, end)
+            yield Tagged(list(words), [self.labels[i] for i in tags[part]], _best(scores[part]))
+
+    def _projections(self, split: Sequence[Sequence[str]], ends: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Each word's features under the first map of each head: float64 [words, columns] each."""
+        columns = [len(self._weights[f"{name}.weight"]) for name in self._first]
+        encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
+        pieces = self._bert.projections([encoding.ids for encoding in encodings])
+        owners = [
+            -1 if word is None else start + word
+            for encoding, start in zip(encodings, [0, *ends[:-1].tolist()], strict=True)
+            for word in encoding.word_ids
+        ]
+        owner = np.array(owners, np.int64)
+        runs = np.flatnonzero(np.diff(owner, prepend=-2))  # the pieces of a word lie side by side
+        means = np.zeros((int(ends[-1]) if len(ends) else 0, sum(columns)))
+        if len(runs):
+            sums = np.add.reduceat(pieces, runs, axis=0, dtype=np.float64)
+            counts = np.diff(runs, append=len(owner))
+            belongs = owner[runs] >= 0
+            means[owner[runs][belongs]] = sums[belongs] / counts[belongs, None]
+        return np.split(means, np.cumsum(columns)[:-1], axis=1)
+
+
+class SpacyTagger:
+    """Triples from the parse of an installed spaCy pipeline. Raises UserError where there is none of that name."""
+
+    def __init__(self, name: str) -> None:
+        try:
+            import spacy
+
+            self._pipeline: Any = spacy.load(name)
+        except (ImportError, OSError) as error:
+            raise UserError(
+                f"tagger {name!r} is neither {HEADS.name!r} nor an installed spaCy pipeline: install it "
+                f"(pip install spacy; python -m spacy download {name}), or leave `tagger` out"
+            ) from error
+
+    def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
+        """The triples of each text in their order, at most one a sentence."""
+
+        def found(parts: Sequence[Sequence[str]]) -> list[Triple | None]:
+            from spacy.tokens import Doc
+
+            vocabulary = self._pipeline.vocab
+            documents = self._pipeline.pipe(Doc(vocabulary, words=list(words)) for words in parts)
+            return [as_triple(_parsed(document)) for document in documents]
+
+        return _in_texts(texts, found)
+
+
+def as_triple(tagged: Tagged) -> Triple | None:
+    """The triple's words, each with those that belong to it."""
+    if tagged.roles is None:
+        return None
+    return Triple(*(" ".join(tagged.words[i].lower() for i in phrase(tagged, role)) for role in range(3)))
+
+
+def phrase(tagged: Tagged, role: int) -> range:
+    """The places of subject (0), verb (1) or object (2) and of the words beside it that belong to it.
+
+    Before a noun: its adjectives, numbers and nouns, then one determiner or possessive; after a name: names. Before a
+    verb: auxiliaries, particles and adverbs; after a copula: particles ("is not"). Never another role's word.
+    """
+    words, upos, roles = tagged
+    assert roles is not None
+    low, high = roles[role], roles[role] + 1
+
+    def free(i: int, tags: frozenset[str] | set[str]) -> bool:
+        return 0 <= i < len(words) and i not in roles and upos[i] in tags
+
+    if role == 1:
+        while free(low - 1, {"AUX", "PART", "ADV"}):
+            low -= 1
+        while upos[roles[1]] == "AUX" and free(high, {"PART"}):
+            high += 1
+        return range(low, high)
+    name = upos[low] == "PROPN"
+    if name or upos[low] == "NOUN":
+        while free(low - 1, _MODIFIER):
+            low -= 1
+        if free(low - 1, {"DET"}) or (free(low - 1, {"PRON"}) and words[low - 1].lower() in _POSSESSIVE):
+            low -= 1
+    while name and free(high, {"PROPN"}):
+        high += 1
+    return range(low, high)
+
+
+def _in_texts(texts: Sequence[str], find: Any) -> list[list[Triple]]:
+    """Split the texts into sentences and their words, find the triples of all at once, and hand them back by text."""
+    parts = [[words_and_marks(sentence) for sentence in sentences(text)] for text in texts]
+    found = iter(find([words for part in parts for words in part]))
+    return [[triple for _ in part if (triple := next(found)) is not None] for part in parts]
+
+
+def _best(scores: NDArray[np.float64]) -> tuple[int, int, int] | None:
+    """The three distinct words of the highest sum of scores [words, 3] as subject, verb, object; None at 0 or below."""
+    best = np.argsort(-scores, axis=0, kind="stable")[:3].T.tolist()
+    total, chosen = 0.0, None
+    for s, v, o in product(*best):
+        here = scores[s, 0] + scores[v, 1] + scores[o, 2]
+        if here > total and s != v and v != o and s != o:
+            total, chosen = here, (s, v, o)
+    return chosen
+
+
+def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    return x * ndtr(x)
+
+
+def _parsed(document: Any) -> Tagged:
+    """The main clause of a parsed sentence: its root's subject, and its nearest object, complement or adjunct."""
+    tagged = Tagged([token.text for token in document], [token.pos_ for token in document], None)
+    root = next((token for token in document if token.head == token), None)
+    if root is None:
+        return tagged
+    subject = next((child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "nsubj:pass")), None)
+    objects = [c for c in root.children if c.dep_ in ("dobj", "obj", "attr", "acomp", "dative", "iobj")]
+    objects += [c for adjunct in root.children for c in adjunct.children if c.dep_ == "pobj"]
+    if subject is None or not objects:
+        return tagged
+    return tagged._replace(roles=(subject.i, root.i, objects[0].i))
+
+
+def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
+    """A BERT that sends the hidden states of all its layers, one after another, through weight [columns, features]."""
+    import torch
+    from torch.nn import functional as F
+
+    from epsilometer.models.bert import SLICE, Bert
+
+    class Projected(Bert):
+        def projections(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+            """[tokens, columns], sequence after sequence."""
+            lengths = np.array([len(sequence) for sequence in sequences])
+            ends = np.cumsum(lengths)
+            result = np.empty((int(lengths.sum()), len(weight)), np.float32)
+
+            @torch.inference_mode()
+            def fill(members: list[int]) -> None:
+                places = np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in members])
+                result[places] = self._sum([sequences[i] for i in members])[: len(places)].cpu().numpy()
+
+            self._side_by_side(fill, list(self._blocks(sequences)), "tag")
+            return result
+
+        def _sum(self, sequences: list[Sequence[int]]) -> Tensor:
+            lengths = [len(sequence) for sequence in sequences]
+            hidden = self._embed(sequences, None)
+            total = hidden.new_zeros(len(hidden), len(weight))
+            for number, part in enumerate(parts):
+                for rows, out in zip(hidden.split(SLICE[device]), total.split(SLICE[device]), strict=True):
+                    out += F.linear(rows, part)
+                if number < len(self._layers):
+                    layer = self._layers[number]
+                    hidden = self._feed(layer, hidden, self._attend(layer, hidden, lengths))
+            return total
+
+    bert = Projected(folder, device=device)
+    parts = torch.from_numpy(weight).float().to(device).split(bert.width, dim=1)
+    return bert

@@ -1,0 +1,228 @@
+"""What can be found wrong with an audit before it runs: each component is built, each local file of texts is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from epsilometer.core.attack import Checked
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.mechanism import build_mechanism
+from epsilometer.corpora import hub
+from epsilometer.corpora.files import Layout
+from epsilometer.corpora.reading import prepare, read
+from epsilometer.models.embedded import EMBEDDED
+from epsilometer.models.locate import would_download
+from epsilometer.project.params import Dataset, Params
+from epsilometer.runtime import checksums
+from epsilometer.utility.labelled import to_rewrite
+from epsilometer.utility.similarity import metric
+
+_SAMPLE = 1000  # texts of a generator
+_TEXT = 1000  # bytes that a text takes at the least, its embedding included
+
+
+def check(params: Params) -> list[str]:
+    """What the audit would download, by name; loads no model.
+
+    Raises UserError for what cannot be built or is not what it should be; and, when all else is right, for the files
+    that are not there, with all that would be downloaded.
+    """
+    _check_writable(params)
+    _check_memory(params)
+    checksums.check(EMBEDDED)
+    _check_links(params)
+    absent = [
+        f"{where}: there is no {path!r}; put it there, or correct the path"
+        for where, path in params.data_paths()
+        if where != "classification.training.model" and not Path(params.path(path)).exists()
+    ]
+    pins = [
+        _check_dataset(params, name, dataset)
+        for name, dataset in params.datasets.items()
+        if Path(params.path(dataset.source)).exists()
+    ]
+    models = [params.embedding.model]
+    for name, source in params.models.items():
+        models += _pinned_model(params.path(source), f"models.{name}")
+    for name, source in params.words.sources.items():
+        models += _pinned_model(params.path(source), f"words.sources.{name}")
+    for kind in ("triples", "autoencoders", "noise_aware"):
+        for entry in getattr(params, kind).values():
+            pins.append(_pinned_corpus(params.path(entry.corpus.source)))
+    models += [entry.encoder for entry in params.triples.values()]
+    models += _classifier_model(params)
+    _check_resources(params)
+    for cell in (*params.cells.values(), *params.downstream.values()):
+        where = f"mechanisms.{cell.mechanism}.settings"
+        built = build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+        if isinstance(built, Checked):
+            built.check(params.datasets[cell.dataset].public)
+    for name, cell in params.sweeps.items():
+        for setting, _, _, settings in params.variations(name):
+            build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+    for name, settings in params.attacks.items():
+        attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+        if isinstance(attack, Checked):
+            for dataset in params.datasets.values():
+                attack.check(dataset.public)
+        remote = getattr(attack, "endpoint", False)
+        model = getattr(attack, "model", None)
+        made = {f"data/models/{stage}" for stage in params.models}  # by a stage, so it may not be there yet
+        models += [model] if model and not remote and model not in made else []
+    for name, settings in params.utility.metrics.items():
+        used = getattr(metric(name, settings), "model", None)
+        models += [used] if used and not (EMBEDDED / used).is_dir() else []
+    texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins if pin is not None}
+    downloads = [
+        *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
+        *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
+    ]
+    if absent:
+        raise UserError("\n".join([*absent, *(f"would be downloaded: {name}" for name in downloads)]))
+    return downloads
+
+
+def _check_resources(params: Params) -> None:
+    """Refuse a resource that neither lies there nor is made by a stage."""
+    made = [
+        *(f"data/prepared/{name}.parquet" for name in params.datasets),
+        *(f"data/vectors/{name}.npz" for name in params.words.sources),
+        "data/lists.npz",
+        *(
+            f"data/{kind}/{name}"
+            for kind in ("models", "triples", "autoencoders", "noise_aware")
+            for name in getattr(params, kind)
+        ),
+    ]
+    for kind in ("cells", "downstream"):
+        for name, cell in getattr(params, kind).items():
+            resource = cell.resource
+            if resource is not None and os.path.normpath(resource) not in made and not Path(resource).exists():
+                raise UserError(
+                    f"{unknown(f'resource in {kind}.{name}.resource', resource, made)}; a resource is made by a stage, "
+                    "or is a file or folder of your own"
+                )
+
+
+def _check_memory(params: Params) -> None:
+    """Refuse numbers of trials and of generated texts that do not fit into the memory that is free."""
+    needs = [("trials.count", params.trials.count, _trial(params.trials.candidates))]
+    needs += [
+        (f"ablations.{name}.trials", cell.trials, _trial(max((params.trials.candidates, *cell.candidates))))
+        for name, cell in params.ablations.items()
+    ]
+    needs += [(f"sweeps.{n}.trials", s.trials, _trial(params.trials.candidates)) for n, s in params.sweeps.items()]
+    needs += [("instrument.trials", params.instrument.trials, _trial(2))]
+    needs += [
+        (f"datasets.{name}.count", dataset.count, _TEXT)
+        for name, dataset in params.datasets.items()
+        if dataset.count is not None and dataset.source.endswith(".py")
+    ]
+    gib, free = 2**30, psutil.virtual_memory().available
+    for where, count, each in needs:
+        if count * each > free:
+            raise UserError(
+                f"{where}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} GiB "
+                f"are free; give at most {free // each:,}, or free some"
+            )
+
+
+def _trial(candidates: int) -> int:
+    """The bytes that a trial takes at the least: its candidates, its target's slot, its number, its claim, a guess."""
+    return 4 * candidates + 20
+
+
+def _check_links(params: Params) -> None:
+    """Refuse a link that leads out of the project, as a relative path would be that says so."""
+    project = Path(params.root).resolve()
+    outside = [Path(params.path(folder)).resolve() for folder in params.outside]
+    for found, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
+        for where, path in found:
+            real = Path(params.path(path)).resolve()
+            if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
+                raise UserError(
+                    f"{where}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is there "
+                    "into the project, name its folder under `outside` (data only), or give its absolute path"
+                )
+
+
+def _check_writable(params: Params) -> None:
+    """Refuse a folder that results, or DVC's record of them, cannot be written to."""
+    made = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
+    for folder in (Path("data"), *made, Path("reports"), Path(params.root, ".dvc")):
+        place = next(part for part in (folder, *folder.parents) if part.exists())
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise UserError(
+                f"{place.resolve()} must be writable, since the audit keeps its results there, but is not "
+                f"({error.strerror}); mount it writable, change its permissions, or run in another folder"
+            ) from error
+
+
+def _pinned_corpus(source: str) -> hub.Pin | None:
+    """The pin that a corpus is, if it is one and there."""
+    return hub.read_pin(Path(source)) if source.endswith(".json") and Path(source).exists() else None
+
+
+def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
+    """Refuse a source without the named columns, split, or texts enough; a pin is returned, since it is not at hand.
+
+    Of a generator a sample is looked at.
+    """
+    source = params.path(dataset.source)
+    if source.endswith(".json"):
+        return hub.read_pin(Path(source))
+    count = min(dataset.count, _SAMPLE) if source.endswith(".py") and dataset.count else dataset.count
+    raw = read(
+        source,
+        text=dataset.text,
+        labels=dataset.labels,
+        split=dataset.split,
+        count=count,
+        part=dataset.part,
+        rows=dataset.rows,
+        layout=Layout(**dataset.layout.model_dump()),
+    )
+    table = prepare(raw, dataset.labels).table
+    splits = table["split"]
+    if dataset.use not in splits:
+        raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())
+    if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
+        raise UserError(
+            f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
+            f"of {name}, got {params.trials.candidates}"
+        )
+    if count == dataset.count and (labels := params.classification.labels.get(name)) is not None:
+        settings = params.classification
+        sizes = settings.texts.model_dump(), params.audit.seed, settings.training.batch
+        to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # what is wrong with a label is said there
+    return None
+
+
+def _classifier_model(params: Params) -> list[str]:
+    """The model that classifiers start from, as the hub calls it; none where it lies in the project, or unneeded."""
+    model = params.classification.training.model
+    if not params.classification.labels:
+        return []
+    path = params.path(model)
+    return _pinned_model(path, "classification.training.model") if Path(path).exists() else [model]
+
+
+def _pinned_model(source: str, where: str) -> list[str]:
+    """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
+    path = Path(source)
+    if path.suffix != ".json" or not path.exists():
+        return []
+    try:
+        pin = json.loads(path.read_bytes())
+        return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f'{where}: {source} must be {{"model": id, "revision": commit}}') from error

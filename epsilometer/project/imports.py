@@ -1,0 +1,71 @@
+"""Which files a Python file uses: those that its imports reach, read off their syntax. Nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def reached(file: Path, folders: Sequence[Path] = ()) -> tuple[list[Path], set[str]]:
+    """The files that a file's imports reach, itself the first, and the names of the top-level modules found elsewhere.
+
+    Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file (as
+    `component.module` has Python do), then in `folders`, then where this package lies; what is found in none of them
+    is a library's, and is not followed. Raises UserError where a file is missing or is not Python.
+    """
+    places = list(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
+    files: list[Path] = []
+    elsewhere: set[str] = set()
+    todo = [file.resolve()]
+    while todo:
+        path = todo.pop()
+        if path in files:
+            continue
+        files.append(path)
+        for names, folder in _imported(path):
+            here = places if folder is None else [folder]
+            own = [found for name in names for found in _resolved(name, here)]
+            todo += [one for one in own if one != _PACKAGE / "__init__.py"]  # which imports what is asked of it alone
+            if not own and folder is None:
+                elsewhere.add(names[0].partition(".")[0])
+    return files, elsewhere
+
+
+def _resolved(name: str, places: Sequence[Path]) -> list[Path]:
+    """The module's file in the first place that has it, with the `__init__.py` of the packages that it is in."""
+    parts = [part for part in name.split(".") if part]
+    for place in places:
+        path = place.joinpath(*parts)
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if file.is_file():
+            packages = [place.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts))]
+            return [*filter(Path.is_file, packages), file]
+    return []
+
+
+def _imported(file: Path) -> Iterator[tuple[list[str], Path | None]]:
+    """Of each import the modules that it may mean, and the folder that a relative one starts from."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{file.name} is not Python that can be read ({error})") from error
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            todo += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            yield from (([alias.name], None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names = [name for name in [module, *(f"{module}.{alias.name}" for alias in node.names)] if name]
+            yield names, file.parents[node.level - 1] if node.level else None
+        todo += ast.iter_child_nodes(node)

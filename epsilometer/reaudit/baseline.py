@@ -1,0 +1,190 @@
+"""The accepted baseline: what an audit is compared with, kept in tracked files that people can read.
+
+`baseline/estimates.csv` has the numbers, `baseline/hits.csv` for every row of it the trials in which the adversary was
+right (a bit a trial, in base64: what a paired test needs), `baseline/about.json` what was measured how and from what.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.project.params import Params
+from epsilometer.reaudit.drift import Cell, Measured
+from epsilometer.reaudit.sources import Record
+
+FOLDER = Path("baseline")
+ACCEPT = "`epsilometer accept`"
+
+_EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
+_ESTIMATES = [*_EARLIER, "delta"]  # files without it were written with delta 0
+_HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.found`)."""
+
+    about: dict[str, Any]
+    measured: dict[Cell, Measured]
+
+    def check(self, params: Params) -> None:
+        """Raise UserError where the audit is another: alpha, number of candidates, attacks or their settings."""
+        before, now = self.about["audit"], _audit(params)
+        for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
+            if before.get(key) != now[key]:
+                raise UserError(
+                    f"the baseline was accepted with {rule} {_named(before.get(key))}, params.yaml says "
+                    f"{_named(now[key])}; verdicts compare like with like: audit, then accept a new baseline ({ACCEPT})"
+                )
+
+
+def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
+    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest.
+
+    Losses are those of the audit's estimates, with the delta of the claim.
+    """
+    found: dict[Cell, Measured] = {}
+    rows = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
+    counted = {Cell(*row[:4]): row[4:] for row in rows.select(*Cell._fields, "successes", "delta").iter_rows()}
+    draws = {dataset: _drawn(params, dataset, folder) for dataset in params.datasets}
+    for name, cell in params.cells.items():
+        drawn, target = draws[cell.dataset]
+        guesses = tables.read(folder / f"data/guesses/{name}.parquet", tables.GUESSES)
+        stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
+        if sorted(guesses["epsilon"].unique()) != sorted(set(cell.epsilons)):
+            raise stale
+        for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
+            hits = part.sort("trial")["guess"].to_numpy() == target
+            rewrites = folder / f"data/rewrites/{name}/{epsilon:g}.parquet"
+            one = Cell(cell.dataset, cell.mechanism, float(str(epsilon)), str(attack))
+            successes, delta = counted.get(one, (None, 0.0))
+            if successes != hits.sum():
+                raise stale
+            found[one] = Measured(
+                hits,
+                drawn,
+                hashlib.sha256(rewrites.read_bytes()).hexdigest()[:16],
+                estimate(successes, len(hits), params.trials.candidates, params.audit.alpha, delta),
+            )
+    return found
+
+
+def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: Path = Path(".")) -> Baseline:
+    """Make the current audit in a folder the baseline."""
+    about = {
+        "accepted": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit,
+        "round": params.audit.round,
+        "audit": _audit(params),
+        "sources": dict(sources),
+    }
+    new = Baseline(about, measure(params, folder))
+    numbers, hits = [], []
+    for cell, one in sorted(new.measured.items()):
+        e = one.estimate
+        losses = [f"{value:.6f}" for value in (e.loss, e.point, e.upper)]
+        numbers.append([*cell, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
+        hits.append([*cell, one.drawn, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
+    tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
+    tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
+    tables.write_json(about, folder / FOLDER / "about.json")
+    return new
+
+
+def read(folder: Path = Path(".")) -> Baseline:
+    """The accepted baseline of a folder.
+
+    Raises UserError where there is none, and where its files are damaged or contradict each other.
+    """
+    place = folder / FOLDER
+    if not (place / "about.json").is_file():
+        raise UserError(f"there is no baseline in {place} yet; accept the current audit as one ({ACCEPT})")
+    try:
+        about = json.loads((place / "about.json").read_bytes())
+        audit, _ = about["audit"], (about["accepted"], about["sources"].items())
+        numbers = {_cell(row): row for row in _rows(place / "estimates.csv", _ESTIMATES, _EARLIER)}
+        hits = {_cell(row): row for row in _rows(place / "hits.csv", _HITS)}
+        if numbers.keys() != hits.keys():
+            raise ValueError("estimates.csv and hits.csv do not have the same rows")
+        measured = {cell: _measured(row, hits[cell], audit) for cell, row in numbers.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error) as error:
+        raise UserError(
+            f"the baseline in {place} is damaged ({error}); take it back from git (git checkout -- {place}), or accept "
+            f"a new one ({ACCEPT})"
+        ) from error
+    return Baseline(about, measured)
+
+
+def _audit(params: Params) -> dict[str, Any]:
+    attacks = {name: json.loads(json.dumps(dict(settings))) for name, settings in params.attacks.items()}
+    return {"alpha": params.audit.alpha, "candidates": params.trials.candidates, "attacks": attacks}
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {given}" if given else key for key, given in value.items()) or "none"
+    return str(value)
+
+
+def _drawn(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
+    """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
+    texts = tables.read(folder / f"data/prepared/{dataset}.parquet", tables.PREPARED)
+    ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
+    trials = tables.read(folder / f"data/trials/{dataset}.parquet", tables.TRIALS)
+    drawn = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
+    target = trials["target"].to_numpy()
+    drawn.update(target.tobytes())
+    return drawn.hexdigest()[:16], target
+
+
+def _csv(header: list[str], rows: list[list[Any]]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([header, *rows])
+    return written.getvalue()
+
+
+def _rows(path: Path, header: list[str], earlier: list[str] | None = None) -> list[dict[str, str]]:
+    """The rows of a file with these columns, or with those of an earlier version."""
+    first, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
+    if first not in (header, earlier):
+        raise ValueError(f"{path.name} must have the columns {', '.join(header)}")
+    rows = [dict(zip(first, line, strict=True)) for line in lines]
+    if len({_cell(row) for row in rows}) < len(rows):
+        raise ValueError(f"{path.name} has a row twice")
+    return rows
+
+
+def _cell(row: dict[str, str]) -> Cell:
+    return Cell(row["dataset"], row["mechanism"], float(row["epsilon"]), row["attack"])
+
+
+def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
+    """A row of both files; ValueError where they contradict each other."""
+    trials, successes = int(numbers["trials"]), int(numbers["successes"])
+    packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
+    bits = np.unpackbits(packed).astype(bool)
+    delta = float(numbers.get("delta", 0))
+    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta)
+    if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
+        raise ValueError(f"hits.csv does not hold the {successes} successes of {_cell(numbers)}")
+    if not math.isclose(found.loss, float(numbers["loss"]), abs_tol=2e-6):
+        raise ValueError(f"the loss of {_cell(numbers)} is not that of its successes")
+    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], found)

@@ -1,0 +1,165 @@
+"""Whether an audit differs from the accepted baseline: exact tests, corrected for how many are made.
+
+Where the trials are those of the baseline, McNemar's exact test (`comparison`): all that it supposes is that a trial is
+as likely to be guessed as before, be the noise fresh or shared. Where they are not, Fisher's exact test of two samples.
+The cells of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have to do
+with each other. The audits of a year share alpha by a spending function (`level`): a year without a change raises a
+false alarm with probability at most alpha, however many audits it has. Losses are in nats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import fisher_exact
+
+from epsilometer.auditing.comparison import compare
+from epsilometer.auditing.estimation import Estimate
+from epsilometer.core.errors import UserError
+
+WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change", "new", "gone"
+PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
+SCHEDULED = 52  # audits of a year that share one half of alpha evenly; those beyond share the other half
+
+_NAMED = 10  # cells or changes in one message before the rest is counted
+
+
+class Cell(NamedTuple):
+    """What one loss is of."""
+
+    dataset: str
+    mechanism: str
+    epsilon: float
+    attack: str
+
+    def __str__(self) -> str:
+        return f"{self.mechanism} on {self.dataset} at epsilon {self.epsilon:g}, attack {self.attack}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """hits: [trials], whether the adversary named the source; drawn: hash of the candidate sets and targets;
+    rewrites: hash of what was attacked."""
+
+    hits: NDArray[np.bool_]
+    drawn: str
+    rewrites: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Drift:
+    """before, now: None where a cell is new or gone; p_value: two-sided, corrected for the number of cells.
+
+    identical: the same rewrites were guessed alike, so that nothing could differ.
+    """
+
+    cell: Cell
+    verdict: str
+    before: Estimate | None = None
+    now: Estimate | None = None
+    test: str | None = None
+    p_value: float | None = None
+    identical: bool = False
+
+    def sentence(self) -> str:
+        """The cell, the old and the new loss with their intervals, and the evidence."""
+        if self.before is None or self.now is None:
+            return f"{self.cell}: {self.verdict}, {_interval(self.before or self.now)}"
+        return (
+            f"{self.cell}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
+            f"p = {self.p_value:.2g} by {self.test}"
+        )
+
+
+def level(alpha: float, made: int) -> float:
+    """The level of an audit when `made` others were made in the same year; summed over any number, at most alpha.
+
+    The first 52 spend alpha/104 each, the j-th beyond them (alpha/2) * 6 / (pi j)^2.
+    """
+    beyond = made - SCHEDULED + 1
+    return alpha / 2 / SCHEDULED if beyond <= 0 else alpha / 2 * 6 / (math.pi * beyond) ** 2
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number: at most alpha with error alpha for all of them together (Holm 1979)."""
+    corrected, largest = [1.0] * len(p_values), 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        corrected[i] = largest
+    return corrected
+
+
+def judge(before: Mapping[Cell, Measured], now: Mapping[Cell, Measured], level: float) -> list[Drift]:
+    """The verdict on every cell of the baseline or of the audit, the gravest first.
+
+    level: of this audit, as `level` gives it. Raises UserError for guesses among unlike numbers of candidates, whose
+    successes cannot be compared.
+    """
+    shared = sorted(before.keys() & now.keys())
+    tests = [_test(cell, before[cell], now[cell]) for cell in shared]
+    found = []
+    for cell, (name, p), corrected in zip(shared, tests, holm([p for _, p in tests]), strict=True):
+        old, new = before[cell], now[cell]
+        up = new.estimate.success_rate > old.estimate.success_rate
+        verdict = UNCHANGED if corrected > level else WORSE if up else BETTER
+        identical = p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
+        found.append(Drift(cell, verdict, old.estimate, new.estimate, name, corrected, identical))
+    found += [Drift(cell, NEW, now=now[cell].estimate) for cell in sorted(now.keys() - before.keys())]
+    found += [Drift(cell, GONE, before=before[cell].estimate) for cell in sorted(before.keys() - now.keys())]
+    order = [WORSE, GONE, NEW, BETTER, UNCHANGED]
+    return sorted(found, key=lambda one: (order.index(one.verdict), 1.0 if one.p_value is None else one.p_value))
+
+
+def message(found: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
+    """What came out, for people: the verdicts, the cells behind them, what changed and what could not be asked."""
+    groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)}
+    still = [one for one in found if one.verdict == UNCHANGED]
+    tested = len(groups[WORSE]) + len(groups[BETTER]) + len(still)
+    counts = [f"{verdict}: {len(group)}" for verdict, group in [*groups.items(), (UNCHANGED, still)] if group]
+    lines = [f"{', '.join(counts)} (of {tested} tested at level {level:.2g}, corrected for their number by Holm)"]
+    for group in groups.values():
+        lines += _first([f"- {one.sentence()}" for one in group])
+    same = sum(one.identical for one in still)
+    if same:
+        lines.append(
+            f"{same} of {tested} are the baseline's own rewrites, guessed alike: with the same noise and inputs "
+            "nothing can differ; ask for fresh noise to measure them again"
+        )
+    lines.append("changed since the baseline:" if changes else "nothing is known to have changed since the baseline")
+    lines += _first([f"- {change}" for change in changes])
+    if unknown:
+        lines += ["could not be asked, hence unknown:", *_first([f"- {name}" for name in unknown])]
+    return "\n".join(lines)
+
+
+def _test(cell: Cell, before: Measured, now: Measured) -> tuple[str, float]:
+    one, other = before.estimate, now.estimate
+    if one.candidates != other.candidates:
+        raise UserError(
+            f"{cell}: guesses among {one.candidates} and among {other.candidates} candidates cannot be compared; "
+            "accept a new baseline (epsilometer accept)"
+        )
+    if before.drawn == now.drawn and one.trials == other.trials:
+        return PAIRED, compare(before.hits, now.hits).p_value
+    table = [[one.successes, one.trials - one.successes], [other.successes, other.trials - other.successes]]
+    return TWO_SAMPLES, float(fisher_exact(table).pvalue)
+
+
+def _interval(estimate: Estimate | None) -> str:
+    assert estimate is not None  # a drift has one of two
+    upper = f"{estimate.upper:.2f}" if math.isfinite(estimate.upper) else f"above {estimate.ceiling:.2f}"
+    return (
+        f"loss {estimate.point:.2f} ({estimate.loss:.2f} to {upper})"
+        if math.isfinite(estimate.point)
+        else (f"loss of at least {estimate.loss:.2f}")
+    )
+
+
+def _first(lines: list[str]) -> list[Any]:
+    return lines if len(lines) <= _NAMED else [*lines[: _NAMED - 1], f"- and {len(lines) - _NAMED + 1} more"]

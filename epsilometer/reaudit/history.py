@@ -1,0 +1,142 @@
+"""Every audit's losses, one line an audit and cell, in a tracked file to which lines are only ever added.
+
+An audit is told by its date (UTC, to the second); the file's order is the order in which they were made.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+
+FILE = Path("baseline/history.csv")
+HISTORY: tables.Schema = {
+    "date": pl.String,
+    "commit": pl.String,  # of the project; "+" where tracked files differed from it
+    "round": pl.Int64,
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+}
+CELL = ["dataset", "mechanism", "epsilon", "attack"]
+
+_DATE = "%Y-%m-%dT%H:%M:%SZ"
+_OURS = ("baseline", "sources", "reports", "dvc.lock")  # what an audit itself writes
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def read(path: Path | str = FILE) -> pl.DataFrame:
+    """The history, schema `HISTORY`; no rows where there is no file.
+
+    Raises UserError naming the first line that is not one of a history.
+    """
+    path, rows = Path(path), []
+    if not path.is_file():
+        return pl.DataFrame(schema=dict(HISTORY))
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is not a CSV file ({error}); take it back from git") from error
+    if not lines or lines[0] != list(HISTORY):
+        raise UserError(f"{path}, line 1: must be {','.join(HISTORY)}; take the file back from git")
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            rows.append([_value(text, dtype) for text, dtype in zip(line, HISTORY.values(), strict=True)])
+            datetime.strptime(line[0], _DATE)
+        except ValueError as error:
+            raise UserError(
+                f"{path}, line {number}: not a line of the history ({error}); mend it or take the file back from git"
+            ) from error
+    return pl.DataFrame(rows, schema=dict(HISTORY), orient="row")
+
+
+def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = FILE) -> None:
+    """Add an audit. estimates: schema `tables.ESTIMATES`."""
+    past, now = read(path), datetime.now(UTC)
+    while (date := now.strftime(_DATE)) in past["date"]:
+        now += timedelta(seconds=1)
+    rows = estimates.with_columns(date=pl.lit(date), commit=pl.lit(commit), round=pl.lit(round, pl.Int64))
+    rows = rows.select(*HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(6))
+    tables.write_text(pl.concat([past, rows]).write_csv(), path)
+
+
+def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
+    """Whether the last audit of the history is this one. estimates: schema `tables.ESTIMATES`."""
+    last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
+    numbers = [*CELL, "trials", "loss", "point", "upper"]
+    return last.select(numbers).equals(
+        estimates.select(numbers).with_columns(pl.col("loss", "point", "upper").round(6))
+    )
+
+
+def audits(history: pl.DataFrame) -> list[str]:
+    """The dates of the audits, in the order in which they were made."""
+    return history["date"].unique(maintain_order=True).to_list()
+
+
+def made(history: pl.DataFrame, year: int) -> int:
+    """How many audits a year has had."""
+    return sum(date.startswith(f"{year:04}-") for date in audits(history))
+
+
+def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell (without a column `attack`, of one attack): how many audits it was in, its first and last plug-in
+    loss, and its course as a line of bars.
+    """
+    rows, cell = [], [name for name in CELL if name in history.columns]
+    for values, part in history.group_by(cell, maintain_order=True):
+        points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # nothing above it can be shown
+        rows.append(
+            dict(zip(cell, values, strict=True))
+            | {"audits": len(part), "first": points[0], "last": points[-1], "course": bars(points)}
+        )
+    return rows
+
+
+def bars(values: Sequence[float]) -> str:
+    """A bar a value, the tallest for the largest; the scale begins at 0, so that noise does not look like a slide."""
+    top = max(values, default=0)
+    return "".join(_BARS[min(7, int(8 * value / top))] if top > 0 else _BARS[0] for value in values)
+
+
+def commit(folder: Path) -> str:
+    """The project's commit, with a "+" where tracked files that no audit writes differ; empty outside of git."""
+    try:
+        head = _git(folder, "rev-parse", "--short=12", "HEAD")
+        ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
+        edited = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", *ours)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head + ("+" if edited else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _value(text: str, dtype: object) -> object:
+    if dtype == pl.Int64:
+        return int(text)
+    if dtype == pl.Float64:
+        value = float(text)
+        if math.isnan(value):
+            raise ValueError("nan is no loss")
+        return value
+    return text

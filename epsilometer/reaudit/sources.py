@@ -1,0 +1,266 @@
+"""Where an audit's results come from, recorded, so that a change has a name: files, packages, settings, revisions.
+
+One small tracked file a source (`sources/<name>.json`) says what it was at the last re-audit. DVC sees changed files
+and settings by itself; a package that a mechanism, attack or generator imports is no dependency of a stage, so its new
+version is found here, with the stages that it makes stale. A pinned revision is changed by nobody but its user (clip
+bounds were measured on it): a newer one on the hub is told, not taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core import tables
+from epsilometer.core.component import PACKAGE, shipped
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import EMBEDDED, hub_id
+from epsilometer.project.imports import reached
+from epsilometer.project.params import Params, PublicCorpus
+
+FOLDER = Path("sources")
+SECONDS = 10.0  # before the hub counts as unreachable
+
+Record = dict[str, Any]
+"""What a source is: `files` (hash by path), `packages` (version by name), `settings`, and where it is on the hub `hub`:
+`type`, `id`, the `revision` that is used and the `latest` known. Only what applies."""
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
+
+
+@dataclass(frozen=True)
+class Source:
+    """stages: those that a new version of one of its packages makes stale, by their names in dvc.yaml."""
+
+    name: str
+    record: Record
+    stages: Sequence[str] = ()
+
+
+def found(params: Params, folder: Path = Path(".")) -> list[Source]:
+    """The sources of the audit in a folder as they are now, without asking the hub."""
+    project = (folder / params.root).resolve()
+
+    def code(path: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
+        files, modules = reached(project / path, [project])
+        packages = _versions(modules - sys.stdlib_module_names)
+        return {"files": hashes(sorted(files), project), "packages": packages} | _said(settings)
+
+    def data(path: str, settings: Mapping[str, Any] | None = None) -> Record:
+        file = project / path
+        if file.suffix == ".py":
+            return code(file, settings)
+        record: Record = {"files": hashes([file], project)} | _said(settings)
+        pin = _pin(file)
+        for kind in ("dataset", "model"):
+            if pin.keys() >= {kind, "revision"}:
+                record["hub"] = _on_hub(kind, pin[kind], pin["revision"])
+        return record
+
+    cells, generated = params.cells, ".py"
+    sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
+    for name, dataset in params.datasets.items():
+        prepares = [f"prepare@{name}"] if dataset.source.endswith(generated) else []
+        sources.append(
+            Source(f"dataset-{name}", data(dataset.source, dataset.model_dump(exclude={"source"})), prepares)
+        )
+    for name in dict.fromkeys(cell.mechanism for cell in cells.values()):
+        own = {key: cell for key, cell in cells.items() if cell.mechanism == name}
+        first = next(iter(own.values()))
+        stages = [f"{stage}@{key}" for stage in ("rewrite", "attack") for key in own]
+        sources.append(Source(f"mechanism-{name}", code(first.file, first.settings), stages))
+    for name, given in params.attacks.items():
+        file = name if name.endswith(".py") else shipped("attacks")[name]
+        record = code(file, given) | _model_on_hub(given.get("model"), folder)
+        sources.append(Source(f"attack-{Path(name).stem}", record, [f"attack@{key}" for key in cells]))
+    encoder = code(PACKAGE / "models/encoder.py", params.embedding.model_dump())
+    embeds = [f"embed@{name}" for name in params.datasets]
+    sources.append(Source("embedding", encoder | _model_on_hub(params.embedding.model, folder), embeds))
+    for name, path in params.models.items():
+        sources.append(Source(f"model-{name}", data(path)))
+    for name, path in params.words.sources.items():
+        sources.append(Source(f"words-{name}", data(path)))
+    for stage, entries in (
+        ("triples", params.triples),
+        ("autoencoder", params.autoencoders),
+        ("noise_aware", params.noise_aware),
+    ):
+        for name, entry in entries.items():
+            corpus: PublicCorpus = entry.corpus
+            stages = [f"{stage}@{name}"] if corpus.source.endswith(generated) else []
+            sources.append(
+                Source(f"corpus-{name}", data(corpus.source, entry.model_dump(exclude={"corpus": {"source"}})), stages)
+            )
+    return sources
+
+
+def asked(
+    sources: Sequence[Source], recorded: Mapping[str, Record], latest: Callable[[Record], str] | None = None
+) -> tuple[list[Source], list[str]]:
+    """The sources with the latest revision of those on the hub, and the names of those that could not be reached.
+
+    What was known of these stays. latest: of a record's `hub`; asks the hub itself if left out.
+    """
+    ask, told, unknown = latest or latest_revision, [], []
+    for source in sources:
+        place = source.record.get("hub")
+        if place is not None:
+            known = recorded.get(source.name, {}).get("hub", {})
+            try:
+                revision: str | None = ask(place)
+            except Exception as error:  # whatever the hub's client raises: no network, a time-out, no such id
+                unknown.append(f"{source.name}: {place['type']} {place['id']} ({type(error).__name__})")
+                revision = known.get("latest") if known.get("id") == place["id"] else None
+            source = Source(source.name, source.record | {"hub": place | {"latest": revision}}, source.stages)
+        told.append(source)
+    return told, unknown
+
+
+def latest_revision(place: Record, endpoint: str | None = None) -> str:
+    """The hub's newest commit of a model or data set; raises what the hub's client raises."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint)
+    info = api.dataset_info if place["type"] == "dataset" else api.model_info
+    revision = info(place["id"], timeout=SECONDS).sha
+    if not revision:
+        raise UserError(f"the hub names no revision of {place['id']}")
+    return revision
+
+
+def newer(sources: Iterable[Source]) -> list[str]:
+    """What has a newer revision on the hub than the one in use, as sentences."""
+    return [
+        f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, in use is "
+        f"{(place['revision'] or 'no fixed one')[:12]}; to audit the new one, write it where the other stands"
+        for source in sources
+        for place in [source.record.get("hub", {})]
+        if place.get("latest") and place["latest"] != place["revision"]
+    ]
+
+
+def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
+    """What is not as it was, a sentence each; what several sources share is told once."""
+    told: dict[str, list[str]] = {}
+    for name in [*now, *(name for name in before if name not in now)]:
+        if name not in before or name not in now:
+            told.setdefault("new" if name in now else "gone", []).append(name)
+            continue
+        for what in _differences(before[name], now[name]):
+            told.setdefault(what, []).append(name)
+    return [f"{what} ({', '.join(names)})" for what, names in told.items()]
+
+
+def outdated(before: Mapping[str, Record], sources: Iterable[Source]) -> list[str]:
+    """The stages to run although DVC sees no change: packages have other versions than when they were recorded."""
+    stages = [
+        stage
+        for source in sources
+        if source.name in before and before[source.name].get("packages") != source.record.get("packages")
+        for stage in source.stages
+    ]
+    return list(dict.fromkeys(stages))
+
+
+def records(sources: Iterable[Source]) -> dict[str, Record]:
+    """By name."""
+    return {source.name: source.record for source in sources}
+
+
+def read(folder: Path = Path(".")) -> dict[str, Record]:
+    """What the last re-audit recorded; raises UserError for a file that is no such record."""
+    kept: dict[str, Record] = {}
+    for path in sorted((folder / FOLDER).glob("*.json")):
+        try:
+            kept[path.stem] = dict(json.loads(path.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{path} is not the record of a source; delete it, or take it back from git") from error
+    return kept
+
+
+def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
+    """Record the sources, and forget those that are no more; unchanged files keep their bytes."""
+    for source in sources:
+        tables.write_json(source.record, folder / FOLDER / f"{source.name}.json")
+    for path in (folder / FOLDER).glob("*.json"):
+        if path.stem not in records(sources):
+            path.unlink()
+
+
+def _differences(before: Record, now: Record) -> Iterator[str]:
+    for kind, verb in (("files", "{}"), ("packages", "package {}"), ("settings", "setting {}")):
+        old, new = before.get(kind, {}), now.get(kind, {})
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) == new.get(key):
+                continue
+            what = verb.format(key)
+            if kind == "files":
+                yield f"{what} {'is gone' if key not in new else 'is new' if key not in old else 'has changed'}"
+            else:
+                yield f"{what}: {old.get(key)} before, {new.get(key)} now"
+    places = [record.get("hub", {}) for record in (before, now)]
+    old, new = ((place.get("id"), place.get("revision")) for place in places)
+    if old != new:
+        yield f"revision: {'@'.join(filter(None, old))} before, {'@'.join(filter(None, new))} now"
+
+
+def _said(settings: Mapping[str, Any] | None) -> Record:
+    """Settings as they come back from JSON."""
+    return {"settings": json.loads(json.dumps(settings))} if settings else {}
+
+
+def _on_hub(kind: str, name: str, revision: str | None) -> Record:
+    return {"type": kind, "id": name, "revision": revision}
+
+
+def _pin(file: Path) -> dict[str, Any]:
+    """What a small file that names a data set or model says; nothing for other files."""
+    try:
+        pin = json.loads(file.read_bytes()) if file.suffix == ".json" else {}
+    except (OSError, ValueError):
+        return {}  # the stage that reads it says what is wrong
+    return pin if isinstance(pin, dict) else {}
+
+
+def _model_on_hub(name: Any, folder: Path) -> Record:
+    """The place of a model that is named by its id; nothing for an embedded one, a folder or a stage's output."""
+    named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
+    if not named or name.endswith(EMBEDDED) or name.startswith(("data/", ".")) or (folder / name).exists():
+        return {}
+    return {"hub": _on_hub("model", *hub_id(name))}
+
+
+def _shown(path: Path, project: Path) -> str:
+    """From the project's folder; of a file elsewhere its name alone."""
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.name
+
+
+def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
+    """By path from the project the hash of each file, and of each file in a folder."""
+    files = [
+        file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
+    ]
+    return {_shown(file, project): _hash(file) for file in files}
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+
+
+def _versions(modules: Iterable[str]) -> dict[str, str]:
+    names = sorted({name for module in modules for name in _distributions().get(module, ["?" + module])})
+    return {name.removeprefix("?"): "absent" if name[0] == "?" else metadata.version(name) for name in names}
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()

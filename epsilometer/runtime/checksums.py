@@ -1,0 +1,90 @@
+"""Models have the checksums of all their files beside them, so that a damaged one is not taken for a new one.
+
+Weights, configuration, tokeniser and clip bounds alike: a flipped bit in any of them can change a claim. SHA256SUMS is
+in the format of `sha256sum`: `sha256sum --check SHA256SUMS` says the same as `check`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+
+NAME = "SHA256SUMS"
+
+
+def check(path: Path) -> None:
+    """Compare the files at or below a path with the SHA256SUMS of the nearest folder that has one, if any has.
+
+    Raises UserError naming the first file that is missing or has other bytes.
+    """
+    place = path.resolve()
+    folder = next((f for f in (place, *place.parents) if (f / NAME).is_file()), None)
+    if folder is None:
+        return
+    for name, expected in _stated(folder).items():
+        file = folder / name
+        if file.is_relative_to(place) and (not file.is_file() or _sha256(file) != expected):
+            raise UserError(
+                f"{file} is missing or damaged: its bytes are not those that {NAME} states; bring it back (git "
+                f"checkout -- {file}; delete the folder of a model that was fetched or made), or, if it was changed on "
+                f"purpose, `python -m epsilometer.runtime.checksums {folder}`"
+            )
+
+
+def write(folder: Path) -> None:
+    """State the checksums of all files below a folder but what is written for people (.md)."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME and file.suffix != ".md")
+    lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
+    partial = folder / f".{NAME}.{os.getpid()}.partial"
+    try:
+        partial.write_text("".join(lines))
+        os.replace(partial, folder / NAME)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def restate(path: Path) -> None:
+    """State the checksum of one file that was changed on purpose, in the nearest SHA256SUMS above it, if there is one.
+
+    What is stated of the other files stays.
+    """
+    place = path.resolve()
+    folder = next((f for f in place.parents if (f / NAME).is_file()), None)
+    if folder is None:
+        return
+    name = place.relative_to(folder).as_posix()
+    stated = _stated(folder) | {name: _sha256(place)}
+    (folder / NAME).write_text("".join(f"{stated[name]}  {name}\n" for name in sorted(stated)))
+
+
+def _stated(folder: Path) -> dict[str, str]:
+    """The checksums by name."""
+    try:
+        lines = [line.split(maxsplit=1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
+        return {name.removeprefix("*"): expected for expected, name in lines}
+    except ValueError:
+        raise UserError(
+            f"{folder / NAME} is damaged; bring it back, or delete the folder if it was made here"
+        ) from None
+
+
+def _sha256(path: Path) -> str:
+    found = path.stat()
+    return _read(path, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _read(path: Path, *_: int) -> str:
+    """Of a file as it was when first read in this process: models are located several times, and may be large."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    import sys
+
+    write(Path(sys.argv[1]))

@@ -1,0 +1,174 @@
+"""Progress of long work: a bar on a terminal, a line now and then otherwise, which `parse` reads again."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TextIO, TypeVar
+
+from tqdm import tqdm
+
+from epsilometer.core.errors import printable
+
+T = TypeVar("T")
+
+_SECONDS = 10.0  # between two lines
+_PART = 3.0  # seconds of a part of paced work
+_EARLY, _LONG = 3.0, 15.0  # seconds before work is said to be long, and left of it to say so
+_BAR = "{l_bar}{bar}| {elapsed}<{remaining}"
+_LINE = re.compile(r"(?P<label>.+): (?P<done>\d+) of (?P<total>\d+), about (?P<left>\d+) s left")
+
+_stream: TextIO | None = None
+
+
+def speak_to(stream: TextIO) -> None:
+    """Have progress and notes written there from now on, and not on standard error."""
+    global _stream
+    _stream = stream
+
+
+def stream() -> TextIO:
+    """Where progress and notes are written."""
+    return _stream or sys.stderr
+
+
+def say(text: str) -> None:
+    """Write a line that quotes no private text."""
+    print(text, file=stream(), flush=True)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """done of total items; left: seconds, as expected from the items so far. Its string is the line that is printed."""
+
+    label: str
+    done: int
+    total: int
+    left: int
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.done} of {self.total}, about {self.left} s left"
+
+
+def parse(line: str) -> Progress | None:
+    """What a line of a program's output says about its progress, if anything."""
+    found = _LINE.fullmatch(line.strip())
+    return found and Progress(found["label"], int(found["done"]), int(found["total"]), int(found["left"]))
+
+
+def note(text: str) -> None:
+    """Say something worth knowing."""
+    say(f"note: {printable(text)}")
+
+
+def warn(text: str) -> None:
+    """Print what a result must not be read without on standard error."""
+    print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def now_and_then() -> Callable[[str], None]:
+    """Says a line, unless the last one, or the beginning, was a moment ago."""
+    last = time.monotonic()
+
+    def sometimes(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS:
+            say(text)
+            last = time.monotonic()
+
+    return sometimes
+
+
+def track(items: Iterable[T], total: int, label: str) -> Iterator[T]:
+    """The items, with progress where `say` writes."""
+    begun = last = time.monotonic()
+    terminal = stream().isatty()
+    bar = tqdm(items, total=total, desc=label, leave=False, delay=1, file=stream()) if terminal else items
+    for done, item in enumerate(bar):
+        now = time.monotonic()
+        if _pace is not None and done:
+            _pace.within(done / total, now - begun)
+        if not terminal and done and now - last >= _SECONDS:
+            say(str(Progress(label, done, total, round((now - begun) / done * (total - done)))))
+            last = now
+        yield item
+    if last > begun:
+        say(str(Progress(label, total, total, 0)))
+
+
+class Pace:
+    """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
+
+    label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
+    is not known: then nothing is said; shorter: given the seconds that all of it takes, what would take less. next: how
+    many units the next part may have at most; 0 stands for as little as possible. In a `with`, in which a `track` tells
+    how far the part at work is.
+    """
+
+    def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:
+        self.next = 0.0
+        self._label, self._total, self._shorter = label, max(total, 1.0), shorter
+        self._silent = math.isinf(total)
+        self._done = self._part = self._measured = self._seconds = 0.0
+        self._begun = self._last = time.monotonic()
+        self._said = False
+        self._say = now_and_then()
+        hidden = self._silent or not stream().isatty()
+        self._bar = tqdm(total=1.0, desc=label, leave=False, bar_format=_BAR, delay=1, disable=hidden, file=stream())
+
+    def __enter__(self) -> Pace:
+        global _pace
+        _pace = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _pace
+        _pace = None
+        self._bar.close()
+
+    def begin(self, units: float) -> None:
+        """A part of this many units begins."""
+        self._part, self._last = units, time.monotonic()
+
+    def within(self, share: float, seconds: float) -> None:
+        """This share of the part at work took so many seconds."""
+        if not self._measured and share * self._part:
+            self._estimate(seconds / (share * self._part), self._total - self._done - share * self._part)
+
+    def end(self) -> None:
+        """The part is done. The first one's time is not counted: models load in it."""
+        now = time.monotonic()
+        if self._done:
+            self._measured, self._seconds = self._measured + self._part, self._seconds + now - self._last
+        self._done += self._part
+        self._bar.update(self._part / self._total)
+        self.next = 8 * self._part
+        if self._measured and self._seconds:
+            rate = self._seconds / self._measured
+            self.next = min(self.next, _PART / rate)
+            left = self._estimate(rate, self._total - self._done)
+            if self._bar.disable and left and not self._silent:
+                self._say(str(Progress(f"{self._label}, %", int(100 * self._done / self._total), 100, round(left))))
+
+    def _estimate(self, rate: float, units: float) -> float:
+        """Seconds left, at so many seconds a unit; said once, when they are many."""
+        left = rate * units
+        if not (self._said or self._silent) and time.monotonic() - self._begun >= _EARLY and left >= _LONG:
+            self._said = True
+            note(f"{self._label}: about {span(left)} to go{self._shorter(rate * self._total)}")
+        return left
+
+
+_pace: Pace | None = None  # the work of which a `track` may be a part
+
+
+def span(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{max(1, round(seconds))} s"

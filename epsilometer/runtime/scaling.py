@@ -1,0 +1,400 @@
+"""One way of spreading work over slices of trials: in this process, in several, or on a Ray cluster.
+
+A worker builds its function once (a mechanism or attacks, with their models) and maps it over slices; results come back
+in the slices' order, and only so many slices are under way at a time that neither memory nor the queue grows with their
+number. What a slice gives must not depend on the worker: streams are named by trial, so it does not.
+
+On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
+object store. A slice whose worker died is run again by another one. An exception travels as a result, so that a user's
+error arrives as it was raised, and Ray's logs hold no message that may quote a private text.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import track
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+_AHEAD = 3  # slices under way for each worker: at work, next, done but not yet due
+_SHARE = 4  # slices for each worker at least, so that the last ones do not leave most workers idle
+_LEAST = 256  # trials in a slice that is cut smaller for that
+_TRIES = 4  # workers that a slice may lose before it is taken to be what kills them
+_PATIENCE = 180.0  # seconds without any worker before that is an error
+_THREADS = "OMP_NUM_THREADS"
+_CONNECT = 10.0  # seconds for a cluster's address to answer
+_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # HTTP/2's first frame, from either side: length, type 4, flags, stream
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section 3.4; gRPC's servers answer it
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where slices run; cannot change a result on one kind of device.
+
+    workers: how many at a time, each with models of its own. ray: None for this machine's processes, `auto` for the
+    cluster that RAY_ADDRESS names or else one that is started here for the time of the work, or HOST:PORT of a cluster
+    that this machine has joined. gpus: the share of a GPU that a worker takes on Ray, which sets CUDA_VISIBLE_DEVICES.
+    """
+
+    workers: int = 1
+    ray: str | None = None
+    gpus: float = 0.0
+
+    @property
+    def here(self) -> bool:
+        """Whether slices run in this very process."""
+        return self.workers == 1 and self.ray is None
+
+    @property
+    def ahead(self) -> int:
+        """How many slices may be under way: handed out and not yet given back in order."""
+        return _AHEAD * self.workers
+
+
+HERE = Engine()
+
+
+def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = False) -> list[NDArray[np.int64]]:
+    """Rows in the order of their key, in slices of about `most` rows, cut where the key changes.
+
+    whole: the rows of one key stay together even where they are more than `most`. Several workers get smaller slices
+    where there would be too few.
+    """
+    if workers > 1:
+        most = min(most, max(_LEAST, -(-len(key) // (_SHARE * workers))))
+    order = np.argsort(key, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(key[order])) + 1, len(order))
+    if not whole:
+        starts = np.append(0, ends[:-1])
+        large = np.flatnonzero(ends - starts > most)
+        ends = np.unique(np.concatenate([ends, *(np.arange(starts[i] + most, ends[i], most) for i in large)]))
+    number = (ends - 1) // most
+    return np.split(order, ends[:-1][np.diff(number) > 0])
+
+
+def run(
+    build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine = HERE, label: str = "slices"
+) -> Iterator[R]:
+    """What the function that `build` makes gives for each part, in order.
+
+    `build` is called here, or once in each worker; unless the engine is this process it and the parts must be
+    picklable. Raises what the function raises, and UserError where workers die or cannot be had.
+    """
+    mapped = _in_this if engine.here else _in_processes if engine.ray is None else _on_ray
+    with closing(mapped(build, parts, engine)) as results:
+        yield from track(results, len(parts), label)
+
+
+def _in_this(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Generator[R, None, None]:
+    work = build()
+    for part in parts:
+        yield work(part)
+
+
+def _in_processes(
+    build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine
+) -> Generator[R, None, None]:
+    pool = ProcessPoolExecutor(engine.workers, get_context("spawn"), _begin, (build,))
+    waiting = deque[Future[R]]()
+    own = os.environ.get(_THREADS)
+    # A worker's share of the processor: read as it loads its libraries, which is before it runs any line of ours.
+    os.environ[_THREADS] = str(max(1, (os.cpu_count() or 1) // engine.workers))
+    try:
+        for number in range(len(parts)):
+            if len(waiting) == engine.ahead:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(_work, parts[number]))
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise UserError(
+            "a worker process died, most likely for want of memory; use fewer "
+            "runtime.workers or a smaller runtime.block, then run again"
+        ) from None
+    finally:
+        os.environ.pop(_THREADS)
+        if own is not None:
+            os.environ[_THREADS] = own
+        pool.shutdown(cancel_futures=True)
+
+
+_work_of_process: Callable[[Any], Any]
+
+
+def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
+    """Set up a worker process: its function."""
+    global _work_of_process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _work_of_process = build()
+
+
+def _end_with_parent() -> None:
+    """A pool's processes would wait for work for ever after their parent was killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(part: Any) -> Any:
+    return _work_of_process(part)
+
+
+def _on_ray(build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine) -> Generator[R, None, None]:
+    with cluster(engine) as ray, closing(_Crew(ray, build, engine)) as crew:
+        failures = Counter[int]()
+        done: dict[int, NDArray[np.uint8]] = {}
+        again = deque[int]()
+        given = due = 0
+        while due < len(parts):
+            while crew.idle() and (again or given < min(len(parts), due + engine.ahead)):
+                if again:
+                    number = again.popleft()
+                else:
+                    number, given = given, given + 1
+                crew.give(number, parts[number])
+            for number, result in crew.wait():
+                if result is None:
+                    failures[number] += 1
+                    if failures[number] == _TRIES:
+                        raise UserError(
+                            f"slice {number} of {len(parts)} lost {_TRIES} workers one after the other; most likely it "
+                            "does not fit in a worker's memory: use a smaller runtime.block, or fewer workers a node"
+                        )
+                    again.append(number)
+                else:
+                    done[number] = result
+            while due in done:
+                yield _opened(done.pop(due))
+                due += 1
+
+
+class _Crew:
+    """The workers on a cluster: who is starting, who has room, who has died."""
+
+    def __init__(self, ray: Any, build: Callable[[], Any], engine: Engine) -> None:
+        self._ray = ray
+        self._actor = ray.remote(_Worker).options(num_cpus=1, num_gpus=engine.gpus)
+        self._given = ray.put(ray.cloudpickle.dumps(build)), os.getcwd()
+        self._starting: dict[Any, Any] = {}  # what tells that it is ready, and the actor
+        self._load: dict[Any, int] = {}  # the slices that a ready actor has
+        self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
+        self._failed_starts = 0
+        self._alive = time.monotonic()
+        self._needs = f"1 CPU and {engine.gpus:g} GPU"
+        for _ in range(engine.workers):
+            self._start()
+
+    def _start(self) -> None:
+        actor = self._actor.remote(*self._given)
+        self._starting[actor.ready.remote()] = actor
+
+    def idle(self) -> bool:
+        """Whether a ready worker has room: for one slice, or for a next one when no worker is still to come."""
+        return bool(self._load) and min(self._load.values()) < (1 if self._starting else 2)
+
+    def give(self, number: int, part: Any) -> None:
+        """Hand a slice to the worker that has least to do."""
+        actor = min(self._load, key=self._load.__getitem__)
+        self._load[actor] += 1
+        self._busy[actor.work.remote(part)] = number, actor
+
+    def wait(self) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
+        """Wait for news: slices that are done, with their results, or lost, with None. May end with nothing."""
+        found, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
+        if self._load:
+            self._alive = time.monotonic()
+        elif time.monotonic() - self._alive > _PATIENCE:
+            raise UserError(
+                f"no worker could start on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, and "
+                "nothing is free; wait, add nodes, or set fewer runtime.gpus"
+            )
+        for one in found:
+            if one in self._starting:
+                self._started(one)
+            else:
+                number, actor = self._busy.pop(one)
+                yield number, self._result(one, actor)
+
+    def _started(self, one: Any) -> None:
+        actor = self._starting.pop(one)
+        try:
+            problem = self._ray.get(one)
+        except self._ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts < _TRIES:
+                return self._start()
+            problem = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        if problem:
+            raise UserError(
+                f"a worker could not start on the Ray cluster: {problem}; every node needs this project's folder at "
+                "the same path, and the same versions of Python and packages"
+            )
+        self._load[actor] = 0
+
+    def _result(self, one: Any, actor: Any) -> NDArray[np.uint8] | None:
+        try:
+            result: NDArray[np.uint8] = self._ray.get(one)
+        except self._ray.exceptions.RayTaskError as error:  # what `_Worker.work` cannot catch: arguments that fail
+            raise UserError(f"a slice could not be handed to a worker ({type(error.cause).__name__})") from None
+        except self._ray.exceptions.RayError:
+            if actor in self._load:  # its first slice that is reported lost
+                del self._load[actor]
+                self._ray.kill(actor)
+                self._start()
+            return None
+        if actor in self._load:
+            self._load[actor] -= 1
+        return result
+
+    def close(self) -> None:
+        """End all workers."""
+        for actor in [*self._load, *self._starting.values()]:
+            self._ray.kill(actor)
+
+
+class _Worker:
+    """An actor: builds its function at the first slice."""
+
+    def __init__(self, build: bytes, folder: str) -> None:
+        self._build, self._folder = build, folder
+        self._work: Callable[[Any], Any] | None = None
+
+    def ready(self) -> str:
+        """What is wrong with this node; empty when nothing is."""
+        try:
+            os.chdir(self._folder)
+        except OSError as error:
+            return f"its node has no folder {self._folder} ({error.strerror})"
+        return ""
+
+    def work(self, part: Any) -> NDArray[np.uint8]:
+        """A slice's result, or the exception that it ended with, as bytes."""
+        import ray.cloudpickle
+
+        made: tuple[Any, Exception | None]
+        try:
+            if self._work is None:
+                self._work = pickle.loads(self._build)()
+            made = self._work(part), None
+        except Exception as error:
+            made = None, _portable(error)
+        return np.frombuffer(ray.cloudpickle.dumps(made), np.uint8)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, if it survives the way; with a note where it happened, which quotes nothing."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__} in a worker")
+    error.add_note(f"in a worker on Ray:\n{where}")
+    return error
+
+
+def _opened(result: NDArray[np.uint8]) -> Any:
+    value, error = pickle.loads(result.data)
+    if error is not None:
+        raise error
+    return value
+
+
+@contextmanager
+def cluster(engine: Engine) -> Iterator[Any]:
+    """The module ray, connected for the time of the context; a cluster that the caller has connected to stays as it is.
+
+    Raises UserError where Ray is not installed, where no cluster answers, and where no node is large enough.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
+    if address is None:
+        # Ray listens on all interfaces unless it takes this machine for one of a kind that it does not cluster.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UserError(
+            f"runtime.ray is {engine.ray!r}, but Ray is not installed; pip install 'epsilometer[ray]', or set "
+            "runtime.ray: null"
+        ) from None
+    with ExitStack() as ending:
+        if not ray.is_initialized():
+            if address is None:
+                # A folder of its own, so that no other stage takes this cluster for one that stays.
+                folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
+                cores = max(os.cpu_count() or 1, engine.workers)
+                where: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
+                where["include_dashboard"] = False
+            else:
+                _reach(address)
+                where = {"address": address}
+            ending.callback(ray.shutdown)
+            try:
+                ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+            except Exception as error:  # of many kinds, by what is wrong
+                remedy = (
+                    "a busy machine may not manage it in the 30 seconds that Ray allows: run again when there is less "
+                    "to do, or set runtime.ray: null"
+                    if address is None
+                    else "join the cluster on this machine first (ray start --address=HOST:PORT), with its token and "
+                    "the same versions of Python and Ray, or set runtime.ray: null"
+                )
+                raise UserError(
+                    f"Ray at {address or 'this machine'} cannot be used ({type(error).__name__}: "
+                    f"{' '.join(str(error).split())[:300]}); {remedy}"
+                ) from error
+            if address is None and any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
+                raise UserError(
+                    "Ray was imported before epsilometer could have it listen on this machine alone; set "
+                    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
+                )
+        _check_room(ray.nodes(), engine.gpus)
+        yield ray
+
+
+def _reach(address: str) -> None:
+    """Refuse an address where nothing listens, or something else than Ray, which Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), _CONNECT) as connection:
+            connection.sendall(_GREETING)
+            if connection.recv(len(_SETTINGS))[3:4] != _SETTINGS[3:4] and not os.environ.get("RAY_USE_TLS"):
+                raise OSError("what listens there does not speak gRPC")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"no Ray cluster answers at {address} ({error}); start it (ray start --head --port={port}), check "
+            "runtime.ray (auto or HOST:PORT), or set runtime.ray: null"
+        ) from None
+
+
+def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
+    """Refuse a share of a GPU that no node can give, for which Ray would wait without end."""
+    rooms = [node["Resources"] for node in nodes if node["Alive"]]
+    if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
+        has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)
+        raise UserError(
+            f"a worker needs 1 CPU and {gpus:g} GPU (runtime.gpus), which no node of the Ray cluster has ({has}); "
+            "start nodes that do, or set another runtime.gpus"
+        )

@@ -1,0 +1,235 @@
+"""Word vectors as others write them: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
+
+What a file is, is seen from its content. Nothing here loads a pickle or runs a model's code.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.text.words import words as words_of
+
+_HEAD = 1 << 16  # bytes of a file by which its format is recognised
+_CHUNK = 1 << 22  # bytes of a binary file in memory at a time
+_LONGEST = 1 << 12  # bytes of a word in a binary file; where no space follows within these, it is damaged
+_EMBEDDINGS = tuple(  # the usual names of a transformer's input embeddings
+    f"{name}.weight" for name in ("word_embeddings", "tok_embeddings", "shared", "wte", "embed_in", "embed_tokens")
+)
+
+
+def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """The words and vectors [V, d] of a file in word2vec's text or binary format or in GloVe's.
+
+    Raises UserError, with the line or the number of the word, where it is in another format or damaged.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if re.match(rb"\x80[\x02-\x05]", head):
+        raise UserError(
+            f"{path} is a pickle, as gensim's save() writes; pickles can run code and are not read: load it in gensim "
+            "and write its keyed vectors with save_word2vec_format(path, binary=True)"
+        )
+    first, _, rest = head.partition(b"\n")
+    header = _header(first)
+    if header and not _is_text(rest.partition(b" ")[2][: 4 * header[1]]):
+        return _read_binary(path, *header)
+    if b"\0" in head:
+        raise UserError(
+            f"{path} looks binary, but is neither an npz archive nor word2vec's binary format, whose first line is "
+            "'words dimensions'; unpack it if it is compressed, or give npz, word2vec or GloVe in UTF-8"
+        )
+    return _read_text(path)
+
+
+def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """The words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
+
+    folder: holds the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
+    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields as they are. Where the
+    tokeniser marks the starts of words, these are the tokens with the mark. Of equal words the one with the lower id
+    is kept. Raises UserError where the folder holds none of this or the files do not fit together.
+    """
+    tokens, mark = _tokens(folder)
+    words: dict[str, int] = {}
+    for token, i in sorted(tokens, key=lambda entry: entry[1]):
+        word = token.removeprefix(mark)
+        if token.startswith(mark) and word.isascii() and words_of(word) == [word]:
+            words.setdefault(word, i)
+    name, matrix = _embeddings(folder)
+    if max(words.values(), default=0) >= len(matrix):
+        raise UserError(
+            f"{folder}: the vocabulary has more tokens than the {len(matrix)} rows of {name}; "
+            "give the weights together with the tokeniser that they were trained with"
+        )
+    return list(words), matrix[list(words.values())]
+
+
+def _header(line: bytes) -> tuple[int, int] | None:
+    """word2vec's first line: how many words and how many dimensions."""
+    fields = line.split()
+    if len(fields) == 2 and all(field.isdigit() and len(field) < 16 for field in fields):
+        return int(fields[0]), int(fields[1])
+    return None
+
+
+def _is_text(part: bytes) -> bool:
+    """Whether this is UTF-8 without control characters; it may end within a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(part)
+    except UnicodeDecodeError:
+        return False
+    return not re.search(rb"[\0-\x08\x0e-\x1f\x7f]", part)
+
+
+def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """word2vec or GloVe text. The last d fields of a line are numbers, since some GloVe words hold spaces."""
+    words: list[str] = []
+    numbers = array("f")
+    count, dimensions = None, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if number == 1:
+                if header := _header(line):
+                    count, dimensions = header
+                    continue
+                dimensions = len(line.split()) - 1
+            word, *values = line.rsplit(None, dimensions) if line.strip() else [b""]
+            try:
+                if len(values) != dimensions or not dimensions or _ends_in_number(word):
+                    raise ValueError(
+                        f"a word and {dimensions or 'its'} numbers are due by the first line, got "
+                        f"{len(line.split())} fields"
+                    )
+                words.append(word.decode())
+                numbers.extend(map(float, values))
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{path}, line {number}: the word {word[:40]!r} is not UTF-8; convert the file to UTF-8"
+                ) from error
+            except ValueError as error:
+                raise UserError(f"{path}, line {number}: {error}; mend the line or fetch the file anew") from error
+    if count is not None and count != len(words):
+        raise UserError(f"{path}: the first line announces {count} words, the file holds {len(words)}; fetch it anew")
+    if not words:
+        raise UserError(f"{path} holds no word vectors; give npz, word2vec or GloVe")
+    return words, np.frombuffer(numbers, np.float32).reshape(len(words), dimensions)
+
+
+def _ends_in_number(word: bytes) -> bool:
+    """Whether the last part of a word with spaces is a number: then its line is too long, and the word is none."""
+    parts = word.split()
+    try:
+        float(parts[-1] if len(parts) > 1 else b"no number")
+    except ValueError:
+        return False
+    return True
+
+
+def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], NDArray[np.float32]]:
+    """word2vec's binary format: after the first line, each word, a space and its float32 values, little-endian."""
+    size, whole = 4 * dimensions, path.stat().st_size
+    # No more rows than the file has room for, whatever its first line announces.
+    matrix = np.empty((min(count, whole // size), dimensions), np.float32)
+    words: list[str] = []
+    announced = f"{path}: the first line announces {count} words of {dimensions} dimensions"
+    with path.open("rb") as file:
+        file.readline()
+        buffer, at = b"", 0
+        for number in range(1, count + 1):
+            if len(buffer) - at < _LONGEST + size:
+                buffer, at = buffer[at:] + file.read(_CHUNK + min(size, whole)), 0
+            space = buffer.find(b" ", at, at + _LONGEST)
+            start, end = space + 1, space + 1 + size
+            if (space < 0 and len(buffer) - at < _LONGEST) or end > len(buffer):
+                raise UserError(
+                    f"{announced}, the file ends within word {number}; it is "
+                    "truncated or these numbers are wrong: fetch it anew"
+                )
+            word = buffer[at:space].lstrip(b"\n")  # some writers end a vector with a line feed
+            try:
+                if space < 0:
+                    raise ValueError(f"no space within {_LONGEST} bytes")
+                words.append(word.decode())
+            except ValueError as error:
+                raise UserError(
+                    f"{announced}, but word {number} is not UTF-8 and a space ({word[:20]!r}: {error}); either these "
+                    "numbers are wrong or the file is damaged: fetch it anew, or write it anew in UTF-8"
+                ) from error
+            matrix[number - 1] = np.frombuffer(buffer, "<f4", dimensions, start)
+            at = end
+        if (buffer[at:] + file.read(_LONGEST)).strip(b"\n"):
+            raise UserError(f"{announced}, but the file goes on after word {count}; fetch it anew")
+    return words, matrix
+
+
+def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
+    """A checkpoint's tokens with their ids, and what the tokens that start a word start with ("" without such)."""
+    try:
+        if (folder / "vocab.txt").is_file():
+            lines = (folder / "vocab.txt").read_text("utf-8").split("\n")
+            return list({token: i for i, token in enumerate(lines) if token}.items()), ""
+        model = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]
+        vocabulary = model["vocab"]
+        if isinstance(vocabulary, dict):
+            tokens = [(str(token), int(i)) for token, i in vocabulary.items()]
+        else:
+            tokens = [(str(token), i) for i, (token, _) in enumerate(vocabulary)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{folder} has no vocab.txt and no tokenizer.json with a vocabulary ({error!r}); give a checkpoint's "
+            "folder, with the files that its tokeniser's save_pretrained() writes"
+        ) from error
+    if isinstance(vocabulary, dict) and "merges" not in model:  # WordPiece, whose tokens may hold the marks themselves
+        return tokens, ""
+    counts = {mark: sum(token.startswith(mark) for token, _ in tokens) for mark in "▁Ġ"}
+    mark = max(counts, key=counts.__getitem__)
+    return tokens, mark if counts[mark] else ""
+
+
+def _embeddings(folder: Path) -> tuple[str, NDArray[Any]]:
+    """The name and the matrix of a checkpoint's input embeddings."""
+    from safetensors import SafetensorError, safe_open
+
+    path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    try:
+        if index.is_file() and not path.is_file():
+            path = index
+            files = {str(n): folder / part for n, part in json.loads(index.read_text("utf-8"))["weight_map"].items()}
+        else:
+            with safe_open(path, framework="numpy") as tensors:
+                files = dict.fromkeys(tensors.keys(), path)
+        # Of several the encoder's, since a decoder's input is the output.
+        names = [(ending, "decoder" in n, n) for n in files for ending, e in enumerate(_EMBEDDINGS) if n.endswith(e)]
+        name = min(names)[2] if names else ""
+        if name:
+            path = files[name]
+            return name, _tensor(path, name)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} cannot be read ({error!r}); give the folder of a checkpoint that save_pretrained() wrote, with "
+            "its weights in safetensors, whole or in shards"
+        ) from error
+    raise UserError(
+        f"{path} has no input embeddings: no tensor's name ends in one of {', '.join(_EMBEDDINGS)}; "
+        "give the checkpoint of another model"
+    )
+
+
+def _tensor(path: Path, name: str) -> NDArray[Any]:
+    """One tensor of a safetensors file."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as tensors:
+        if tensors.get_slice(name).get_dtype() in ("F64", "F32", "F16"):
+            return tensors.get_tensor(name)
+    with safe_open(path, framework="pt") as tensors:  # NumPy has no bfloat16
+        return tensors.get_tensor(name).float().numpy()

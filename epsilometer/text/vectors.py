@@ -1,0 +1,309 @@
+"""Static word vectors: one vector a word, with exact Euclidean geometry.
+
+Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (a first line `words dimensions`) or
+GloVe's text (none); which one it is, is seen from the content. A transformer gives its token embeddings, gensim its
+vectors in memory.
+
+The distances enter privacy claims, so they are float64 and agree with one another to rounding wherever they are
+computed; float32 is only used to find candidates, and what it leaves in doubt is settled in float64.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from epsilometer.core.errors import UserError
+from epsilometer.text.vector_files import read_embeddings, read_vectors
+from epsilometer.text.words import words as words_of
+
+_SLICE = 64  # rows of a matrix product at the most
+_EVEN = (
+    4  # rows of a product come in these numbers: an odd row is summed in another order than the same row among others
+)
+_ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
+_COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
+_HEAD = 64  # dimensions that are looked at first where few words are near
+_RARE = 1 / 256  # share of the pairs up to which these are then looked at one by one
+_PAIRS = 1 << 13  # pairs of vectors in memory at a time
+_NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    words: [V] distinct; vectors: float32 [V, d], finite.
+    Raises UserError for duplicates, values that are not finite, sizes that do not fit, or fewer than two words.
+    """
+
+    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], where: str = "the word vectors") -> None:
+        self.words = [str(word) for word in words]
+        try:
+            self.vectors = np.ascontiguousarray(vectors, np.float32)
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{where}: vectors must be numbers, as many for each word ({error}); mend them") from error
+        if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
+            raise UserError(
+                f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
+                "give an array [words, dimensions]"
+            )
+        if len(self.words) < 2:
+            raise UserError(f"{where}: a vocabulary needs at least two words, got {len(self.words)}; give more")
+        word, times = Counter(self.words).most_common(1)[0]
+        if times > 1:
+            raise UserError(f"{where}: the word {word!r} occurs {times} times; keep one vector for each word")
+        # The extremes of a row are finite where all of it is, and take no memory of the matrix's size.
+        finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
+        broken = np.flatnonzero(~finite)
+        if len(broken):
+            raise UserError(
+                f"{where}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
+                f"finite; {len(broken)} such entries must be mended or left out"
+            )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @classmethod
+    def load(cls, path: Path | str) -> WordVectors:
+        """Read word vectors in any of the formats, or a transformer's folder. Raises UserError where it is damaged."""
+        path = Path(path)
+        if path.is_dir():
+            return cls.from_transformer(path)
+        if not path.is_file():
+            raise UserError(f"there is no file {str(path)!r}; give the path of a file of word vectors")
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start != b"PK\x03\x04":  # a zip archive's, and so an npz archive's
+            return cls(*read_vectors(path), str(path))
+        words, vectors = read_arrays(path, "words", "vectors")
+        if words.dtype.kind != "U" or words.ndim != 1:
+            raise UserError(
+                f"{path}: 'words' must be an array of strings [V], got {words.dtype} {words.shape}; write it anew"
+            )
+        return cls(words.tolist(), vectors, str(path))
+
+    @classmethod
+    def from_gensim(cls, keyed_vectors: Any) -> WordVectors:
+        """The words and vectors of gensim's KeyedVectors (version 4 or later) in memory."""
+        try:
+            words, vectors = keyed_vectors.index_to_key, keyed_vectors.vectors
+        except AttributeError as error:
+            raise UserError(
+                f"a {type(keyed_vectors).__name__} has no index_to_key and vectors; give gensim's KeyedVectors, which "
+                "a model holds as `wv`"
+            ) from error
+        return cls(words, vectors, "gensim's vectors")
+
+    @classmethod
+    def from_transformer(cls, folder: Path) -> WordVectors:
+        """The input embeddings of a transformer's whole words; see `vector_files.read_embeddings`."""
+        return cls(*read_embeddings(folder), str(folder))
+
+    def save(self, path: Path | str) -> None:
+        """Write as npz (`words`, `vectors`); equal vectors give equal bytes."""
+        write_arrays(path, words=np.array(self.words), vectors=self.vectors)
+
+    def whole_words(self) -> WordVectors:
+        """Only the entries that `epsilometer.text.words.words` yields as they are.
+
+        No text holds the others (capitals, punctuation, phrases), so as outputs they would only mark a rewrite.
+        """
+        kept = np.array([words_of(word) == [word] for word in self.words])
+        if kept.all():
+            return self
+        return WordVectors([w for w, k in zip(self.words, kept, strict=True) if k], self.vectors[kept])
+
+    def first(self, count: int) -> WordVectors:
+        """Only the first `count` words."""
+        return WordVectors(self.words[:count], self.vectors[:count])
+
+    def normalised(self) -> WordVectors:
+        """The same directions at length 1. Raises UserError for a zero vector."""
+        norms = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
+        if not norms.all():
+            word = self.words[int(np.argmin(norms))]
+            raise UserError(f"the vector of {word!r} is zero and has no direction; leave it out before normalising")
+        return WordVectors(self.words, self.vectors / norms)
+
+    @cached_property
+    def exact(self) -> NDArray[np.float64]:
+        """[V, d]: the vectors in float64."""
+        return self.vectors.astype(np.float64)
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """[V]: squared lengths."""
+        return np.einsum("ij,ij->i", self.exact, self.exact)
+
+    @cached_property
+    def _half(self) -> NDArray[np.float32]:
+        """[V]: half the squared lengths, in single precision."""
+        return (self.squares / 2).astype(np.float32)
+
+    @cached_property
+    def _head(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The first dimensions of the vectors, and half the squared lengths in these."""
+        head = np.ascontiguousarray(self.vectors[:, :_HEAD])
+        exact = head.astype(np.float64)
+        return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
+
+    def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
+        """[n]: Euclidean distances between word left[i] and word right[i]."""
+        out = np.empty(len(left))
+        for start in range(0, len(left), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            out[part] = np.linalg.norm(self.exact[left[part]] - self.exact[right[part]], axis=1)
+        return out
+
+    def distances(self, words: NDArray[np.integer], to: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
+        """[n, m]: Euclidean distances from words [n] to words [m], or to all."""
+        targets = np.arange(len(self)) if to is None else to
+        exact, squares = (self.exact, self.squares) if to is None else (self.exact[to], self.squares[to])
+        out = np.empty((len(words), len(targets)))
+        for start in range(0, len(words), _SLICE):
+            rows = np.asarray(words[start : start + _SLICE])
+            full = np.resize(rows, len(rows) + -len(rows) % _EVEN)
+            norms = self.squares[full, None] + squares
+            with _blas().limit(limits=1, user_api="blas"):  # threads share a sum as its size has it: other bits
+                squared = norms - 2 * (self.exact[full] @ exact.T)
+            # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
+            near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
+            squared[near, word] = self.between(rows[near], targets[word]) ** 2
+            np.sqrt(squared[: len(rows)], out=out[start : start + len(rows)])
+        return out
+
+    def near(self, words: NDArray[np.integer], radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places in `words` [m] and words [m]: all pairs no farther apart than `radius`, and those in doubt.
+
+        Single precision finds them, at a fraction of the work of `distances`; `between` settles the doubt.
+        """
+        targets, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        slack = rounding(np.sqrt(self.squares[words]), self.squares.max() ** 0.5, self.vectors.shape[1])
+        limit = ((radius**2 - self.squares[words]) / 2).astype(np.float32) + slack
+        head, half = self._head
+        nearer = ((radius**2 - 2.0 * half[words]) / 2).astype(np.float32) + 2 * slack
+        selective = head.shape[1] < self.vectors.shape[1]
+        for start in range(0, len(words), _ROWS):
+            part = slice(start, start + _ROWS)
+            points = self.vectors[words[part]]
+            for first in range(0, len(self), _COLUMNS):
+                some = slice(first, first + _COLUMNS)
+                if selective:  # words that are too far apart in their first dimensions are in all of them
+                    scores = half[some] - head[words[part]] @ head[some].T
+                    row, target = np.divmod(np.flatnonzero(scores <= nearer[part, None]), scores.shape[1])
+                    selective = len(row) <= _RARE * scores.size
+                if selective:
+                    close = self.between(words[part][row], target + first) <= radius
+                    rows.append(row[close] + start)
+                    targets.append(target[close] + first)
+                    continue
+                scores = points @ self.vectors[some].T
+                np.subtract(self._half[some], scores, out=scores)  # = (distance^2 - |word|^2) / 2
+                row, target = np.divmod(np.flatnonzero(scores <= limit[part, None]), scores.shape[1])
+                rows.append(row + start)
+                targets.append(target + first)
+        return np.concatenate(rows), np.concatenate(targets)
+
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest distance between two different words."""
+        return self.survey(2)[2:]
+
+    def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
+        """`neighbours` of every word, [V, count] each, and `extremes`, from one pass over all pairs; count >= 2."""
+        found, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
+        high = 0.0
+        for start in range(0, len(self), _SLICE):
+            part = slice(start, start + _SLICE)
+            scores = self._half - self.vectors[part] @ self.vectors.T
+            slack = self._slack(np.sqrt(self.squares[part]))
+            found[part], far[part] = self._settled(self.exact[part], scores, slack, count)
+            largest = scores.max(axis=1)
+            squared = 2 * largest + self.squares[part]
+            for row in np.flatnonzero(squared >= max(squared.max(), high**2) - 4 * slack.max()):
+                word = np.flatnonzero(scores[row] >= largest[row] - 2 * slack[row])
+                high = max(high, float(self.between(np.full(len(word), start + row), word).max()))
+        # The first two are the word and another, or two others that are equal to it.
+        closest = np.flatnonzero(far[:, 1] <= far[:, 1].min() * (1 + 1e-9))
+        left, right = np.repeat(closest, 2), found[closest, :2].ravel()
+        low = float(self.between(left[left != right], right[left != right]).min())
+        return found, far, low, high
+
+    def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
+        return self.neighbours(points, 1)[0][:, 0]
+
+    def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The `count` words nearest to each point [n, d], nearest first, and their distances: [n, count] each."""
+        found, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
+        for start in range(0, len(points), _SLICE):
+            part = points[start : start + _SLICE]
+            scores = self._half - part.astype(np.float32) @ self.vectors.T
+            slack = self._slack(np.sqrt(np.einsum("ij,ij->i", part, part)))
+            rows = slice(start, start + len(part))
+            found[rows], far[rows] = self._settled(part, scores, slack, count)
+        return found, far
+
+    def _slack(self, norms: NDArray[np.float64]) -> NDArray[np.float32]:
+        """[n]: `rounding` of the scores of points with these norms [n]."""
+        return rounding(norms, self.squares.max() ** 0.5, self.vectors.shape[1])
+
+    def _settled(
+        self, points: NDArray[np.float64], scores: NDArray[np.float32], slack: NDArray[np.float32], count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest words of points [n, d] and their distances, from float32 scores (distance^2 - |point|^2) / 2."""
+        limit = scores.min(axis=1) if count == 1 else np.partition(scores, count - 1, axis=1)[:, count - 1]
+        row, word = np.divmod(np.flatnonzero(scores <= (limit + slack)[:, None]), len(self))
+        difference = points[row] - self.exact[word]
+        squared = np.einsum("ij,ij->i", difference, difference)
+        order = np.lexsort((word, squared, row))
+        # `row` ascends, and every point has at least `count` candidates.
+        first = np.searchsorted(row, np.arange(len(points)))[:, None] + np.arange(count)
+        return word[order[first]], np.sqrt(squared[order[first]])
+
+
+def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
+    """[n]: by how much two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+
+    points: [n] norms of the points x; largest: of the y. Twice the usual bound (d + 2) u |x| |y| of an inner product,
+    Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.
+    """
+    return ((dimensions + 6) * 2.0**-23 * (points + largest) * largest).astype(np.float32)
+
+
+def write_arrays(path: Path | str, **arrays: NDArray) -> None:
+    """Write an npz archive, whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path, *names: str) -> list[NDArray]:
+    """Read these arrays of an npz archive; a damaged or foreign file is refused by name."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [archive[name] for name in names]
+    except KeyError as error:
+        raise UserError(f"{path} must hold the arrays {', '.join(names)}: {error.args[0]}") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} cannot be read as npz ({error}); make it anew") from error
