@@ -13,15 +13,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.auditing.one_call import audit, similarity
+    from epsilometer.auditing.one_call import audit
+    from epsilometer.utility.similarity import similarity
 
 __all__ = ["audit", "similarity"]
+_MODULES = {"audit": "auditing.one_call", "similarity": "utility.similarity"}
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("epsilometer.auditing.one_call"), name)
+        return getattr(importlib.import_module(f"epsilometer.{_MODULES[name]}"), name)
     try:
         return importlib.import_module(f"epsilometer.{name}")
     except ModuleNotFoundError as error:

@@ -303,17 +303,18 @@ def claims(
     from epsilometer.auditing.worst_case import check_claim, extra_epsilons
     from epsilometer.core.component import find
     from epsilometer.core.guarantees import check_epsilons
-    from epsilometer.models.embedded import over_words
+    from epsilometer.mechanisms.words.shared.embedded import over_words
 
     budgets = [epsilon] if epsilon is not None else [0.1, 0.5, 1, 2, 5, 10, 20, 50]
     check_epsilons(budgets, "--epsilon")
     if vocabulary < 2:
         raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
     given = _settings(settings) | ({"published": True} if published else {})
-    kind = getattr(find("mechanisms", mechanism, "rewrite"), "embedded", None)
+    default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
     with tempfile.TemporaryDirectory() as folder:
-        if kind in ("vectors.npz", "lists.npz") and "resource" not in given:
-            given["resource"] = over_words(kind, vectors, vocabulary, Path(folder) / kind)
+        over = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in given else None
+        if over is not None:
+            given["resource"] = over
         elif vectors is not None:
             raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
         made = api.mechanism(mechanism, given)

@@ -102,10 +102,10 @@ def test_the_prompts_are_those_of_the_mechanism(tmp_path: Path, capsys: pytest.C
 
 
 def test_masked_models_are_measured_at_every_word() -> None:
-    from epsilometer.models.embedded import cached
+    from epsilometer.models.embedded import masked_lm
 
     texts = ["show me a flight", "rude staff"]
-    parts = list(DPMLM(resource=cached("minilm-mlm")).logits(texts))
+    parts = list(DPMLM(resource=masked_lm()).logits(texts))
     assert [len(part) for part in parts] == [4, 2]
 
 

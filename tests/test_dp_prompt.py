@@ -140,10 +140,9 @@ def test_published_form_ends_at_the_length_of_the_prompt(folders: dict[str, Path
 
 
 def test_embedded_model() -> None:
-    from epsilometer.models.embedded import cached
 
     assert EMBEDDED.is_dir()
-    mechanism = DPPrompt(resource=cached(DPPrompt.embedded))
+    mechanism = DPPrompt(resource=DPPrompt.default_resource())
     low, high = mechanism.law.low, mechanism.law.high
     assert low < 0 < high
     model = mechanism.model

@@ -457,11 +457,14 @@ def test_a_full_disk_while_the_library_keeps_what_it_has_made(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
-    if name != "minilm-paraphraser":
-        full = np.zeros(1 << 20)
-        monkeypatch.setitem(resources._MAKERS, name, lambda out: write_arrays(out, words=full))
+
+    def make() -> Path:
+        return resources.cached(name, "word vectors", lambda out: write_arrays(out, words=np.zeros(1 << 20)))
+
+    if name == "minilm-paraphraser":
+        make = resources.paraphraser
     with pytest.raises(UserError, match=rf"^{name} cannot be kept in \S+: there is no space left .*; free some, then"):
-        resources.cached(name)
+        make()
     assert not [path for path in small_disk.rglob("*") if path.is_file() or "partial" in path.name]
 
 

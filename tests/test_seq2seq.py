@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.beam_search import beam_search
 from epsilometer.models.bounds import bounds
-from epsilometer.models.embedded import EMBEDDED, cached
+from epsilometer.models.embedded import EMBEDDED, seq2seq
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
 from tasks import model as stage
@@ -23,7 +23,7 @@ TEXTS = ["a b c", "d", "e f g h a b c d e f g h", "h h", "", "b a", "c c c c", "
 
 @pytest.fixture(scope="module")
 def model() -> Seq2Seq:
-    return Seq2Seq(cached("minilm-seq2seq"))
+    return Seq2Seq(seq2seq())
 
 
 @pytest.fixture(scope="module")

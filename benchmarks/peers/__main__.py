@@ -238,10 +238,10 @@ def custext(at: Resources) -> Row:
 def dpmlm(at: Resources) -> Row:
     """Words of the embedded masked language model's own kind of text, one text at a time and 16 words a batch."""
     from epsilometer.corpora import synthetic
-    from epsilometer.models.embedded import cached
+    from epsilometer.models.embedded import masked_lm
     from epsilometer.text.words import words as words_of
 
-    folder = cached("minilm-mlm")
+    folder = masked_lm()
     code = reference.dpmlm(folder)
     texts = [" ".join(words_of(text)) for text in synthetic.generate("queries", 40, 0)["text"]]
     made = mechanism("dp_mlm", {"resource": folder})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from epsilometer.auditing.trials import Trials, sample, variety
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core.attack import SEES, Attack, Context, Embedded, Selective, guess_all
 from epsilometer.core.attack import sees as seen_by
-from epsilometer.core.component import build, find, names
+from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import (
@@ -36,10 +36,8 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import ESTIMATES
-from epsilometer.models.embedded import cached
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
-from epsilometer.utility.similarity import CHEAP, Metric, measure, metric
 
 ENCODER = "all-MiniLM-L6-v2"
 VIEWS = ("text", "released", "inside")  # what an adversary may see
@@ -173,20 +171,6 @@ def calibrate(
     return replace(found, attacks=tuple(name for name, _ in applied))
 
 
-def similarity(
-    originals: Sequence[str],
-    rewrites: Sequence[str],
-    metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
-) -> pl.DataFrame:
-    """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
-
-    metrics: names in `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
-    files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises
-    UserError for texts that are not as many strings on both sides, and for unknown metrics.
-    """
-    return measure(originals, rewrites, _by_name("metric", metrics, metric))
-
-
 def distinct(texts: Sequence[str]) -> list[str]:
     """The texts without repeats, in order; refused when empty or not strings."""
     if isinstance(texts, str):
@@ -217,7 +201,7 @@ def as_mechanism(
         return FunctionMechanism(given)
     raise UserError(
         "mechanism must be a name, the path of a file, a function rewrite(text, epsilon, rng), or an object with "
-        f"rewrite(texts, epsilon, noise), got {_described(given)}; shipped: {', '.join(names('mechanisms'))}"
+        f"rewrite(texts, epsilon, noise), got {described(given)}; shipped: {', '.join(names('mechanisms'))}"
     )
 
 
@@ -230,8 +214,8 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
     given = dict(settings or {})
     found = find("mechanisms", name, "rewrite")
     if "resource" not in given:
-        if hasattr(found, "embedded"):
-            given["resource"] = cached(found.embedded)
+        if hasattr(found, "default_resource"):
+            given["resource"] = found.default_resource()
         elif texts is not None and getattr(found, "among_texts", False):
             given["resource"] = tuple(texts)
     return build_mechanism(name, given, None, f"the settings of {name}")
@@ -255,7 +239,7 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
     """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
     if attacks is None:
         attacks = [name for name in names("attacks") if not _large(name)]
-    return _by_name(
+    return by_name(
         "attack", attacks, lambda name, settings: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
     )
 
@@ -341,29 +325,3 @@ def attacked(
             pl.lit(distractors["five_commonest"], pl.Float64).alias("five_commonest"),
         )
     )
-
-
-def _by_name(
-    kind: str,
-    given: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
-    make: Callable[[str, Mapping[str, Any]], Any],
-) -> dict[str, Any]:
-    if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
-        raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {_described(given)}")
-    if not given:
-        raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
-    found: dict[str, Any] = {}
-    for one in given:
-        name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
-        if name in found:
-            raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
-        settings = (given[name] or {}) if isinstance(given, Mapping) else {}
-        found[name] = make(name, settings) if isinstance(one, (str, Path)) else one
-    return found
-
-
-def _described(given: Any) -> str:
-    """What was given, for a message: a number as it stands, a class by name, anything else by its type."""
-    if isinstance(given, (bool, int, float)) or given is None:
-        return repr(given)
-    return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__

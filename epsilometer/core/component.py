@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -124,3 +124,33 @@ def describe(error: ValidationError, where: str) -> str:
         value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
         lines.append(f"{(where + place).lstrip('.')}: {message}{value}")
     return "\n".join(lines)
+
+
+def by_name(
+    kind: str,
+    given: Sequence[str | Path | Any] | Mapping[str, Mapping[str, Any]],
+    make: Callable[[str, Mapping[str, Any]], Any],
+) -> dict[str, Any]:
+    """Returns components of a kind by name: those given as objects themselves, those by name or path from `make`.
+
+    Raises UserError where none is given, and where two have one name.
+    """
+    if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
+        raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {described(given)}")
+    if not given:
+        raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
+    found: dict[str, Any] = {}
+    for one in given:
+        name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
+        if name in found:
+            raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
+        settings = (given[name] or {}) if isinstance(given, Mapping) else {}
+        found[name] = make(name, settings) if isinstance(one, (str, Path)) else one
+    return found
+
+
+def described(given: Any) -> str:
+    """What was given, for a message: a number as it stands, a class by name, anything else by its type."""
+    if isinstance(given, (bool, int, float)) or given is None:
+        return repr(given)
+    return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__

@@ -1,8 +1,8 @@
 """How much of a text its rewrite keeps, by the metrics of `epsilometer.metrics`.
 
 A metric is a class with `measure(originals, rewrites)`: one number a pair, NaN where it has none. Most look at words as
-`language.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts are read up to
-their first 10,000 characters, since alignments take time by the product of two lengths.
+`epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts are read
+up to their first 10,000 characters, since alignments take time by the product of two lengths.
 
 | metric | what | scale |
 |---|---|---|
@@ -22,13 +22,14 @@ None of them says whether a text is good: two texts on one topic have a high cos
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.core.component import build, find
+from epsilometer.core.component import build, by_name, find
 from epsilometer.core.errors import UserError
 
 LONGEST = 10_000  # characters
@@ -41,6 +42,20 @@ class Metric(Protocol):
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """[n] for n pairs; NaN where there is none."""
         ...
+
+
+def similarity(
+    originals: Sequence[str],
+    rewrites: Sequence[str],
+    metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
+) -> pl.DataFrame:
+    """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
+
+    metrics: names in `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
+    files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises
+    UserError for texts that are not as many strings on both sides, and for unknown metrics.
+    """
+    return measure(originals, rewrites, by_name("metric", metrics, metric))
 
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from epsilometer.core.attack import Context, choose
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.models.embedded import cached
+from epsilometer.models.embedded import seq2seq
 
 if TYPE_CHECKING:
     from epsilometer.models.seq2seq import Seq2Seq
@@ -47,7 +47,7 @@ class ChannelAttack:
     def _reader(self) -> Seq2Seq:
         from epsilometer.models.seq2seq import Seq2Seq
 
-        return Seq2Seq(self.model or cached("minilm-seq2seq"), self.precision, self.device)
+        return Seq2Seq(self.model or seq2seq(), self.precision, self.device)
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate with the largest score."""

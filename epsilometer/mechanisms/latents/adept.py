@@ -24,8 +24,9 @@ success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Unread
 from epsilometer.mechanisms.latents.shared.base import LatentMechanism
+from epsilometer.mechanisms.latents.shared.embedded import autoencoder
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, gaussian_scale, laplace
 from epsilometer.text.words import words
 
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 class ADePT(LatentMechanism):
     """resource: an autoencoder's folder; clip: C, by default the norm that it was trained with."""
 
-    embedded: ClassVar[str] = "autoencoder"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(autoencoder)
 
     noise: Literal["gaussian", "laplace"] = "gaussian"
     clip: float | None = None

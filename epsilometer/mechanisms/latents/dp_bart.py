@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ from epsilometer.core.mechanism import Unread
 from epsilometer.mechanisms.latents.shared.base import LatentMechanism, slices
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, classical_gaussian_scale, gaussian_scale
 from epsilometer.mechanisms.latents.shared.pruning import Pruning
+from epsilometer.models.embedded import seq2seq
 from epsilometer.runtime.progress import track
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class DPBART(LatentMechanism):
     Another model's states have other magnitudes, and want another c.
     """
 
-    embedded: ClassVar[str] = "minilm-seq2seq"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
 
     variant: Literal["clv", "pr", "pr_plus"] = "clv"
     clip: float = 0.1

@@ -26,7 +26,7 @@ no epsilon holds: the claim is made as the paper makes it, and must fail.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +44,7 @@ from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.shared.embedded import triples
 from epsilometer.mechanisms.selection.shared.triples import TripleCorpus
 from epsilometer.mechanisms.selection.shared.writer import Writer
 from epsilometer.models.tagging import Triple, sentences
@@ -67,7 +68,7 @@ class DPST:
     device:     where the models run, "cpu" or "cuda".
     """
 
-    embedded: ClassVar[str] = "triples"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(triples)
 
     resource: Path
     triples: PositiveInt = 2

@@ -43,7 +43,7 @@ u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -63,6 +63,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 from epsilometer.mechanisms.words.shared.moved import MovedWords
 from epsilometer.models.chat import check_environment
+from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import locate
 from epsilometer.models.provider import Provider, Remote, local
@@ -85,7 +86,7 @@ class PrivRewrite:
     workers:      requests to the endpoint at a time; device: of a local provider.
     """
 
-    embedded: ClassVar[str] = "minilm-seq2seq"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
 
     resource: str | Path | None = None
     endpoint: str | None = None

@@ -20,12 +20,14 @@ name or revision that could pin them; with those weights give clip: [-96.8524995
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from epsilometer.core.component import component
 from epsilometer.mechanisms.tokens.shared.generative import GenerativeMechanism
+from epsilometer.models.embedded import paraphraser
 
 if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
@@ -38,7 +40,7 @@ TOP_K = 50  # the default of the library that the release draws with
 class DPParaphrase(GenerativeMechanism):
     """resource: a decoder-only model, trained on a source, a marker and its paraphrase."""
 
-    embedded: ClassVar[str] = "minilm-paraphraser"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(paraphraser)
 
     @cached_property
     def model(self) -> CausalLM:

@@ -19,13 +19,15 @@ A model with a chat template reads the same words as a user's message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.tokens.shared.generative import GenerativeMechanism
+from epsilometer.models.embedded import seq2seq
 
 if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
@@ -39,7 +41,7 @@ class DPPrompt(GenerativeMechanism):
     By default it does where there is one.
     """
 
-    embedded: ClassVar[str] = "minilm-seq2seq"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
 
     chat: bool | None = None
 

@@ -39,8 +39,9 @@ is given, and makes its claim, so that it can be seen to fail.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared import embedded
 from epsilometer.mechanisms.words.shared.base import WordMechanism
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
@@ -204,7 +206,7 @@ class Diffractor(WordMechanism):
     published:  let through what the release lets through.
     """
 
-    embedded: ClassVar[str] = "lists.npz"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
 
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"

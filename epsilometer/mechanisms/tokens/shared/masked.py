@@ -7,7 +7,7 @@ changes by at most a factor e^epsilon between any two texts and masks (McSherry 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -19,6 +19,7 @@ from epsilometer.core.component import component
 from epsilometer.core.mechanism import TEXT, UNITS
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.bounds import Clip, bounds
+from epsilometer.models.embedded import masked_lm
 from epsilometer.models.masked_lm import MaskedLM
 from epsilometer.text.words import words
 
@@ -27,7 +28,7 @@ from epsilometer.text.words import words
 class MaskMechanism:
     """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
 
-    embedded: ClassVar[str] = "minilm-mlm"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # a piece a word, but for pieces spelled alike
 
     resource: str | Path

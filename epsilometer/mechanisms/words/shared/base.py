@@ -9,7 +9,7 @@ writes them into the source's layout instead; that discloses the layout, so noth
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -22,6 +22,7 @@ from epsilometer.core.exact import Table
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import TEXT, UNITS, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
+from epsilometer.mechanisms.words.shared import embedded
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import lay_out, words
@@ -82,7 +83,7 @@ class WordMechanism(ABC):
 class WordVectorMechanism(WordMechanism, ABC):
     """normalise: whether the word vectors are scaled to length 1 first, else used as they are."""
 
-    embedded: ClassVar[str] = "vectors.npz"
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.vectors)
 
     normalise: bool = False
 
