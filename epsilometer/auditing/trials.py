@@ -112,8 +112,10 @@ def _extend(
     chosen = np.empty((count, more + 1), np.int64)
     chosen[:, 0] = first
     # Sets of one text repeat, so the second candidates of all sets with one first text are drawn from one law.
-    order = np.argsort(first, kind="stable")
-    singles, state = np.unique(first[order], return_inverse=True)
+    order = np.argsort(first.astype(np.min_scalar_type(texts)), kind="stable")  # numbers of 16 bits go by radix
+    ascending = first[order]
+    starts = np.append(True, ascending[1:] != ascending[:-1])
+    singles, state = ascending[starts], np.cumsum(starts) - 1
     # All similarities are a symmetric product, half the work of as many rows one by one.
     whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
     gram = _scores(embeddings, embeddings, temperature) if whole else None
