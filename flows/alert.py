@@ -1,60 +1,6 @@
-"""Have a re-audit's bad news sent: a Prefect automation that posts the event's message to a webhook as {"text": ...}.
+"""Sends a webhook when a re-audit finds a greater loss: `python -m flows.alert`."""
 
-usage: EPSILOMETER_WEBHOOK=https://hooks.example.org/abc python -m flows.alert
-
-Needs the Prefect server that the re-audits report to (PREFECT_API_URL). The address is a secret: it is read from the
-environment and kept encrypted on the server, in the block `epsilometer`. Calling this again replaces the address.
-"""
-
-from __future__ import annotations
-
-import os
-import sys
-from datetime import timedelta
-from uuid import UUID
-
-from prefect.blocks.webhook import Webhook
-from prefect.client.orchestration import get_client
-from prefect.events.actions import CallWebhook
-from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.settings import PREFECT_API_URL
-from prefect.types import SecretDict
-from pydantic import SecretStr
-
-EVENT = "epsilometer.privacy.worse"
-NAME = "epsilometer: privacy got worse"
-
-
-def send_to(url: str) -> UUID:
-    """Send every such event from now on to `url`; the automation. Raises what Prefect's client raises."""
-    headers = SecretDict({"Content-Type": "application/json"})
-    block = Webhook(url=SecretStr(url), headers=headers)
-    trigger = EventTrigger(
-        expect={EVENT},
-        match={"prefect.resource.id": "epsilometer.audit.*"},
-        posture=Posture.Reactive,
-        threshold=1,
-        within=timedelta(0),
-    )
-    with get_client(sync_client=True) as client:
-        kept = block.save("epsilometer", overwrite=True)
-        assert isinstance(kept, UUID)  # and no coroutine, outside of a running loop
-        post = CallWebhook(block_document_id=kept, payload='{"text": {{ event.payload.message | tojson }}}')
-        automation = AutomationCore(name=NAME, trigger=trigger, actions=[post])
-        for there in client.read_automations_by_name(NAME):
-            client.update_automation(there.id, automation)
-            return there.id
-        return client.create_automation(automation)
-
-
-def main() -> None:
-    """The command line."""
-    url = os.environ.get("EPSILOMETER_WEBHOOK")
-    if not url or PREFECT_API_URL.value() is None:
-        sys.exit("error: set EPSILOMETER_WEBHOOK to the address, and PREFECT_API_URL to that of the Prefect server")
-    send_to(url)
-    print(f"the automation {NAME!r} posts to the webhook")
-
+from epsilometer.pipeline.flows.alert import main
 
 if __name__ == "__main__":
     main()

@@ -1,56 +1,5 @@
-"""`epsilometer calibrate` as a Prefect flow: the nominal epsilon of a target loss, as a table.
+"""The nominal epsilon of a target loss, as a deployment of `make ui`."""
 
-Reads the data sets as the last audit prepared them, and writes nothing but its artifact, and the counts
-that a stopped search goes on with (data/calibrating).
-"""
+from epsilometer.pipeline.flows.calibrate import calibrate
 
-from __future__ import annotations
-
-import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
-from prefect import flow
-from prefect.artifacts import create_table_artifact
-
-from flows.artifacts import prefixed
-from tasks.output import environment, show
-
-
-@flow(persist_result=False)
-def calibrate(
-    folder: str = ".",
-    target: float = 1.0,
-    mechanisms: list[str] | None = None,
-    datasets: list[str] | None = None,
-    attack: str = "strongest",
-) -> None:
-    """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder."""
-    asked = {"target": target, "attack": attack, "mechanisms": mechanisms or [], "datasets": datasets or []}
-    with tempfile.TemporaryDirectory() as results:
-        out = Path(results, "rows.json")
-        with subprocess.Popen(
-            [sys.executable, "-m", "tasks.calibrate", str(out), json.dumps(asked)],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            env=environment(),
-        ) as process:
-            assert process.stdout is not None
-            try:
-                last = show(process.stdout, "calibrate")
-            except BaseException:  # the run is cancelled
-                process.terminate()
-                raise
-        if process.returncode:
-            raise RuntimeError("\n".join(["calibrate failed; its last lines:", *last]))
-        table = json.loads(out.read_text(encoding="utf-8"))
-    create_table_artifact(
-        key=prefixed(Path(folder), "epsilon-at-target"),
-        table=table,
-        description=f"The nominal epsilon at which the loss is {target:g} (nats), and the interval that it lies in.",
-    )
+__all__ = ["calibrate"]

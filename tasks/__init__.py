@@ -1,8 +1,1 @@
-"""One thin module a DVC stage: parse, read, call, write."""
-
-from __future__ import annotations
-
-import os
-
-# Stages may share the cores with others; threads that wait by spinning then take several times as long.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+"""The stages of dvc.yaml as Prefect tasks, one file a stage; their bodies stand in `epsilometer.pipeline.stages`."""

@@ -1,45 +1,5 @@
-"""Stage classifiers: classifiers of every asked label trained on clean texts, and the majority baseline.
+"""Classifiers trained on clean texts, the static attackers among them, and the majority baseline."""
 
-Those of attributes are kept: they are the static attackers.
+from epsilometer.pipeline.flows.reproduce import stage
 
-usage: python -m tasks.classifiers
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-import polars as pl
-
-from epsilometer.core import tables
-from epsilometer.project.params import read
-from epsilometer.runtime.progress import track
-from epsilometer.utility.downstream import majority
-from epsilometer.utility.labelled import TEST, TRAIN, examples
-from tasks.classification import ATTRIBUTE, Tried, chosen, clean_classifier, roles, rows, trained
-from tasks.entry import run
-
-
-def main() -> None:
-    """Write data/downstream/clean.parquet, without rows unless labels are asked for, and data/classifiers."""
-    params = read()
-    asked = [(dataset, *role) for dataset in params.classification.labels for role in roles(params, dataset)]
-    found = {(dataset, label): chosen(params, dataset, label) for dataset, label, _ in asked}  # before a model loads
-    made: list[dict[str, Any]] = []
-    for dataset, label, role in track(asked, len(asked), "classifiers"):
-        train, test = (examples(found[dataset, label], label, split) for split in (TRAIN, TEST))
-        named = {"dataset": dataset, "label": label, "role": role}
-        made += rows({**named, "setting": "majority"}, train, test, [Tried(majority(train, test), 0)], params)
-        tried = []
-        for seed in range(params.classification.training.seeds):
-            classifier = trained(params, dataset, label, train, sorted({*train.labels}), seed)
-            if role == ATTRIBUTE:
-                classifier.save(clean_classifier(dataset, label, seed))  # rounds the weights, so before scoring
-            tried.append(Tried(classifier.predict(test.texts), 0))
-        made += rows({**named, "setting": "clean"}, train, test, tried, params)
-    tables.write(pl.DataFrame(made, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
-    tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")
-
-
-if __name__ == "__main__":
-    run(main)
+classifiers = stage("classifiers")

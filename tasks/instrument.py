@@ -1,22 +1,5 @@
-"""Stage instrument: the instrument's own check on two-text randomised response.
+"""The instrument's own check, randomised response on two texts."""
 
-usage: python -m tasks.instrument
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from epsilometer.auditing.known_loss import check
-from epsilometer.core import tables
-from epsilometer.project.params import read
-from tasks.entry import run
-
-
-def main() -> None:
-    """Write data/instrument.parquet."""
-    params = read()
-    found = check(params.instrument.epsilons, params.instrument.trials, params.audit.alpha, params.audit.seed)
-    tables.write(found, "data/instrument.parquet", {})
-
-
-if __name__ == "__main__":
-    run(main)
+instrument = stage("instrument")

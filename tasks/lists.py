@@ -1,28 +1,5 @@
-"""Stage lists: the 1-D word lists of 1-Diffractor.
+"""1-D word lists for 1-Diffractor."""
 
-usage: python -m tasks.lists
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.project.params import read
-from epsilometer.runtime.progress import say
-from epsilometer.text.vectors import WordVectors
-from tasks.entry import run
-
-
-def main() -> None:
-    """Write data/lists.npz, over the words that all sources share."""
-    params = read()
-    sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
-    made = WordLists.build(sources, params.words.lists, params.audit.seed)
-    for name, source in zip(params.words.sources, sources, strict=True):
-        say(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
-    made.save(Path("data/lists.npz"))
-
-
-if __name__ == "__main__":
-    run(main)
+lists = stage("lists")

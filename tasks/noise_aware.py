@@ -1,31 +1,5 @@
-"""Stage noise_aware@name: an encoder-decoder trained for DP-BART's pruned or noisy states, on public texts.
+"""An encoder-decoder for DP-BART, pruned and trained further under noise."""
 
-usage: python -m tasks.noise_aware NAME
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from epsilometer.core import tables
-from epsilometer.core.component import build
-from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
-from epsilometer.project.params import read
-from epsilometer.runtime.progress import say
-from tasks.entry import run
-from tasks.public_texts import public_texts
-
-
-def main(name: str) -> None:
-    """Write data/noise_aware/<name>, a model's folder with pruning.json and training.json."""
-    params = read()
-    chosen = params.noise_aware[name]
-    how = build(NoiseAware, chosen.training, f"noise_aware.{name}.training")
-    out = Path(f"data/noise_aware/{name}")
-    record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
-    tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
-    say(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")
-
-
-if __name__ == "__main__":
-    run(main)
+noise_aware = stage("noise_aware")

@@ -1,36 +1,5 @@
-"""Stage prepare@dataset: texts with stable ids, labels and word counts, from wherever they come.
+"""Texts with stable ids, labels and word counts."""
 
-usage: python -m tasks.prepare DATASET
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from epsilometer.core import tables
-from epsilometer.corpora.files import Layout
-from epsilometer.corpora.reading import prepare, read
-from epsilometer.project.params import read as read_params
-from tasks.entry import run
-
-
-def main(name: str) -> None:
-    """Write data/prepared/<name>.parquet and, beside it, what was dropped."""
-    params = read_params()
-    dataset = params.datasets[name]
-    raw = read(
-        params.path(dataset.source),
-        text=dataset.text,
-        labels=dataset.labels,
-        split=dataset.split,
-        seed=params.audit.seed,
-        count=dataset.count,
-        part=dataset.part,
-        rows=dataset.rows,
-        layout=Layout(**dataset.layout.model_dump()),
-    )
-    corpus = prepare(raw, dataset.labels)
-    tables.write(corpus.table, f"data/prepared/{name}.parquet", tables.PREPARED)
-    tables.write_json(corpus.counts, f"data/prepared/{name}.json")
-
-
-if __name__ == "__main__":
-    run(main)
+prepare = stage("prepare")

@@ -1,38 +1,5 @@
-"""Stage tokens: how all mechanisms of a data set with ablations cut the same public text.
+"""How the mechanisms cut the same text into tokens, on the data sets of ablations."""
 
-usage: python -m tasks.tokens
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import polars as pl
-
-from epsilometer.core import tables
-from epsilometer.core.mechanism import HasTokens
-from epsilometer.project.params import Params
-from epsilometer.project.params import read as read_params
-from tasks.cells import mechanism
-from tasks.entry import run
-from tasks.files import audited_texts
-
-
-def main() -> None:
-    """Write data/varied/tokens.parquet, without rows unless ablations names cells."""
-    params = read_params()
-    datasets = {cell.dataset for cell in params.ablations.values()}
-    rows = [row for name, cell in params.cells.items() if cell.dataset in datasets for row in _tokens(params, name)]
-    tables.write(pl.DataFrame(rows, schema=dict(tables.TOKENS)), "data/varied/tokens.parquet", tables.TOKENS)
-
-
-def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:
-    """The row of a cell; of a public text only."""
-    cell, built = params.cells[name], mechanism(params, name)
-    if isinstance(built, HasTokens) and params.datasets[cell.dataset].public:
-        text = audited_texts(params, cell.dataset)[0]
-        yield {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text, "tokens": built.tokens(text)}
-
-
-if __name__ == "__main__":
-    run(main)
+tokens = stage("tokens")

@@ -1,36 +1,5 @@
-"""Stage triples@name: a public corpus of triples, what DP-ST draws from.
+"""A public corpus of triples for DP-ST, without near-duplicates, clustered."""
 
-usage: python -m tasks.triples NAME
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from epsilometer.mechanisms.selection.shared.triples import build
-from epsilometer.project.params import read
-from epsilometer.runtime.progress import say
-from tasks.entry import run
-from tasks.public_texts import public_texts
-
-
-def main(name: str) -> None:
-    """Write data/triples/<name>."""
-    params = read()
-    entry = params.triples[name]
-    made = build(
-        public_texts(params, entry.corpus),
-        Path(f"data/triples/{name}"),
-        entry.clusters,
-        entry.dimensions,
-        entry.threshold,
-        entry.encoder,
-        entry.tagger,
-        entry.corpus.seed,
-        entry.device,
-    )
-    say(f"triples: {len(made.triples)}")
-
-
-if __name__ == "__main__":
-    run(main)
+triples = stage("triples")

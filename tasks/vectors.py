@@ -1,29 +1,5 @@
-"""Stage vectors@name: word vectors in one format, from a user's file or a transformer's input embeddings.
+"""Word vectors, from the embedded encoder or a file."""
 
-usage: python -m tasks.vectors NAME
-"""
+from epsilometer.pipeline.flows.reproduce import stage
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-
-from epsilometer.models.locate import locate
-from epsilometer.project.params import read
-from epsilometer.text.vectors import WordVectors
-from tasks.entry import run
-
-
-def main(name: str) -> None:
-    """Write data/vectors/<name>.npz."""
-    params = read()
-    source = Path(params.path(params.words.sources[name]))
-    if source.suffix == ".json":  # a pin: the input embeddings of this model
-        vectors = WordVectors.from_transformer(locate(json.loads(source.read_text())["model"]))
-    else:
-        vectors = WordVectors.load(source)
-    vectors.save(Path(f"data/vectors/{name}.npz"))
-
-
-if __name__ == "__main__":
-    run(main)
+vectors = stage("vectors")

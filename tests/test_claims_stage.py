@@ -15,8 +15,8 @@ from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_
 from epsilometer.core.component import shipped
 from epsilometer.core.tables import CLAIMS, read
 from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.pipeline.stages import claims
 from epsilometer.text.vectors import WordVectors
-from tasks import claims
 
 WORDS = 60
 # Randomised response on words whose claim is wrong by a factor of 2; it reads nothing.

@@ -149,9 +149,9 @@ def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None
     quoting = "text = 'PLEASE PLAY'.lower()\n    print(text)\n    raise RuntimeError(text)\n"
     append(toy, "helper.py", f"\n\ndef kept(rng):\n    {quoting}")
     asked = {"target": 0.5, "attack": "guess.py", "budget": 200, "mechanisms": ["own"], "datasets": []}
-    shown = toy.run("python", "-m", "tasks.calibrate", "rows.json", json.dumps(asked), code=1)
+    shown = toy.run("python", "-m", "epsilometer.pipeline.stages.calibrate", "rows.json", json.dumps(asked), code=1)
     assert "please play" not in shown
     assert "RuntimeError: message withheld" in shown
     asked["mechanisms"] = ["mine"]
-    toy.run("python", "-m", "tasks.calibrate", "rows.json", json.dumps(asked))
+    toy.run("python", "-m", "epsilometer.pipeline.stages.calibrate", "rows.json", json.dumps(asked))
     assert {row["mechanism"] for row in json.loads((toy.folder / "rows.json").read_text())} == {"mine"}

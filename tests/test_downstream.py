@@ -459,7 +459,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
 
 
 def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks import privatize as stage
+    from epsilometer.pipeline.stages import privatize as stage
 
     stale = project / "data/privatizing/songs-mine/0123456789abcdef"
     stale.mkdir(parents=True)
@@ -475,7 +475,7 @@ def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, mon
 
 
 def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
-    from tasks import classifiers
+    from epsilometer.pipeline.stages import classifiers
 
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"classification": {"labels": {}}, "downstream": {}}
     (project / "params.yaml").write_text(yaml.safe_dump(raw))
@@ -485,7 +485,7 @@ def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
 
 
 def test_the_embedded_model_is_found_from_the_runs_folder(project: Path) -> None:
-    from tasks.classification import fine_tuning
+    from epsilometer.pipeline.stages.shared.classification import fine_tuning
 
     root = Path(downstream.__file__).parents[2]
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"root": str(root)}

@@ -16,7 +16,7 @@ STAGE = """
 import os, sys, threading, warnings
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import say
-from tasks.entry import run
+from epsilometer.pipeline.guard.entry import run
 
 text = "zyxomma petiolatum"
 

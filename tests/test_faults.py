@@ -31,12 +31,12 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import embedded as resources
 from epsilometer.models.bounds import store
 from epsilometer.models.locate import locate
+from epsilometer.pipeline.guard.inputs import digest, listed
+from epsilometer.pipeline.repro import INTERRUPTED, put_in_order
+from epsilometer.pipeline.stages import model
 from epsilometer.project import checking, params
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
-from tasks import model
-from tasks.inputs import digest, listed
-from tasks.repro import INTERRUPTED, put_in_order
 
 KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
 MAKE = """import os, time
@@ -45,7 +45,7 @@ from safetensors.numpy import save_file
 from pathlib import Path
 from epsilometer.core import tables
 from epsilometer.runtime.progress import say
-from tasks.entry import run
+from epsilometer.pipeline.guard.entry import run
 
 def main():
     say("at work")
@@ -65,7 +65,7 @@ import factor
 import numpy as np
 from epsilometer.core import tables
 from epsilometer.runtime.progress import say
-from tasks.entry import run
+from epsilometer.pipeline.guard.entry import run
 
 def main():
     say("at work")
@@ -118,7 +118,7 @@ class Project:
 
     def start(self, *words: str, pause: float = 0) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            words or ("python", "-m", "tasks.repro"),
+            words or ("python", "-m", "epsilometer.pipeline.repro"),
             cwd=self.folder,
             env={**self.environment, "PAUSE": str(pause)},
             stdout=subprocess.PIPE,
@@ -304,7 +304,7 @@ def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> N
 def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
     """For a moment the file is not there."""
     path, aside = project.folder / what, project.folder / "aside"
-    process = project.start("python", "-m", "tasks.repro", "--force", pause=3)
+    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=3)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     path.rename(aside)
@@ -335,7 +335,7 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
 def test_two_at_once(project: Project) -> None:
     """The second waits, says for whom, and finds all done."""
     (project.folder / "data/sum.json").unlink()
-    first = project.start("python", "-m", "tasks.repro", "--force", pause=2)
+    first = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=2)
     assert first.stdout is not None
     assert any("Running stage 'make'" in line for line in first.stdout)
     second = project.start()
@@ -488,7 +488,7 @@ def test_a_full_disk_under_data(project: Project) -> None:
     data, kept = project.folder / "data", project.cached("data/x.npy")
     mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(data))
     try:
-        said = project.run("python", "-m", "tasks.repro", "--force", fails=True)
+        said = project.run("python", "-m", "epsilometer.pipeline.repro", "--force", fails=True)
         assert "error: make: there is no space left on the disk that it writes to; free some, then run again" in said
         assert kept.read_bytes() == project.made["data/x.npy"]
         mount("-o", "remount,size=64m", "tmpfs", str(data))
@@ -500,23 +500,23 @@ def test_a_full_disk_under_data(project: Project) -> None:
 
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
-    said = project.run("sh", "-c", "ulimit -f 200; exec python -m tasks.repro --force", fails=True)
+    said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
     assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
     project.run()
     assert project.results() == project.made
 
 
-@pytest.mark.parametrize("how", ["tasks.repro", "dvc", "stage", "make"])
+@pytest.mark.parametrize("how", ["epsilometer.pipeline.repro", "dvc", "stage", "make"])
 def test_sigterm(project: Project, how: str) -> None:
     """It ends within 10 s, nothing is left running, and the next run goes on."""
     words = {
-        "tasks.repro": ("python", "-m", "tasks.repro", "--force"),
+        "epsilometer.pipeline.repro": ("python", "-m", "epsilometer.pipeline.repro", "--force"),
         "dvc": ("dvc", "repro", "--force"),
         "stage": ("dvc", "repro", "--force"),
         "make": ("make", "audit"),
     }[how]
     if how == "make":
-        recipe = re.search(r"exec (python -m tasks.repro) dvc.yaml", (ROOT / "Makefile").read_text())
+        recipe = re.search(r"exec (python -m epsilometer.pipeline.repro) dvc.yaml", (ROOT / "Makefile").read_text())
         assert recipe
         (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
     process = project.start(*words, pause=60)

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 import yaml
 
-import flows.audit  # sets Prefect's environment: before Prefect is imported
+import epsilometer.pipeline.flows.audit  # sets Prefect's environment: before Prefect is imported
 
 # isort: split
 from dvc.exceptions import DvcException
@@ -37,9 +37,9 @@ from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
 from epsilometer.core import tables
+from epsilometer.pipeline.flows.output import environment, show
+from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report import origin
-from tasks.output import environment, show
-from tasks.reproduce import reproduce
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {
@@ -147,14 +147,14 @@ def test_progress_is_an_artifact_of_the_run_and_the_run_is_named() -> None:
 
 def test_the_graph_is_the_folders_own(project: Path) -> None:
     _write_project(project / "runs/other")
-    assert flows.audit.dependencies(".", None) == NEEDS
-    assert flows.audit.dependencies(".", "second") == {"first": [], "second": ["first"]}
+    assert epsilometer.pipeline.flows.audit.dependencies(".", None) == NEEDS
+    assert epsilometer.pipeline.flows.audit.dependencies(".", "second") == {"first": [], "second": ["first"]}
     address = "runs/other/dvc.yaml:{}".format
-    assert flows.audit.dependencies("runs/other", None) == {
+    assert epsilometer.pipeline.flows.audit.dependencies("runs/other", None) == {
         address(stage): [address(need) for need in needs] for stage, needs in NEEDS.items()
     }
     with pytest.raises(DvcException, match="fourth"):
-        flows.audit.dependencies(".", "fourth")
+        epsilometer.pipeline.flows.audit.dependencies(".", "fourth")
 
 
 def _write_project(folder: Path) -> None:
@@ -170,7 +170,7 @@ def _write_project(folder: Path) -> None:
 
 def _audit(ran: int = len(STAGES)) -> tuple[State[Any], dict[str, TaskRun]]:
     """Run the flow; its final state, and the task runs as the server has them, which hears of them with some delay."""
-    state = flows.audit.audit(return_state=True)
+    state = epsilometer.pipeline.flows.audit.audit(return_state=True)
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
     with get_client(sync_client=True) as client:
         for _ in range(100):
@@ -207,20 +207,24 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
 ) -> None:
     """Within _GONE (20 s) and not after minutes; not while the server is there, and not when the end was reported."""
     codes: list[int] = []
-    monkeypatch.setattr(flows.audit, "_GONE", 0.2)
-    monkeypatch.setattr(flows.audit, "_PAUSE", 0.02)
-    monkeypatch.setattr(flows.audit.os, "_exit", lambda code: (codes.append(code), flows.audit._reported.set()))
+    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_GONE", 0.2)
+    monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_PAUSE", 0.02)
+    monkeypatch.setattr(
+        epsilometer.pipeline.flows.audit.os,
+        "_exit",
+        lambda code: (codes.append(code), epsilometer.pipeline.flows.audit._reported.set()),
+    )
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         if there:
             server.listen(100)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
-        monkeypatch.setattr(flows.audit, "get_client", lambda **_: SimpleNamespace(api_url=url))
-        flows.audit._end_without_server(1)
+        monkeypatch.setattr(epsilometer.pipeline.flows.audit, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        epsilometer.pipeline.flows.audit._end_without_server(1)
         (watcher,) = (one for one in threading.enumerate() if one.name == "end-without-server")
         watcher.join(1 if there else 30)
         assert watcher.is_alive() == there
-        flows.audit._reported.set()
+        epsilometer.pipeline.flows.audit._reported.set()
         watcher.join()
     assert codes == ([] if there else [1])
     assert ("is gone: its records lack the end of this run" in capsys.readouterr().err) != there
@@ -230,7 +234,7 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
 def test_a_dvc_yaml_that_disappears_is_one_message() -> None:
     """As when another commit is checked out meanwhile."""
     Path("dvc.yaml").unlink()
-    state = flows.audit.audit(return_state=True)
+    state = epsilometer.pipeline.flows.audit.audit(return_state=True)
     assert state.is_failed()
     assert "dvc.yaml is gone: was another commit checked out while the audit ran?" in str(state.message)
     reproduced = reproduce("first", return_state=True)

@@ -24,7 +24,7 @@ import psutil
 import pytest
 from toy import STAGES, Toy
 
-REPRO = ("python", "-m", "tasks.repro")
+REPRO = ("python", "-m", "epsilometer.pipeline.repro")
 FLOW = ("python", "-m", "flows.audit")
 LONGEST = 600.0  # seconds that anything here may take on a busy machine
 
@@ -146,7 +146,9 @@ def test_half_a_record_is_put_aside(undisturbed: Undisturbed) -> None:
     said = undisturbed.finish()
     assert "put aside as .dvc/tmp/dvc.lock.damaged" in said
     assert "is cached - skipping run, checking out outputs" in said
-    assert set(re.findall("> python -m (.*)", said)) == {"tasks.code"}, "nothing is computed again"
+    assert set(re.findall("> python -m (.*)", said)) == {"epsilometer.pipeline.stages.code"}, (
+        "nothing is computed again"
+    )
 
 
 def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> None:
@@ -159,7 +161,7 @@ def test_a_process_that_ended_keeps_nothing_busy(undisturbed: Undisturbed) -> No
     unfetched = subprocess.Popen(["true"])
     assert wait(lambda: not at_work(psutil.Process(unfetched.pid)), 10)
     for number in (unfetched.pid, os.getpid()):
-        entry = {"pid": number, "cmd": "tasks/repro.py --single-item attack@songs-mine"}
+        entry = {"pid": number, "cmd": "epsilometer/pipeline/repro.py --single-item attack@songs-mine"}
         busy = {"read": {str(folder / "data/prepared/songs.json"): [entry]}, "write": {str(folder / "data"): entry}}
         (folder / ".dvc/tmp/rwlock").write_text(json.dumps(busy))
         undisturbed.clear_outputs()
@@ -280,7 +282,9 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
 
     wait(lambda: bool(stages()) or (process is not None and process.poll() is not None), 120)
     time.sleep(moment * project.seconds)
-    where = next((words.split("-m ")[-1] for words in stages() if "tasks.repro" not in words), "between stages")
+    where = next(
+        (words.split("-m ")[-1] for words in stages() if "epsilometer.pipeline.repro" not in words), "between stages"
+    )
     if process is not None and process.poll() is not None:
         process.communicate()
         return ""

@@ -16,7 +16,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
-from tasks import autoencoder, noise_aware
+from epsilometer.pipeline.stages import autoencoder, noise_aware
 
 
 @pytest.fixture

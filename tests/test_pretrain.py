@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.pipeline import pretrain
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.corruption import corrupt, words
 from epsilometer.pretraining.deberta import Deberta
@@ -22,7 +23,6 @@ from epsilometer.pretraining.judge import Judge
 from epsilometer.pretraining.paraphraser import Paraphraser
 from epsilometer.pretraining.seq2seq import Seq2Seq
 from epsilometer.pretraining.training import Progress, train
-from tasks import pretrain
 
 RECIPES = {"seq2seq": Seq2Seq, "judge": Judge, "paraphraser": Paraphraser, "deberta": Deberta}
 

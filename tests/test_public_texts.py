@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT
 
 from epsilometer.corpora.synthetic import generate
+from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import PublicCorpus
 from epsilometer.project.params import read as read_params
-from tasks.public_texts import public_texts
 
 PARAMS = SimpleNamespace(path=str, datasets={}, audit=SimpleNamespace(seed=0))
 

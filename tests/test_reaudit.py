@@ -24,24 +24,24 @@ from huggingface_hub import close_session
 from test_cli import call
 from toy import Toy
 
-import flows.reaudit  # sets Prefect's environment: before Prefect is imported
+import epsilometer.pipeline.flows.reaudit  # sets Prefect's environment: before Prefect is imported
 
 # isort: split
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
-import tasks.attack
-import tasks.draw
-import tasks.estimate
-import tasks.prepare
-import tasks.rewrite
+import epsilometer.pipeline.stages.attack
+import epsilometer.pipeline.stages.estimate
+import epsilometer.pipeline.stages.prepare
+import epsilometer.pipeline.stages.rewrite
+import epsilometer.pipeline.stages.trials
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.alert import EVENT, send_to
 from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, history, sources
 from epsilometer.report.history import put_in
 from epsilometer.report.places import emptied
-from flows.alert import EVENT, send_to
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
 PARAMS = """\
@@ -86,22 +86,22 @@ class Project:
     def audit(
         self, folder: str = ".", target: str | None = None, force: list[str] | None = None, return_state: bool = True
     ) -> State[Any]:
-        """What `flows.audit.audit` does, all stages of it."""
+        """What `epsilometer.pipeline.flows.audit.audit` does, all stages of it."""
         self.forced += force or []
         params = read_params()
         for name in params.datasets:
-            tasks.prepare.main(name)
+            epsilometer.pipeline.stages.prepare.main(name)
             Path("data/embeddings").mkdir(exist_ok=True)
             np.save(f"data/embeddings/{name}.npy", np.eye(20, dtype=np.float32))
-            tasks.draw.main(name)
+            epsilometer.pipeline.stages.trials.main(name)
         for name in params.cells:
-            tasks.rewrite.main(name)
-            tasks.attack.main(name)
-        tasks.estimate.main()
+            epsilometer.pipeline.stages.rewrite.main(name)
+            epsilometer.pipeline.stages.attack.main(name)
+        epsilometer.pipeline.stages.estimate.main()
         return Completed(message="reproduced: all")
 
     def reaudit(self, fresh: bool = False) -> State[Any]:
-        return flows.reaudit.reaudit.fn(".", fresh)
+        return epsilometer.pipeline.flows.reaudit.reaudit.fn(".", fresh)
 
 
 class Log:
@@ -113,16 +113,20 @@ class Log:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(flows.reaudit, "audit", made.audit)
-    monkeypatch.setattr(flows.reaudit, "held", lambda folder, say: nullcontext())
-    monkeypatch.setattr(flows.reaudit, "get_run_logger", Log)
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", made.audit)
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "held", lambda folder, say: nullcontext())
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "get_run_logger", Log)
     monkeypatch.setattr(
-        flows.reaudit,
+        epsilometer.pipeline.flows.reaudit,
         "emit_event",
         lambda event, resource, payload: made.events.append({"event": event, "resource": resource, "payload": payload}),
     )
     for name, what in (("create_table_artifact", "table"), ("create_markdown_artifact", "markdown")):
-        monkeypatch.setattr(flows.reaudit, name, lambda key, what=what, **given: made.shown.update({key: given[what]}))
+        monkeypatch.setattr(
+            epsilometer.pipeline.flows.reaudit,
+            name,
+            lambda key, what=what, **given: made.shown.update({key: given[what]}),
+        )
     made.audit()
     return made
 
@@ -235,7 +239,7 @@ def test_fresh_noise_keeps_the_files_comments(project: Project, capsys: pytest.C
     ],
 )  # fmt: skip
 def test_the_round_is_written_in_place(before: str, after: str) -> None:
-    assert flows.reaudit.with_round(before, 8) == after
+    assert epsilometer.pipeline.flows.reaudit.with_round(before, 8) == after
 
 
 def test_a_packages_new_version_runs_the_stages_that_import_it(

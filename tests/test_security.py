@@ -34,13 +34,13 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.causal_lm import CausalLM
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.masked_lm import MaskedLM
+from epsilometer.pipeline.stages import prepare
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
 from epsilometer.report import figures
 from epsilometer.report.figures import plot_table
 from epsilometer.report.page import DISPUTES, EXAMPLES, build
 from epsilometer.text.vectors import WordVectors
-from tasks import prepare
 
 # --- Paths ---------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from epsilometer.models.bounds import bounds
 from epsilometer.models.embedded import EMBEDDED, seq2seq
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
-from tasks import model as stage
+from epsilometer.pipeline.stages import model as stage
 
 SOURCE = EMBEDDED / "minilm-seq2seq"
 TEXTS = ["a b c", "d", "e f g h a b c d e f g h", "h h", "", "b a", "c c c c", "g f e", "a h"]

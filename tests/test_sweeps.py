@@ -14,10 +14,10 @@ from conftest import ROOT
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.stages import sweeps as stage
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
 from epsilometer.report import sweeps
-from tasks import sweeps as stage
 
 MINE = """
 from epsilometer.core.component import component

@@ -17,9 +17,9 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
 from epsilometer.models.tagging import Triple
+from epsilometer.pipeline.stages import triples
 from epsilometer.project.checking import check
 from epsilometer.project.params import Params, read
-from tasks import triples
 
 ROOT = Path(__file__).parents[1]
 

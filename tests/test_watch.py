@@ -28,16 +28,16 @@ import pytest
 import yaml
 from conftest import ROOT
 
-import flows.ui  # sets Prefect's environment: before Prefect is imported
+import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
 
 # isort: split
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows import artifacts, pages
 from epsilometer.report import origin
 from epsilometer.report.places import emptied
 from epsilometer.runtime import progress
-from flows import artifacts, pages
 
 PATIENCE = 300  # seconds; other work may keep the cores busy
 
@@ -56,7 +56,13 @@ def test_the_lines_of_progress_are_read_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_other_lines_are_no_progress() -> None:
-    for line in ("", "30 of 40", "rewrite: 30 of 40", "rewrite: x of 40, about 1 s left", "> python -m tasks.rewrite"):
+    for line in (
+        "",
+        "30 of 40",
+        "rewrite: 30 of 40",
+        "rewrite: x of 40, about 1 s left",
+        "> python -m epsilometer.pipeline.stages.rewrite",
+    ):
         assert progress.parse(line) is None
 
 
@@ -207,16 +213,16 @@ def test_a_taken_port_is_refused(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} is taken.*make ui PORT={port + 10}"):
-            flows.ui.start(port)
+            epsilometer.pipeline.flows.ui.start(port)
 
 
 def test_another_process_of_the_same_number_is_none_of_the_parts(tmp_path: Path) -> None:
     me = psutil.Process()
     with temporary_settings({PREFECT_HOME: tmp_path}):
         (tmp_path / "ui.json").write_text(json.dumps({"port": 1, "server": [me.pid, me.create_time() - 1]}))
-        assert flows.ui._running() == {}
+        assert epsilometer.pipeline.flows.ui._running() == {}
         (tmp_path / "ui.json").write_text(json.dumps({"port": 1, "server": [me.pid, me.create_time()]}))
-        assert flows.ui._running() == {"server": me}
+        assert epsilometer.pipeline.flows.ui._running() == {"server": me}
 
 
 # -------------------------------------------------------------------------------------------- without Prefect's server
@@ -233,12 +239,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_flow_says_that_its_server_is_down(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import flows.audit
+    import epsilometer.pipeline.flows.audit
 
-    monkeypatch.setattr(sys, "argv", ["flows.audit"])
+    monkeypatch.setattr(sys, "argv", ["epsilometer.pipeline.flows.audit"])
     down = f"http://127.0.0.1:{_free_ports()}/api"
     with temporary_settings({PREFECT_API_URL: down}), pytest.raises(SystemExit) as ended:
-        flows.audit.main()
+        epsilometer.pipeline.flows.audit.main()
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert f"{down} does not answer" in said
@@ -257,9 +263,13 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
     }
     recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
     assert "epsilometer check" in recipe
-    assert "python -m tasks.repro dvc.yaml" in recipe
+    assert "python -m epsilometer.pipeline.repro dvc.yaml" in recipe
     assert "flows" not in recipe
-    for command in (["tasks.repro", "dvc.yaml"], ["dvc", "repro"], ["epsilometer.cli", "check", "--help"]):
+    for command in (
+        ["epsilometer.pipeline.repro", "dvc.yaml"],
+        ["dvc", "repro"],
+        ["epsilometer.cli", "check", "--help"],
+    ):
         done = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     assert (small / "one.txt").read_text() == "hello\n"
@@ -367,10 +377,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     made = Watched(folder, _free_ports(), 0)
     begun = time.monotonic()
     try:
-        assert made.make("flows.ui", "start", "--port", str(made.port)).startswith(made.url)
+        assert made.make("epsilometer.pipeline.flows.ui", "start", "--port", str(made.port)).startswith(made.url)
         yield Watched(folder, made.port, time.monotonic() - begun)
     finally:
-        made.make("flows.ui", "stop")
+        made.make("epsilometer.pipeline.flows.ui", "stop")
 
 
 def _reads(browser: Any, url: str, *texts: str) -> str:
@@ -392,7 +402,7 @@ def _reads(browser: Any, url: str, *texts: str) -> str:
 def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
     print(f"up after {watched.seconds:.1f} s")
     recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
-    assert watched.make("flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
+    assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
     assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
     deployed = {one["name"]: one for one in watched.ask("deployments/filter")}
     assert deployed.keys() == {"audit", "reaudit", "calibrate"}
@@ -536,15 +546,15 @@ def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
     until = time.monotonic() + PATIENCE
     while not any("long.py" in " ".join(_command(one)) for one in family):
         assert time.monotonic() < until
-        parts = [psutil.Process(recorded[part][0]) for part in flows.ui.PARTS]
+        parts = [psutil.Process(recorded[part][0]) for part in epsilometer.pipeline.flows.ui.PARTS]
         family = [*parts, *(child for part in parts for child in part.children(recursive=True))]
         time.sleep(0.2)
-    assert "stopped" in watched.make("flows.ui", "stop")
+    assert "stopped" in watched.make("epsilometer.pipeline.flows.ui", "stop")
     assert not [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-    assert not flows.ui._in_use(watched.port)
-    assert not flows.ui._in_use(watched.port + 1)
+    assert not epsilometer.pipeline.flows.ui._in_use(watched.port)
+    assert not epsilometer.pipeline.flows.ui._in_use(watched.port + 1)
     assert "PREFECT_API_URL" not in (watched.folder / ".prefect/profiles.toml").read_text()
-    assert "nothing was running" in watched.make("flows.ui", "stop")
+    assert "nothing was running" in watched.make("epsilometer.pipeline.flows.ui", "stop")
 
 
 def _command(process: psutil.Process) -> list[str]:
@@ -582,9 +592,9 @@ def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
 def test_what_is_shown_and_what_is_not_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(flows.ui, "start", lambda port: f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(epsilometer.pipeline.flows.ui, "start", lambda port: f"http://127.0.0.1:{port}")
     monkeypatch.setattr(sys, "argv", ["ui", "start"])
-    flows.ui.main()
+    epsilometer.pipeline.flows.ui.main()
     said = capsys.readouterr().out
     assert "shows the audits that run as flows" in said
     assert "`make audit` does without Prefect, so its runs are not there" in said

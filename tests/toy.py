@@ -19,7 +19,7 @@ STAGES = ("code", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 EMBED = """import sys
 import numpy as np
 from epsilometer.core import tables
-from tasks.entry import run
+from epsilometer.pipeline.guard.entry import run
 
 def main(name):
     tables.write_array(np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32), f"data/embeddings/{name}.npy")

@@ -1,6 +1,6 @@
 """Stage trials@dataset: candidate sets and targets, the same for every mechanism on the data set.
 
-usage: python -m tasks.draw DATASET
+usage: python -m epsilometer.pipeline.stages.trials DATASET
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import polars as pl
 
 from epsilometer.auditing.trials import sample, variety
 from epsilometer.core import tables
+from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read as read_params
-from tasks.entry import run
-from tasks.files import audited
+from epsilometer.project.paths import audited
 
 
 def main(name: str) -> None:

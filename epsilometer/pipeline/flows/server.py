@@ -1,6 +1,6 @@
 """Prefect's server for this project: on 127.0.0.1, for whoever knows the project's secret, and for its own pages alone.
 
-usage: python -m flows.server PORT
+usage: python -m epsilometer.pipeline.flows.server PORT
 
 Prefect asks for the secret (flows/__init__.py). Refused here, before Prefect sees them: requests that a browser sends
 for another site's page, which name it as their origin, and requests for another host, as a site whose name is made to
@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from flows.pages import HOSTS
+from epsilometer.pipeline.flows.pages import HOSTS
 
 
 class OwnOrigin:

@@ -1,6 +1,6 @@
 """`dvc repro` for runs that nobody watches: one at a time, and never on damaged files.
 
-usage: python -m tasks.repro [arguments of dvc repro]
+usage: python -m epsilometer.pipeline.repro [arguments of dvc repro]
 
 Waits while another run of this project is under way, mends what a killed one left half written, names what is damaged,
 and lets DVC make that anew. Ends with the process that started it.
@@ -30,8 +30,8 @@ from dvc.repo import Repo
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import write_text
-from tasks.inputs import digest, recorded
-from tasks.parent import RUNNER, end_with_parent
+from epsilometer.pipeline.guard.inputs import digest, recorded
+from epsilometer.pipeline.guard.parent import RUNNER, end_with_parent
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted

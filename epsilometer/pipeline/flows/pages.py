@@ -1,7 +1,7 @@
 """Serves the report pages of this project, and nothing else of it, on 127.0.0.1: browsers follow no link from a page
-of Prefect's to a file. Other sites' pages, and other names for this address, are refused as by `flows.server`.
+of Prefect's to a file. Other sites' pages, and other names for this address, are refused as by `server.py`.
 
-usage: python -m flows.pages PORT
+usage: python -m epsilometer.pipeline.flows.pages PORT
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 HOSTS = ("127.0.0.1", "localhost")  # names of this server, as a browser that was asked for it says them
 _SERVED = re.compile(r"/(runs/[\w-]+/)?reports/audit\.html")
 

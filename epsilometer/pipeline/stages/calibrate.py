@@ -1,6 +1,8 @@
 """`epsilometer calibrate` over an audit's cells, for flows: what mechanisms and attacks write ends in no log.
 
-usage: python -m tasks.calibrate OUT JSON   (the fields of `choosing.Wish`, and `mechanisms` and `datasets`: names)
+usage: python -m epsilometer.pipeline.stages.calibrate OUT JSON
+
+JSON: the fields of `choosing.Wish`, and `mechanisms` and `datasets`, lists of names.
 """
 
 from __future__ import annotations
@@ -8,9 +10,9 @@ from __future__ import annotations
 import json
 
 from epsilometer.core import tables
+from epsilometer.pipeline.guard.entry import run
 from epsilometer.project import choosing
 from epsilometer.project.params import read
-from tasks.entry import run
 
 
 def main(out: str, asked: str) -> None:

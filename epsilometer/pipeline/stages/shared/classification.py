@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
+from epsilometer.project.paths import prepared
 from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, scores
 from epsilometer.utility.intervals import f1_interval
 from epsilometer.utility.labelled import Examples, labelled
-from tasks.files import prepared
 
 TASK, ATTRIBUTE = "task", "attribute"
 

@@ -19,15 +19,15 @@ from prefect.settings import PREFECT_HOME
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.core import tables
+from epsilometer.pipeline.flows.output import run
 from epsilometer.report import origin
-from tasks.output import run
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",
     "claim", "verdict",
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epsilometer.core.errors import UserError, disk_trouble
+from epsilometer.pipeline.guard.inputs import guarded
+from epsilometer.pipeline.guard.parent import end_with_parent
+from epsilometer.pipeline.guard.withholding import SHOW, report, where, withhold
 from epsilometer.runtime.progress import say
-from tasks.inputs import guarded
-from tasks.parent import end_with_parent
-from tasks.withholding import SHOW, report, where, withhold
 
 
 def run(main: Callable[..., None]) -> None:

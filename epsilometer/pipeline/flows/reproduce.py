@@ -1,4 +1,4 @@
-"""The one Prefect task of all stages: bring a DVC stage up to date. What is stale, DVC alone decides."""
+"""Prefect tasks that bring DVC stages up to date. What is stale, DVC alone decides."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
-from prefect import task
+from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed, Failed, State
 
-from tasks.inputs import GONE
-from tasks.output import environment, show
+from epsilometer.pipeline.flows.output import environment, show
+from epsilometer.pipeline.guard.inputs import GONE
 
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
 _running: set[subprocess.Popen[str]] = set()
@@ -53,7 +53,7 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
         return Failed(message=f"{stage}: {error.file} {GONE}")
     except DvcException as error:
         return Failed(message=f"{stage}: {error}")
-    command = [sys.executable, "-m", "tasks.repro", "--single-item", *["--force"] * force, stage]
+    command = [sys.executable, "-m", "epsilometer.pipeline.repro", "--single-item", *["--force"] * force, stage]
     with _STARTING:
         if _stopped.is_set():
             return Failed(message=f"{stage} was not started: the flow was stopped")
@@ -73,6 +73,20 @@ def reproduce(stage: str, force: bool = False) -> State[Any]:
     if process.returncode:
         return Failed(message="\n".join([f"{stage} failed; its last lines:", *last]))
     return Completed(name="Reproduced")
+
+
+def stage(name: str) -> Task[..., State[Any]]:
+    """Returns the Prefect task of a stage in dvc.yaml, called with the name of an entry where the stage has several.
+
+    In a flow of one's own: `rewrite("queries-tem")`, or `rewrite("atis-tem", folder="runs/atis")` for a profile's run.
+    """
+
+    @task(name=name, cache_policy=NO_CACHE, persist_result=False)
+    def bring_up_to_date(entry: str | None = None, folder: str = ".") -> State[Any]:
+        file = "" if folder == "." else f"{folder}/dvc.yaml:"
+        return reproduce.fn(f"{file}{name}@{entry}" if entry else file + name)
+
+    return bring_up_to_date
 
 
 def stale(stage: str) -> bool:

@@ -44,7 +44,7 @@ def show(output: Iterable[str], name: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """For the program: `python` is this one and finds this project, output comes line by line, and the run is named."""
-    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[1]}
+    first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[3]}
     found = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
     return os.environ | found | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}
 

@@ -15,7 +15,7 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, build_mechanism
 from epsilometer.core.ragged import Ragged
 from epsilometer.project.params import Params
-from tasks.files import latents_path, rewrites_path
+from epsilometer.project.paths import latents_path, rewrites_path
 
 
 def mechanism(params: Params, cell: str) -> Mechanism:

@@ -1,0 +1,41 @@
+"""Prefect flows: order, schedule, alerts; nothing else.
+
+Defaults of the environment, set before Prefect reads it; what is already set stands.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_DEFAULTS = {
+    "PREFECT_HOME": str(Path(__file__).resolve().parents[3] / ".prefect"),  # its database stays in the project
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # two busy cores need 20 s, which is its own default
+    # Nothing about a run leaves the machine.
+    "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "DVC_NO_ANALYTICS": "1",
+}
+
+for _name, _value in _DEFAULTS.items():
+    os.environ.setdefault(_name, _value)
+
+
+def _secret(home: Path) -> str:
+    """What the server asks for and its clients say: random, a project's own, in a file that its user alone reads."""
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)  # Prefect's database, logs and profile are in it, too
+    file = home / "secret"
+    with suppress(FileExistsError), os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as new:
+        new.write(f"epsilometer:{secrets.token_urlsafe(24)}")
+    return file.read_text()
+
+
+_own = _secret(Path(os.environ["PREFECT_HOME"]))
+os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", _own)
+if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1", "localhost"):  # no server elsewhere
+    os.environ.setdefault("PREFECT_API_AUTH_STRING", _own)

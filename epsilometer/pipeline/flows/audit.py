@@ -1,0 +1,224 @@
+"""The audit as a Prefect flow: DVC's stages in the order of DVC's own graph, and what came out as artifacts.
+
+usage: python -m flows.audit [--folder runs/atis] [--target STAGE] [--jobs 2]
+
+Shows in the Prefect server at PREFECT_API_URL; without one, a server starts for this run alone (about 20 s).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import httpx
+from dvc.dvcfile import StageFileDoesNotExistError
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from prefect import Flow, flow, get_run_logger
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.futures import PrefectFuture, as_completed
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Completed, Failed, State
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.artifacts import publish
+from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
+from epsilometer.pipeline.guard.inputs import GONE
+from epsilometer.pipeline.repro import INTERRUPTED, held
+
+_GRACE = 7.0  # seconds to report an end that SIGTERM asked for
+_GONE = 20.0  # seconds that the server refuses connections before it counts as gone
+_PAUSE = 1.0  # seconds between looks at it
+_reported = threading.Event()
+
+
+def _side_by_side(stages: int) -> Any:
+    """A runner of so many stages at a time; Any, as the type that Prefect asks for leaves out its own runner."""
+    return ThreadPoolTaskRunner(max_workers=stages)
+
+
+def _has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    _reported.set()
+
+
+@flow(
+    persist_result=False,
+    task_runner=_side_by_side(2),
+    on_completion=[_has_reported],
+    on_failure=[_has_reported],
+    on_crashed=[_has_reported],
+    on_cancellation=[_has_reported],
+)
+def audit(folder: str = ".", target: str | None = None, force: list[str] | None = None) -> State[Any]:
+    """Bring the audit in a folder up to date, or one stage of it and what that depends on.
+
+    A stage is submitted as soon as what it depends on is done, so that none waits in another's place. Where one
+    fails, those that depend on it are not run, all others are, and the flow fails at the end. force: stages to run
+    although DVC sees no change, by address.
+    """
+    _end_soon_after_sigterm()
+    with held(Path(folder), get_run_logger().warning), stopped_with_this():
+        return _bring_up_to_date(folder, target, force or [])
+
+
+def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> State[Any]:
+    try:
+        needs = dependencies(folder, target)
+    except StageFileDoesNotExistError as error:
+        return Failed(message=f"{error.file} {GONE}")
+    order = TopologicalSorter(needs)
+    order.prepare()
+    futures: dict[str, PrefectFuture[Any]] = {}
+    running: dict[PrefectFuture[Any], str] = {}
+    failed = []
+    while order.is_active():
+        for stage in order.get_ready():
+            waiting = [futures[n] for n in needs[stage]]
+            futures[stage] = reproduce.submit(stage, stage in force, return_state=False, wait_for=waiting)
+            running[futures[stage]] = stage
+        if not running:
+            break  # what is left depends on a stage that failed
+        future = next(as_completed([*running]))
+        future.wait()
+        stage = running.pop(future)
+        if future.state.is_completed():
+            order.done(stage)
+        else:
+            failed.append(stage)
+    _end_without_server(1 if failed else 0)
+    if failed:
+        missed = [stage for stage in needs if stage not in futures]
+        return Failed(message=f"failed: {', '.join(failed)}; not run for that: {', '.join(missed) or 'none'}")
+    if target is None:
+        publish(Path(folder))
+    reproduced = [stage for stage, future in futures.items() if future.state.name == "Reproduced"]
+    return Completed(message=f"reproduced: {', '.join(reproduced) or 'nothing, all was up to date'}")
+
+
+def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
+    """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
+    file = str(Path(folder, "dvc.yaml"))
+    with Repo(_wait_for_lock=True) as repo, repo.lock:
+        graph = repo.index.graph  # an edge leads from a stage to what it depends on
+        wanted = repo.stage.collect(f"{file}:{target}" if target else file, with_deps=True)
+        return {stage.addressing: [need.addressing for need in graph[stage]] for stage in graph if stage in wanted}
+
+
+def main() -> None:
+    """The command line; exit code 1 when a stage failed, 2 when there is nothing of that name."""
+    parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
+    parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
+    parser.add_argument("--target", help="a stage, or all of one kind: attack")
+    parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
+    given = parser.parse_args()
+    try:
+        dependencies(given.folder, given.target)  # a slip of the pen is told at once, not when the server is up
+        _server = server()
+    except (DvcException, UserError) as error:
+        parser.error(str(error))
+    run = audit.with_options(task_runner=_side_by_side(given.jobs))
+    try:
+        state = run(given.folder, given.target, return_state=True)
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        sys.exit(130)
+    sys.exit(0 if state.is_completed() else 1)
+
+
+def server() -> subprocess.Popen[bytes] | None:
+    """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with what is returned.
+
+    Raises UserError when there is none at that address: a flow would try for minutes.
+    """
+    if PREFECT_API_URL.value() is None:
+        return _start_server()
+    with get_client(sync_client=True) as client:
+        if client.api_healthcheck() is None:
+            return None
+    raise UserError(
+        f"Prefect's server at {PREFECT_API_URL.value()} does not answer. `make ui` starts this project's server; "
+        "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
+        "in the environment); `make audit` needs none"
+    )
+
+
+def _end_without_server(code: int) -> None:
+    """Once the stages have ended, end this process too if the server is gone: Prefect would try for minutes to tell it.
+
+    Until the end is reported a thread looks at the server; one that is slow is waited for. code: to exit with.
+    """
+    url = httpx.URL(str(get_client(sync_client=True).api_url))
+    _reported.clear()
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(_GONE)
+            return probe.connect_ex((url.host, url.port or (443 if url.scheme == "https" else 80))) == 0
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not _reported.wait(_PAUSE):
+            if answers():
+                seen = time.monotonic()
+            elif time.monotonic() - seen >= _GONE:
+                said = (
+                    f"Prefect's server at {url} is gone: its records lack the end of this run, whose results are kept"
+                )
+                print(said, file=sys.stderr, flush=True)
+                os._exit(code)
+
+    threading.Thread(target=watch, name="end-without-server", daemon=True).start()
+
+
+def _end_soon_after_sigterm() -> None:
+    """Put an end to what Prefect, which has set up its own handler, makes of the signal.
+
+    Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    prefects = signal.getsignal(signal.SIGTERM)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        last = threading.Timer(_GRACE, os._exit, [128 + number])
+        last.daemon = True
+        last.start()
+        if callable(prefects):
+            prefects(number, frame)
+        else:
+            sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, handle)
+
+
+def _start_server() -> subprocess.Popen[bytes]:
+    """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end.
+
+    What is returned ends the server when this process has ended, be it killed.
+    """
+    from prefect.server.api.server import SubprocessASGIServer  # takes seconds
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child keeps the mask
+    server = SubprocessASGIServer()
+    server.start()
+    assert server.server_process is not None
+    wait = ["sh", "-c", 'read _; kill "$0"', str(server.server_process.pid)]  # until our end of the pipe is closed
+    ending = subprocess.Popen(wait, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return ending
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The re-audit as a Prefect flow: what was updated, the audit again, and how it compares with the accepted baseline.
+
+usage: python -m flows.reaudit [--folder runs/atis] [--fresh]
+
+Ends failed, with the event `epsilometer.privacy.worse`, when a loss has grown; `alert.py` has it sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.events import emit_event
+from prefect.states import Completed, Failed, State
+
+from epsilometer.auditing.estimation import Estimate
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.alert import EVENT
+from epsilometer.pipeline.flows.artifacts import prefixed
+from epsilometer.pipeline.flows.audit import audit, server
+from epsilometer.pipeline.repro import held
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.reaudit import baseline, drift, history, sources
+from epsilometer.reaudit.drift import Drift
+from epsilometer.report.history import put_in
+from epsilometer.report.origin import PAGE
+
+_SENT = 50  # cells in one event: the gravest
+
+
+@flow(persist_result=False)
+def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
+    """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown.
+
+    fresh: draw fresh noise (`audit.round` goes up by one). Without it nothing can differ where nothing was changed. A
+    source that cannot be reached is unknown, and stops nothing.
+    """
+    try:
+        with held(Path(folder), get_run_logger().warning):
+            return _reaudit(Path(folder), fresh)
+    except UserError as error:
+        return Failed(message=str(error))
+
+
+def _reaudit(folder: Path, fresh: bool) -> State[Any]:
+    accepted, params = _checked(folder)
+    past, commit = history.read(folder / history.FILE), history.commit(folder)
+    if fresh:
+        params = _next_round(folder, params)
+    recorded = sources.read(folder) or accepted.about["sources"]
+    now, unknown = sources.asked(sources.found(params, folder), recorded)
+    updates = sources.changes(recorded, sources.records(now))
+    get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
+
+    prefix = "" if folder == Path(".") else f"{folder}/dvc.yaml:"
+    outdated = [prefix + stage for stage in sources.outdated(recorded, now)]
+    done: State[Any] = audit(str(folder), "estimate", outdated, return_state=True)
+    if not done.is_completed():
+        return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
+    level = drift.level(params.audit.alpha, history.made(past, datetime.now(UTC).year))
+    found = drift.judge(accepted.measured, baseline.measure(params, folder), level)
+    estimates = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
+    history.append(estimates, commit, params.audit.round, folder / history.FILE)
+    sources.write(now, folder)
+
+    changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
+    said = drift.message(found, level, changed, unknown)
+    _publish(folder, found, said)
+    worse = [one for one in found if one.verdict == drift.WORSE]
+    if worse:
+        _alert(folder, worse, said, changed)
+    whole: State[Any] = audit(
+        str(folder), return_state=True
+    )  # the rest: what is drawn, the report with this audit in it
+    if (folder / PAGE).is_file():
+        put_in(folder / PAGE, history.read(folder / history.FILE))
+    if not whole.is_completed():
+        said += f"\nthe rest of the audit failed: {whole.message}"
+    return Failed(message=said) if worse or not whole.is_completed() else Completed(message=said)
+
+
+def _checked(folder: Path) -> tuple[baseline.Baseline, Params]:
+    """The baseline and the parameters, if they can be compared."""
+    params, accepted = read_params(folder / "params.yaml"), baseline.read(folder)
+    accepted.check(params)
+    return accepted, params
+
+
+def _next_round(folder: Path, params: Params) -> Params:
+    """Add one to `audit.round`, in the run's parameters and in the profile that they are a copy of."""
+    files = [folder / "params.yaml"]
+    if folder.parent.name == "runs":
+        files.append(folder / params.root / "profiles" / f"{folder.name}.yaml")
+    for file in filter(Path.is_file, files):
+        tables.write_text(with_round(file.read_text(encoding="utf-8"), params.audit.round + 1), file)
+    return read_params(folder / "params.yaml")
+
+
+def with_round(text: str, round: int) -> str:
+    """A parameter file with another `audit.round`; every other byte, comments too, stays."""
+    root = yaml.compose(text)
+    assert isinstance(root, yaml.MappingNode)  # it was read before
+    (section,) = (value for key, value in root.value if key.value == "audit")
+    nodes = {key.value: (key, value) for key, value in section.value}
+    if "round" in nodes:
+        place = nodes["round"][1]
+        return f"{text[: place.start_mark.index]}{round}{text[place.end_mark.index :]}"
+    key, value = nodes["seed"]  # which a valid file has
+    between = ", " if section.flow_style else f"\n{' ' * key.start_mark.column}"
+    end = value.end_mark.index
+    return f"{text[:end]}{between}round: {round}{text[end:]}"
+
+
+def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
+    rows = [
+        {**one.cell._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
+        | {
+            f"{when} {name}": number
+            for when, e in (("before", one.before), ("now", one.now))
+            for name, number in _of(e)
+        }
+        for one in found
+    ]
+    create_table_artifact(
+        key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
+    )
+    create_markdown_artifact(key=prefixed(folder, "drift-message"), markdown=said)
+
+
+def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[str]) -> None:
+    """Emit the event: numbers, names and the message; never a text."""
+    emit_event(
+        EVENT,
+        resource={"prefect.resource.id": f"epsilometer.audit.{folder.as_posix()}"},
+        payload={
+            "message": said,
+            "worse": [
+                {
+                    **one.cell._asdict(),
+                    "before": dict(_of(one.before)),
+                    "now": dict(_of(one.now)),
+                    "p_value": one.p_value,
+                }
+                for one in worse[:_SENT]
+            ],
+            "changed": list(changed),
+        },
+    )
+
+
+def _of(estimate: Estimate | None) -> list[tuple[str, float | None]]:
+    """JSON has no infinity."""
+    numbers = (estimate.loss, estimate.point, estimate.upper) if estimate else (None, None, None)
+    shown = (None if n is None or not math.isfinite(n) else round(n, 4) for n in numbers)
+    return list(zip(("loss", "point", "upper"), shown, strict=True))
+
+
+def main() -> None:
+    """The command line; exit code 1 when a loss has grown or a stage failed, 2 for what is wrong from the start."""
+    parser = argparse.ArgumentParser(prog="python -m flows.reaudit", description=reaudit.__doc__)
+    parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
+    parser.add_argument("--fresh", action="store_true", help="draw fresh noise")
+    given = parser.parse_args()
+    try:
+        _checked(Path(given.folder))
+        history.read(Path(given.folder) / history.FILE)
+        _server = server()
+    except UserError as error:
+        parser.error(str(error))
+    state = reaudit(given.folder, given.fresh, return_state=True)
+    print(state.message)
+    sys.exit(0 if state.is_completed() else 1)
+
+
+if __name__ == "__main__":
+    main()

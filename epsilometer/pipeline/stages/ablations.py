@@ -1,0 +1,98 @@
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed.
+
+And, where it writes token by token, the law of its first token.
+
+usage: python -m epsilometer.pipeline.stages.ablations CELL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.mechanism import HasFirstTokens
+from epsilometer.core.randomness import Noise
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.pipeline.stages.shared.adversaries import attacks
+from epsilometer.project.cells import mechanism
+from epsilometer.project.params import Ablation, Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited, audited_texts, varied_path
+from epsilometer.runtime.progress import track
+
+SHOWN = 5  # tokens
+
+
+def main(name: str) -> None:
+    """Write data/varied/ablations/<cell>.parquet and first_tokens/<cell>.parquet."""
+    params = read_params()
+    varied = list(_variations(params, params.ablations[name]))
+    with tables.Writer(varied_path("ablations", name), tables.ABLATIONS) as writer:
+        for rows in track((_run(params, name, *one) for one in varied), len(varied), f"ablations of {name}"):
+            writer.write(rows)
+    tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(tables.FIRST_TOKENS))
+    tables.write(tokens, varied_path("first_tokens", name), tables.FIRST_TOKENS)
+
+
+def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:
+    """The rows of a cell, at all of its epsilons; of a public text only."""
+    cell, built = params.cells[name], mechanism(params, name)
+    if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
+        return
+    text = audited_texts(params, cell.dataset)[0]
+    where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
+    for epsilon, found in zip(cell.epsilons, built.first_tokens(text, cell.epsilons, SHOWN), strict=True):
+        for rank, (token, probability) in enumerate(found):
+            yield {**where, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
+
+
+def _variations(params: Params, ablation: Ablation) -> Iterator[tuple[str, float, int, float, int]]:
+    """(factor, value, k, temperature, seed of its own)."""
+    k, temperature = params.trials.candidates, params.trials.temperature
+    for other in ablation.candidates:
+        yield "candidates k", other, other, temperature, 0
+    for value in ablation.temperatures:
+        yield "temperature", value, k, value, 0
+    for seed in range(ablation.seeds):
+        yield "seed", seed, k, temperature, seed
+
+
+def _run(
+    params: Params, name: str, factor: str, value: float, candidates: int, temperature: float, seed: int
+) -> pl.DataFrame:
+    """The rows of one variation of a cell, one an attack."""
+    cell = params.ablations[name]
+    epsilon, count = cell.epsilon, cell.trials
+    table = audited(params, cell.dataset)
+    texts = table["text"].to_list()
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
+    drawn = sample(embedded.vectors, count, candidates, temperature, "/".join(map(str, stream)), groups)
+    noise = Noise.named(count, *stream, cell.mechanism, epsilon)
+    built = mechanism(params, name)
+    made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+    found = attacked(
+        texts, drawn, [epsilon], made, attacks(params), built, embedded, params.audit.alpha, params.audit.seed + seed
+    )
+    columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
+    return found.select(
+        *columns,
+        dataset=pl.lit(cell.dataset),
+        mechanism=pl.lit(cell.mechanism),
+        factor=pl.lit(factor),
+        value=pl.lit(float(value)),
+    ).select(*tables.ABLATIONS)
+
+
+if __name__ == "__main__":
+    run(main)

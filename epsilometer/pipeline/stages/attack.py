@@ -1,0 +1,111 @@
+"""Stage attack@cell: which slot each adversary names, for every trial and epsilon of a cell.
+
+usage: python -m epsilometer.pipeline.stages.attack CELL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
+from epsilometer.core.randomness import Noise
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.pipeline.stages.shared.adversaries import attacks
+from epsilometer.project.cells import mechanism, rewrites, trials
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited_texts
+from epsilometer.runtime.scaling import run as run_slices
+from epsilometer.runtime.scaling import slices
+
+BLOCKS = 4  # blocks a slice: what an attack computes from the audited texts alone it computes anew in each
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """What the attacks made of some trials: by attack an array [n] an epsilon, and what was counted meanwhile."""
+
+    rows: NDArray[np.int64]
+    guesses: dict[str, list[NDArray[np.int16]]]
+    tallies: dict[str, list[dict[str, float]]]
+
+
+def main(name: str) -> None:
+    """Write data/guesses/<cell>.parquet, and what the attacks counted while guessing beside it."""
+    params = read_params()
+    cell, engine = params.cells[name], params.runtime.engine
+    drawn = trials(cell.dataset)
+    count = len(drawn.target)
+    # Trials with the same candidates fall into one slice, so that equal questions are put once, however it is cut.
+    parts = slices(drawn.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
+    guesses: dict[str, NDArray[np.int16]] = {}
+    tallies: dict[str, list[dict[str, float]]] = {}
+    for found in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
+        for attack, named in found.guesses.items():
+            guesses.setdefault(attack, np.empty((len(named), count), np.int16))[:, found.rows] = named
+        for attack, counted in found.tallies.items():
+            tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
+    with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
+        for attack, all_of in guesses.items():
+            for epsilon, guess in zip(cell.epsilons, all_of, strict=True):
+                rows = {"epsilon": epsilon, "attack": attack, "trial": np.arange(count), "guess": guess}
+                writer.write(pl.DataFrame(rows))
+    records = [
+        {"attack": attack, "epsilon": epsilon} | {what: round(number, 9) for what, number in tally.items()}
+        for attack, counted in tallies.items()
+        for epsilon, tally in zip(cell.epsilons, counted, strict=True)
+    ]
+    tables.write_json(records, f"data/guesses/{name}.json")
+
+
+def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
+    """All attacks that apply to a cell, their models loaded at first use: trials in ascending order to guesses."""
+    params = read_params()
+    cell = params.cells[name]
+    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    built = mechanism(params, name)
+    vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
+    embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
+    public = params.datasets[cell.dataset].public
+    known = attacks(params)
+
+    def guess(rows: NDArray[np.int64]) -> Guessed:
+        made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.epsilons]
+        found = Guessed(rows, {}, {})
+        for attack_name, attack in known.items():
+            if isinstance(attack, Selective) and not attack.applies(built):
+                continue
+            stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
+            contexts = [
+                Context(texts, built, epsilon, Noise.named(rows, *stream, epsilon), embedded, public)
+                for epsilon in cell.epsilons
+            ]
+            before = _tallies(attack, cell.epsilons)
+            found.guesses[attack_name] = guess_all(attack, made, drawn.candidates[rows], contexts)
+            if isinstance(attack, HasTally):
+                found.tallies[attack_name] = _added(_tallies(attack, cell.epsilons), before, -1)
+        return found
+
+    return guess
+
+
+def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
+    return [dict(attack.tally(epsilon)) if isinstance(attack, HasTally) else {} for epsilon in epsilons]
+
+
+def _added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) -> list[dict[str, float]]:
+    """Sums of what was counted, epsilon by epsilon; names in the order in which they first appear."""
+    return [
+        {what: one.get(what, 0) + sign * other.get(what, 0) for what in {**one, **other}}
+        for one, other in zip(to, more, strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,84 @@
+"""Stage diagnose: what the outputs look like, how the estimators compare, and where attacks disagree.
+
+usage: python -m epsilometer.pipeline.stages.diagnose
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims import describe as claimed
+from epsilometer.auditing.diagnostics import composed, describe, disagreements
+from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.unread import unread
+from epsilometer.core import tables
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.cells import mechanism, rewrites, trials
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited_texts
+
+
+def main() -> None:
+    """Write data/outputs.parquet, data/estimators.parquet and data/disagreements.parquet."""
+    params = read_params()
+    found: dict[str, list[dict[str, Any]]] = {"outputs": [], "estimators": [], "disagreements": []}
+    for name in params.cells:
+        for table, row in _cell(params, name):
+            found[table].append(row)
+    for (table, rows), schema in zip(
+        found.items(), (tables.OUTPUTS, tables.ESTIMATORS, tables.DISAGREEMENTS), strict=True
+    ):
+        tables.write(pl.DataFrame(rows, schema=dict(schema)), f"data/{table}.parquet", schema)
+
+
+def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a cell, each with the table that it belongs to."""
+    cell = params.cells[name]
+    texts, drawn, built = audited_texts(params, cell.dataset), trials(cell.dataset), mechanism(params, name)
+    guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
+    originals, left = [texts[i] for i in drawn.source], unread(built, texts)
+    taken = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share}
+    for epsilon in cell.epsilons:
+        where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+        (made, claims), guarantee = rewrites(name, epsilon), built.guarantee(epsilon)
+        delta = guarantee.delta if guarantee else 0.0
+        units = None if made.units is None else made.units.lengths
+        about = describe(originals, made.texts, units, made.latents)
+        claim = {"claim": claimed(guarantee), "composed": composed(guarantee, about.units, claims.to_numpy())}
+        yield "outputs", where | claim | asdict(about) | taken
+        here = guesses.filter(epsilon=epsilon).group_by("attack", maintain_order=True)
+        guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
+        for attack, guess in guessed.items():
+            for count in _counts(len(guess)):
+                losses = _both(guess[:count], drawn.target[:count], params, delta)
+                yield "estimators", where | {"attack": attack, "trials": count} | losses
+        for right, wrong, count, first in disagreements({a: g == drawn.target for a, g in guessed.items()}):
+            yield "disagreements", where | {"right": right, "wrong": wrong, "trials": count, "trial": first}
+
+
+def _counts(trials: int) -> list[int]:
+    """100, 1,000, ... up to all trials."""
+    return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
+
+
+def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Params, delta: float) -> dict[str, float]:
+    """The reduced form, and that by true and false positives of the first slot."""
+    asked, named = target == 0, guess == 0
+    if not asked.any() or asked.all():
+        by_rates = 0.0
+    else:
+        rates = int((asked & named).sum()), int(asked.sum()), int((~asked & named).sum()), int((~asked).sum())
+        by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
+    found = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta)
+    return {"loss": found.loss, "by_rates": by_rates}
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,45 @@
+"""Stage embed@dataset: sentence embeddings of the audited texts.
+
+In float32 another processor's kernels change most of the numbers in their last bits, whatever grid they are rounded to
+(of 384,000 numbers 6 fall on the other side of a cell of 1/1024). So where params.yaml asks for float32 they are
+computed in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near
+enough to a cell's edge for that to matter.
+
+usage: python -m epsilometer.pipeline.stages.embed DATASET
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.models.encoder import Encoder
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited_texts
+from epsilometer.runtime.progress import track
+
+CHUNK = 1024
+GRID = 2.0**18
+
+
+def main(name: str) -> None:
+    """Write data/embeddings/<name>.npy, float32 [texts, dimensions], and what the model's window cut off."""
+    params = read_params()
+    precision = params.embedding.precision
+    encoder = Encoder(params.embedding.model, "float64" if precision == "float32" else precision)
+    texts = audited_texts(params, name)
+    starts = range(0, len(texts), CHUNK)
+    vectors = [encoder.encode(texts[start : start + CHUNK]) for start in track(starts, len(starts), "embed")]
+    tables.write_array(on_grid(np.concatenate(vectors)), f"data/embeddings/{name}.npy")
+    tables.write_json({"window": encoder.window, "cut": encoder.cut}, f"data/embeddings/{name}.json")
+
+
+def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rounded to multiples of 1/GRID."""
+    return np.rint(vectors * np.float32(GRID)) / np.float32(GRID)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,50 @@
+"""Stage model@name: a model that mechanisms read, as an ordinary model folder.
+
+The source is the trained part of an embedded model (a folder with delta.safetensors, a masked language model's head
+and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
+{"model": id, "revision": commit} that pins a model of the Hugging Face hub, with the bounds that `epsilometer bounds`
+measured.
+
+usage: python -m epsilometer.pipeline.stages.model NAME
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+from epsilometer.models import masked_lm, seq2seq
+from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
+from epsilometer.models.locate import hub_id, locate, read_pin
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.params import read
+from epsilometer.runtime import checksums
+
+
+def main(name: str) -> None:
+    """Write data/models/<name>, with the checksums of its files."""
+    params = read()
+    source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
+    if (source / "delta.safetensors").is_file():
+        masked_lm.assemble(source, locate("all-MiniLM-L6-v2"), out)
+    elif (source / "decoder.safetensors").is_file():
+        seq2seq.assemble(source, locate("all-MiniLM-L6-v2"), out)
+    elif source.suffix == ".json" or (source / "config.json").is_file():
+        shutil.copytree(locate(source), out, dirs_exist_ok=True)
+        pin = read_pin(source)
+        if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
+            low, high = bounds(source)  # the published are refused at another revision than theirs
+            measured_on = pin.get("measured_on", "published")
+            (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": measured_on}))
+    else:
+        raise UserError(
+            f"models.{name}: {source} is neither a folder with a model, delta.safetensors or decoder.safetensors, nor "
+            "a .json pin of a model"
+        )
+    checksums.write(out)
+
+
+if __name__ == "__main__":
+    run(main)

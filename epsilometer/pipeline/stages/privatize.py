@@ -1,0 +1,67 @@
+"""Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every
+epsilon, with noise of its own for each seed of the classifiers.
+
+Slices are kept under data/privatizing until all are there, so that a stopped run goes on where it stopped.
+
+usage: python -m epsilometer.pipeline.stages.privatize CELL
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import prepared, privatized_path
+from epsilometer.utility.labelled import to_rewrite
+from epsilometer.utility.privatizing import collect, privatize
+
+
+def main(name: str) -> None:
+    """Write data/privatized/<cell>/<epsilon>.parquet."""
+    params = read_params()
+    cell, settings = params.downstream[name], params.classification
+    labels = settings.labels[cell.dataset]
+    rows = to_rewrite(
+        prepared(cell.dataset),
+        labels.tasks,
+        labels.attributes,
+        settings.texts.model_dump(),
+        params.audit.seed,
+        settings.training.batch,
+    )
+    texts, seeds = rows["text"].to_list(), settings.training.seeds
+    row, seed = np.tile(rows["row"].to_numpy(), seeds), np.repeat(np.arange(seeds), len(rows))
+    numbers = row + (seed << 32)  # a stream a text and seed
+    stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
+    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.epsilons]
+    whole = Path("data/privatizing") / name
+    given = [stream, cell.model_dump(), numbers.tolist()]
+    folder = whole / fingerprint(given, texts, Path(params.path(cell.file)), [Path(cell.resource)])
+    job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.epsilons, streams)
+    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
+    for epsilon in cell.epsilons:
+        made = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
+        tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)
+    shutil.rmtree(whole)
+
+
+def _mechanism(params: Params, name: str) -> Mechanism:
+    cell = params.downstream[name]
+    where = f"mechanisms.{cell.mechanism}.settings"
+    return build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,74 @@
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
+
+usage: python -m epsilometer.pipeline.stages.rewrite CELL
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+
+import polars as pl
+
+from epsilometer.auditing.claims import trial_claims
+from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.core import tables
+from epsilometer.core.mechanism import HasLatents
+from epsilometer.core.randomness import Noise
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.cells import mechanism, trials
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited_texts, latents_path, rewrites_path
+
+LATENT_BLOCK = 1 << 10  # trials at a time
+
+
+def main(name: str) -> None:
+    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents."""
+    params = read_params()
+    cell = params.cells[name]
+    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    streams = [
+        Noise.named(
+            len(drawn.target), params.audit.seed, params.audit.round, "rewrite", cell.dataset, cell.mechanism, epsilon
+        )
+        for epsilon in cell.epsilons
+    ]
+    job = Job(texts, drawn.source, cell.epsilons, streams)
+    built = mechanism(params, name)
+    claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
+    engine = params.runtime.engine
+    build = (lambda: built) if engine.here else partial(mechanism, params, name)
+    size = params.runtime.block
+    if isinstance(built, HasLatents):  # a latent is thousands of numbers
+        size = min(size, LATENT_BLOCK)
+    count = len(drawn.target)
+    with ExitStack() as files:
+        writers = [
+            files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
+            for epsilon in cell.epsilons
+        ]
+        before = files.enter_context(tables.ArrayWriter(latents_path(name, None), count))
+        afters = [
+            files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.epsilons
+        ]
+        for block in rewrite_blocks(build, job, size, engine):
+            for made, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
+                if made.latents:
+                    before.write(block.rows, made.latents.before)
+                    after.write(block.rows, made.latents.after)
+                units = made.units.to_series() if made.units else pl.Series([None] * len(made.texts))
+                writer.write(
+                    pl.DataFrame(
+                        {
+                            "trial": block.rows,
+                            "text": made.texts,
+                            "units": units.cast(pl.List(pl.Int32)),
+                            "claim": claim[block.rows],
+                        }
+                    )
+                )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,83 @@
+"""Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon, and which
+identifiers stand in the rewrites as they were, for all trials.
+
+usage: python -m epsilometer.pipeline.stages.similarity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from epsilometer.core import tables
+from epsilometer.metrics.bleu import corpus
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.cells import rewrites, trials
+from epsilometer.project.params import Params, read
+from epsilometer.project.paths import audited, audited_texts
+from epsilometer.runtime.progress import track
+from epsilometer.utility.intervals import mean_interval
+from epsilometer.utility.leakage import Identifier, identifiers, leakage
+from epsilometer.utility.similarity import measure, metric
+
+CELL = ("dataset", "mechanism", "epsilon")
+
+
+def main() -> None:
+    """Write data/similarity.parquet, data/similarities.parquet and data/leakage.parquet."""
+    params = read()
+    alpha = params.audit.alpha
+    metrics = {"cosine": metric("cosine", params.embedding.model_dump())}
+    metrics |= {name: metric(name, settings) for name, settings in params.utility.metrics.items()}
+    pairs = _pairs(params)
+    values = measure(pairs["original"].to_list(), pairs["rewrite"].to_list(), metrics)
+    rows = []
+    for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
+        whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
+        rows.append((*cell, len(part), *mean_interval(part["cosine"], part["source"], alpha), whole))
+    table = pl.DataFrame(rows, schema=dict(tables.SIMILARITY), orient="row")
+    tables.write(table, "data/similarity.parquet", tables.SIMILARITY)
+    each = pl.concat([pairs.drop("original", "rewrite"), values], how="horizontal")
+    long = each.unpivot(list(metrics), index=[*CELL, "trial", "source"], variable_name="metric")
+    tables.write(long, "data/similarities.parquet", tables.SIMILARITIES)
+    tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", tables.LEAKAGE)
+
+
+def _pairs(params: Params) -> pl.DataFrame:
+    """A row a cell, epsilon and trial: the text and its rewrite."""
+    parts = []
+    for name, cell in params.cells.items():
+        texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
+        for epsilon in cell.epsilons:
+            made = rewrites(name, epsilon)[0].texts[: len(source)]
+            rows = {
+                "trial": np.arange(len(source)),
+                "source": source.astype(np.int64),
+                "original": [texts[i] for i in source],
+                "rewrite": list(made),
+            }
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            parts.append(pl.DataFrame(rows).select(*(pl.lit(v).alias(k) for k, v in named.items()), *rows))
+    return pl.concat(parts)
+
+
+def _leaked(params: Params) -> Iterator[pl.DataFrame]:
+    """The rows of tables.LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
+    yield pl.DataFrame(schema=dict(tables.LEAKAGE))
+    known: dict[str, list[list[Identifier]]] = {}
+    for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
+        source = trials(cell.dataset).source
+        if cell.dataset not in known:
+            used, slots = np.unique(source, return_inverse=True)
+            found = identifiers(audited(params, cell.dataset)[used])
+            known[cell.dataset] = [found[slot] for slot in slots]
+        for epsilon in cell.epsilons:
+            counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
+            named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+            yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)
+
+
+if __name__ == "__main__":
+    run(main)

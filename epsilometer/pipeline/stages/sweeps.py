@@ -1,0 +1,75 @@
+"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, everything else kept.
+
+All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
+
+usage: python -m epsilometer.pipeline.stages.sweeps CELL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import sample
+from epsilometer.core import tables
+from epsilometer.core.attack import Embedded
+from epsilometer.core.component import build, find
+from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.params import Params, read
+from epsilometer.project.paths import audited, varied_path
+from epsilometer.runtime.progress import track
+from epsilometer.utility.intervals import mean_interval
+from epsilometer.utility.similarity import measure, metric
+
+ATTACK = "embedding"
+
+
+def main(name: str) -> None:
+    """Write data/varied/sweeps/<cell>.parquet."""
+    params = read()
+    count = sum(len(values) for values in params.sweeps[name].vary.values())
+    rows = list(track(_rows(params, name), count, f"sweeps of {name}"))
+    tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), varied_path("sweeps", name), tables.SWEEPS)
+
+
+def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
+    """A row a setting and value."""
+    cell = params.sweeps[name]
+    table = audited(params, cell.dataset)
+    texts = table["text"].to_list()
+    embedded = Embedded(
+        params.embedding.model, params.embedding.precision, np.load(f"data/embeddings/{cell.dataset}.npy")
+    )
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
+    drawn = sample(
+        embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
+        "/".join(map(str, stream)), groups,
+    )  # fmt: skip
+    metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
+    attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
+    noise = Noise.named(cell.trials, *stream, "rewrite")
+    for setting, value, epsilon, settings in params.variations(name):
+        built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+        made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+        found = attacked(
+            texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
+        )
+        kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
+        row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
+        row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
+        for one in metrics:
+            ends = mean_interval(kept[one], drawn.source, params.audit.alpha)
+            row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
+        yield row
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,36 @@
+"""Stage triples@name: a public corpus of triples, what DP-ST draws from.
+
+usage: python -m epsilometer.pipeline.stages.triples NAME
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from epsilometer.mechanisms.selection.shared.triples import build
+from epsilometer.pipeline.guard.entry import run
+from epsilometer.pipeline.stages.shared.public_texts import public_texts
+from epsilometer.project.params import read
+from epsilometer.runtime.progress import say
+
+
+def main(name: str) -> None:
+    """Write data/triples/<name>."""
+    params = read()
+    entry = params.triples[name]
+    made = build(
+        public_texts(params, entry.corpus),
+        Path(f"data/triples/{name}"),
+        entry.clusters,
+        entry.dimensions,
+        entry.threshold,
+        entry.encoder,
+        entry.tagger,
+        entry.corpus.seed,
+        entry.device,
+    )
+    say(f"triples: {len(made.triples)}")
+
+
+if __name__ == "__main__":
+    run(main)
