@@ -1,7 +1,7 @@
 """Rewrites per second of DP-Prompt with the embedded encoder-decoder: transformers' own sampling, and ours.
 
 The plain ways run the same weights by `generate` with a logits processor that clips, at the temperature of each
-epsilon: one text at a time as the released code does, or 16 in a padded batch. All draw up to 32 tokens from the whole
+epsilon: one text at a time as the reference code does, or 16 in a padded batch. All draw up to 32 tokens from the whole
 vocabulary; rates are of as many texts as a second or two a round allow, and ours of 128 at once, as in a small audit.
 
 usage: python -m benchmarks.generation

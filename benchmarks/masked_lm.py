@@ -1,7 +1,8 @@
-"""Words per second of DP-MLM's forward passes: the two ways of the released code, and ours, side by side.
+"""Words per second of DP-MLM's forward passes: the two ways of the reference code, and ours, side by side.
 
-The released ways run the same weights by transformers on the pair of texts, one word at a time or 16 in a padded batch,
-and send every position of the pair through the vocabulary head. All end with the word's distribution at epsilon 10.
+The reference code's ways run the same weights by transformers on the pair of texts, one word at a time or 16 in a
+padded batch, and send every position of the pair through the vocabulary head. All end with the word's distribution at
+epsilon 10.
 
 usage: python -m benchmarks.masked_lm
 """
@@ -28,7 +29,7 @@ TEXTS, ROUNDS, EPSILON = 40, 4, 10.0
 Law = Callable[[list[list[str]], np.ndarray], np.ndarray]
 
 
-def released(folder: Path, batch: int) -> Law:
+def reference(folder: Path, batch: int) -> Law:
     """Batches of rows in their order, padded to the longest; logits at all positions."""
     with quiet_loading():
         from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -80,8 +81,8 @@ def main() -> None:
         folder = Path(name)
         assemble(DELTA, locate("all-MiniLM-L6-v2"), folder)
         ways = {
-            "released, word by word": released(folder, 1),
-            "released, batch 16": released(folder, 16),
+            "reference, word by word": reference(folder, 1),
+            "reference, batch 16": reference(folder, 16),
             "epsilometer": ours(folder),
         }
         for way in ways.values():

@@ -285,7 +285,7 @@ def claims(
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
     vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
-    published: Annotated[bool, typer.Option("--published", help="The form that was released.")] = False,
+    as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
     settings: Settings = [],  # noqa: B006 - typer copies it
     alpha: Annotated[float, typer.Option(help="Error of a sampled check.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
@@ -309,7 +309,7 @@ def claims(
     check_epsilons(budgets, "--epsilon")
     if vocabulary < 2:
         raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
-    given = _settings(settings) | ({"published": True} if published else {})
+    given = _settings(settings) | ({"as_published": True} if as_published else {})
     default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
     with tempfile.TemporaryDirectory() as folder:
         over = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in given else None
@@ -485,7 +485,7 @@ def rewrite(
     no_quotes: NoQuotes = False,
     no_header: NoHeader = False,
     encoding: Encoding = "utf-8",
-    seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for release.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for publication.")] = None,
     settings: Settings = [],  # noqa: B006
 ) -> None:
     """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
@@ -511,7 +511,7 @@ def rewrite(
         return _private(made, epsilon, seed, texts, first)
 
     if seed is not None:
-        note("with --seed the output can be inverted by whoever knows the seed; it is not for release")
+        note("with --seed the output can be inverted by whoever knows the seed; it is not for publication")
     if file is not None and suffix(file) in TABLES:
         _rewrite_table(file, out, text, rows, layout, private)
     else:

@@ -100,7 +100,7 @@ def test_laplace_noise_keeps_the_claim_for_any_two_latents(folder: Path, epsilon
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 2500.0])
 def test_the_published_form_loses_sqrt_n_times_its_claim(folder: Path, epsilon: float) -> None:
     """Habernal 2021: between opposite corners of the ball, n = 48."""
-    published = make(folder, noise="laplace", published=True)
+    published = make(folder, noise="laplace", as_published=True)
     assert published.guarantee(epsilon) == make(folder, noise="laplace").guarantee(epsilon)
     assert worst_loss(published, epsilon) == pytest.approx(epsilon * math.sqrt(48), rel=1e-3)
 
@@ -193,7 +193,7 @@ def test_words_outside_the_vocabulary_are_one_symbol_and_never_come_out(folder: 
 
 def test_an_empty_output_stays_empty_or_is_unk_as_published(folder: Path) -> None:
     for published, text in ((False, ""), (True, "UNK")):
-        mechanism = make(folder, noise="laplace", published=published)
+        mechanism = make(folder, noise="laplace", as_published=published)
         mechanism.__dict__["_model"] = SimpleNamespace(decode=lambda latents: ["", "a"])
         assert mechanism.decoded(np.zeros((2, 48), np.float32)) == [text, "a"]
 
@@ -237,7 +237,7 @@ def test_too_few_texts_to_learn_from() -> None:
         ({"delta": 0}, r"delta must be in \(0, 1\)"),
         ({"delta": 1.5}, r"delta must be in \(0, 1\)"),
         ({"noise": "uniform"}, "noise"),
-        ({"published": True}, "set noise: laplace"),
+        ({"as_published": True}, "set noise: laplace"),
     ],
 )
 def test_settings_are_checked_before_the_model_loads(settings: dict, message: str) -> None:

@@ -331,7 +331,7 @@ def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
             main(["rewrite", str(source), "--mechanism", str(shout), "--epsilon", "2", "--seed", "7"])
         out, err = capfdbinary.readouterr()
         assert not exit.value.code
-        assert b"not for release" in err
+        assert b"not for publication" in err
         return out.splitlines()
 
     whole = seeded(file)

@@ -120,7 +120,7 @@ def test_a_clip_that_float32_cannot_hold(folders: dict[str, Path]) -> None:
 def test_the_published_calibration_delivers_far_more_than_it_claims(
     folders: dict[str, Path], nominal: float, delivered: float
 ) -> None:
-    mechanism = make(folders["bart"], published=True)
+    mechanism = make(folders["bart"], as_published=True)
     claim = mechanism.guarantee(nominal)
     assert claim is not None
     ratio = mechanism.law(nominal).scale / mechanism.sensitivity
@@ -186,7 +186,7 @@ def test_the_audit_finds_what_gaussian_noise_must_give(folders: dict[str, Path],
 
 @pytest.mark.filterwarnings("ignore:dp_bart at epsilon")
 def test_one_noise_vector_for_all_positions_is_caught(folders: dict[str, Path], silent: None) -> None:
-    """As released (sjmeis/DPMLM 3ce9390): the claim is refuted at any epsilon, by differences between positions.
+    """As published later (sjmeis/DPMLM 3ce9390): the claim is refuted at any epsilon, by differences between positions.
 
     The sound mechanism on the same trials is not: false alarm 1e-6 each.
     """

@@ -66,7 +66,7 @@ def test_published_form_is_seen_to_violate_its_claim(folder: Path, monkeypatch: 
     """
     assert dp_paraphrase.TOP_K == 50
     monkeypatch.setattr(dp_paraphrase, "TOP_K", 5)
-    mechanism = DPParaphrase(resource=folder, clip=(-4.0, 4.0), published=True)
+    mechanism = DPParaphrase(resource=folder, clip=(-4.0, 4.0), as_published=True)
     assert mechanism.law.top_k == 5
     table, found = attacked(mechanism, 0.1)
     assert (table == -np.inf).any(axis=1).mean() > 0.5

@@ -123,7 +123,7 @@ def test_long_texts_are_cut_and_the_cue_stays(folders: dict[str, Path]) -> None:
 
 
 def test_published_form_ends_at_the_length_of_the_prompt(folders: dict[str, Path]) -> None:
-    mechanism = DPPrompt(resource=folders["t5"], clip=(-40.0, 40.0), published=True)
+    mechanism = DPPrompt(resource=folders["t5"], clip=(-40.0, 40.0), as_published=True)
     texts = ["a", "a b c d e f g h"]  # prompts of 9 and 16 tokens
     made = mechanism.rewrite([text for text in texts for _ in range(40)], 0.1, Noise.named(80, "published"))
     assert made.units is not None

@@ -159,7 +159,7 @@ def test_the_law_is_the_slow_one() -> None:
     np.testing.assert_allclose(found[3], 1 / 30)  # an empty slot is a uniform draw
 
 
-@pytest.mark.parametrize("settings", [{"triples": 2}, {"published": True}])
+@pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
 def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
     mechanism = known(unit(np.random.default_rng(2).normal(size=(5, 3))), **settings)
     laws = mechanism.laws(["0 1", "2", "", "4 3 1", "  "])
@@ -172,7 +172,7 @@ def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(found, log_p[rows].ravel(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{"triples": 2}, {"published": True}])
+@pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
 def test_draws_follow_the_law(settings: dict[str, Any]) -> None:
     """Chi-square at 1e-6 for each of two slots: false alarm 2e-6, at a fixed seed."""
     mechanism, count, epsilon = known(unit(np.random.default_rng(3).normal(size=(2, 3))), **settings), 6000, 12.0
@@ -187,7 +187,7 @@ def test_draws_follow_the_law(settings: dict[str, Any]) -> None:
 
 
 def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -> None:
-    """At a claim of 1 the success rate is at most e / (e + 1) = 0.731; the released form gives itself away.
+    """At a claim of 1 the success rate is at most e / (e + 1) = 0.731; the published form gives itself away.
 
     False alarm: of 3,000 trials at a true rate of 0.731, 76 % succeed with probability below 3e-4; fixed seed.
     """
@@ -195,7 +195,7 @@ def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -
     source = np.arange(count) % 2
     texts = ["0", "1"]
     rates = []
-    for settings in ({"triples": 1}, {"published": True}):
+    for settings in ({"triples": 1}, {"as_published": True}):
         mechanism = known(private, **settings)
         made = mechanism.rewrite([texts[i] for i in source], 1.0, Noise.named(count, "audit"))
         context = Context(texts, mechanism, 1.0, Noise.named(count, "attack"), None)
@@ -249,7 +249,7 @@ def test_a_triple_with_a_mark_is_no_input(folder: Path) -> None:
 
 
 def test_the_released_form_is_refuted_with_a_witness(folder: Path) -> None:
-    mechanism = DPST(resource=folder, published=True)
+    mechanism = DPST(resource=folder, as_published=True)
     found = check_claim(mechanism, 20.0)
     assert (found.verdict, found.claimed, found.worst) == (VIOLATED, 20.0, math.inf)
     assert found.witness is not None
@@ -259,7 +259,7 @@ def test_the_released_form_is_refuted_with_a_witness(folder: Path) -> None:
 
 
 def test_the_released_form_returns_texts_without_triples(folder: Path) -> None:
-    made = DPST(resource=folder, published=True).rewrite(TEXTS, 0.01, Noise.named(4, "as is"))
+    made = DPST(resource=folder, as_published=True).rewrite(TEXTS, 0.01, Noise.named(4, "as is"))
     assert [made.texts[i] for i in (1, 2)] == [TEXTS[i] for i in (1, 2)]
     assert made.texts[0] != TEXTS[0]
     assert made.units is not None
@@ -309,7 +309,7 @@ def test_a_writer_must_write(tmp_path: Path) -> None:
         ({"clusters": 4}, "clusters must be one of 2, 3, .* got 4"),
         ({"triples": 0}, "triples"),
         ({"longest": 0}, "longest"),
-        ({"publised": True}, "did you mean 'published'"),
+        ({"published": True}, "did you mean 'as_published'"),
         ({"resource": "nowhere"}, "nowhere is no folder of triples"),
     ],
 )

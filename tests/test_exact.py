@@ -23,7 +23,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, add, gaussian_log_delta, gaussian_scale
 from epsilometer.mechanisms.words.diffractor import Geometric, Truncated
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.mechanisms.words.shared.moved import mixture, released
+from epsilometer.mechanisms.words.shared.moved import mixture, moved_exactly
 from epsilometer.text.vectors import WordVectors
 
 # A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.
@@ -36,8 +36,8 @@ def seeded(seed: int) -> Exact:
     return Exact(lambda count: rng.integers(0, 2**64, count, np.uint64))
 
 
-def release(count: int, seed: int) -> Noise:
-    """A release's stream on a reproducible source of bits."""
+def publication(count: int, seed: int) -> Noise:
+    """A publication's stream on a reproducible source of bits."""
     return Noise(np.arange(count), None, seeded(seed))
 
 
@@ -191,7 +191,7 @@ def test_discrete_gaussian_noise_follows_its_law(deviation: int) -> None:
 def test_noise_on_latents_follows_the_claimed_law_on_a_public_grid(law: Any) -> None:
     """Kolmogorov-Smirnov at 10^-9 against the continuous law, which the grid of scale / 2^24 cannot be told from."""
     before = np.linspace(-1, 1, 20_000, dtype=np.float32).reshape(40, 500)
-    after = add(before, law, release(40, 4))
+    after = add(before, law, publication(40, 4))
     continuous = stats.norm(scale=0.7) if isinstance(law, Gaussian) else stats.laplace(scale=0.7)
     assert stats.kstest((after - before).ravel().astype(float), continuous.cdf).pvalue > ALPHA
     drawn = law.integers(seeded(4), 20_000).reshape(40, 500)
@@ -200,7 +200,7 @@ def test_noise_on_latents_follows_the_claimed_law_on_a_public_grid(law: Any) -> 
     assert (np.abs(rounded) * (0.7 / 2**24) <= np.abs(before)).all()  # towards 0: no sensitivity grows
 
 
-def test_a_release_leaves_room_for_its_errors() -> None:
+def test_a_publication_leaves_room_for_its_errors() -> None:
     """At epsilon (1 - SLACK) the noise keeps (epsilon - 2e-9, delta (1 - 1e-8)): more than all that rounding costs."""
     for epsilon in (0.01, 1.0, 10.0, 1000.0):
         scale = gaussian_scale(epsilon * (1 - SLACK), 1e-5)
@@ -211,10 +211,10 @@ def test_a_release_leaves_room_for_its_errors() -> None:
 
 @pytest.mark.parametrize("moves", [Geometric(9), Truncated(9), Truncated(9, 3.0)])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
-def test_released_moves_follow_their_law(moves: Any, epsilon: float) -> None:
+def test_published_moves_follow_their_law(moves: Any, epsilon: float) -> None:
     """Chi-square at 10^-9 of 9 places from each of 9 places, mixed in one call, 10,000 draws each."""
     places = np.tile(np.arange(9), 10_000)
-    drawn = moves.released(places, epsilon, seeded(5))
+    drawn = moves.move_exactly(places, epsilon, seeded(5))
     for place in range(9):
         expected = np.exp(moves.log_law(np.int64(place), np.arange(9), epsilon)) * 10_000
         observed = np.bincount(drawn[places == place], minlength=9)
@@ -224,9 +224,9 @@ def test_released_moves_follow_their_law(moves: Any, epsilon: float) -> None:
         assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA, place
 
 
-def test_an_epsilon_below_the_unit_of_a_release_is_refused() -> None:
+def test_an_epsilon_below_the_unit_of_a_publication_is_refused() -> None:
     with pytest.raises(UserError, match=r"at least 2\^-40"):
-        Geometric(9).released(np.zeros(1, np.int64), 1e-13, Exact())
+        Geometric(9).move_exactly(np.zeros(1, np.int64), 1e-13, Exact())
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +239,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-RELEASED = {
+PUBLISHED = {
     "tem": ("tem", "vectors.npz", {}, 3.0),
     "santext": ("santext", "vectors.npz", {}, 3.0),
     "santext_plus": ("santext_plus", "vectors.npz", {}, 3.0),
@@ -258,15 +258,15 @@ SEEDED = {"truncated_gumbel": ("truncated_gumbel", "vectors.npz", {}, 30.0)}
 
 
 def made(folder: Path, key: str) -> tuple[Any, float]:
-    name, resource, settings, epsilon = (RELEASED | MOVED | SEEDED)[key]
+    name, resource, settings, epsilon = (PUBLISHED | MOVED | SEEDED)[key]
     return build(find("mechanisms", name, "rewrite"), {"resource": folder / resource, **settings}, name), epsilon
 
 
-@pytest.mark.parametrize("key", RELEASED)
-def test_released_words_follow_the_law_that_is_claimed(folder: Path, key: str) -> None:
+@pytest.mark.parametrize("key", PUBLISHED)
+def test_published_words_follow_the_law_that_is_claimed(folder: Path, key: str) -> None:
     """Chi-square at 10^-9 of 40 words, 20,000 draws from one word."""
     mechanism, epsilon = made(folder, key)
-    units = mechanism.rewrite(["w7"] * 20_000, epsilon, release(20_000, 6)).units
+    units = mechanism.rewrite(["w7"] * 20_000, epsilon, publication(20_000, 6)).units
     (law,) = mechanism.laws(["w7"]).log_probabilities(np.array([7]), [epsilon])
     expected = np.exp(law[0]) * 20_000
     observed = np.bincount(units.values, minlength=40)
@@ -277,8 +277,8 @@ def test_released_words_follow_the_law_that_is_claimed(folder: Path, key: str) -
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA
 
 
-def test_a_release_draws_from_the_operating_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but os.urandom decides: with its bytes fixed, so is the release."""
+def test_a_publication_draws_from_the_operating_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but os.urandom decides: with its bytes fixed, so is the publication."""
     import os
 
     mechanism, epsilon = made(folder, "santext")
@@ -307,18 +307,18 @@ def test_weights_that_were_kept_give_the_draws_of_weights_computed_anew(folder: 
     for again in range(2):
         for budget in (epsilon, epsilon / 2):
             anew, _ = made(folder, key)
-            drawn = mechanism.rewrite(texts, budget, release(10, 7)).texts
-            assert drawn == anew.rewrite(texts, budget, release(10, 7)).texts, again
+            drawn = mechanism.rewrite(texts, budget, publication(10, 7)).texts
+            assert drawn == anew.rewrite(texts, budget, publication(10, 7)).texts, again
 
 
 def test_what_was_met_is_not_computed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The integer weights of 40 words at one epsilon: once, however often a release meets them."""
+    """The integer weights of 40 words at one epsilon: once, however often a publication meets them."""
     mechanism, epsilon = made(folder, "santext")
     computed: list[int] = []
     of = Weights.of
     monkeypatch.setattr(Weights, "of", lambda log_weights: (computed.append(1), of(log_weights))[1])
     for number in range(3):
-        mechanism.rewrite([f"w{i}" for i in range(40)], epsilon, release(40, number))
+        mechanism.rewrite([f"w{i}" for i in range(40)], epsilon, publication(40, number))
     assert len(computed) == 40
 
 
@@ -362,7 +362,7 @@ AUDITED = {
 
 
 @pytest.mark.parametrize("key", AUDITED)
-def test_seeded_rewrites_are_what_they_were_before_there_were_releases(folder: Path, key: str) -> None:
+def test_seeded_rewrites_are_what_they_were_before_there_were_publications(folder: Path, key: str) -> None:
     """Audits are reproducible: hashes of rewrites from before exact samplers."""
     mechanism, epsilon = made(folder, key)
     texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(50)]
@@ -370,7 +370,7 @@ def test_seeded_rewrites_are_what_they_were_before_there_were_releases(folder: P
     assert hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] == AUDITED[key]
 
 
-def test_seeded_latents_are_what_they_were_before_there_were_releases() -> None:
+def test_seeded_latents_are_what_they_were_before_there_were_publications() -> None:
     before = np.linspace(-1, 1, 300, dtype=np.float32).reshape(3, 100)
     after = [add(before, law, Noise.named(3, "audit", "latents")) for law in (Gaussian(0.7), Laplace(0.7))]
     found = hashlib.sha256(b"".join(np.round(a * 4096).astype(np.int64).tobytes() for a in after)).hexdigest()[:16]
@@ -378,7 +378,7 @@ def test_seeded_latents_are_what_they_were_before_there_were_releases() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [1, 5, 50, 384, 1024])
-def test_the_density_of_released_vector_noise_is_as_steep_as_claimed(dimensions: int) -> None:
+def test_the_density_of_published_vector_noise_is_as_steep_as_claimed(dimensions: int) -> None:
     """-d/da log f(a) of the mixture at distance a from its middle, epsilon 1: at most 1 but for rounding, anywhere."""
     log_weights, deviations, unit = mixture(dimensions)
     variances = (deviations * unit) ** 2
@@ -395,9 +395,9 @@ def test_the_density_of_released_vector_noise_is_as_steep_as_claimed(dimensions:
     assert np.ptp(log_ratio) < (1e-5 if dimensions >= 50 else 0.3 if dimensions == 1 else 0.01)
 
 
-def test_released_vector_noise_has_its_length_and_direction() -> None:
+def test_published_vector_noise_has_its_length_and_direction() -> None:
     """Kolmogorov-Smirnov at 10^-9: the length is Gamma(d, 1 / epsilon), the direction uniform, 1,000 vectors."""
-    found = released(np.full((1000, 20), 0.25), 3.0, seeded(7)) - 0.25
+    found = moved_exactly(np.full((1000, 20), 0.25), 3.0, seeded(7)) - 0.25
     length = np.linalg.norm(found, axis=1)
     assert stats.kstest(length * 3.0, stats.gamma(20).cdf).pvalue > ALPHA
     cosine = found[:, 0] / length
@@ -405,11 +405,13 @@ def test_released_vector_noise_has_its_length_and_direction() -> None:
 
 
 @pytest.mark.parametrize("key", MOVED)
-def test_released_moved_words_are_those_of_the_audited_mechanism(folder: Path, key: str) -> None:
-    """Two samples of 4,000 words, chi-square at 10^-9: the release's law is the audited one."""
+def test_published_moved_words_are_those_of_the_audited_mechanism(folder: Path, key: str) -> None:
+    """Two samples of 4,000 words, chi-square at 10^-9: the reference code's law is the audited one."""
     mechanism, epsilon = made(folder, key)
     texts = ["w7"] * 4000
-    both = [mechanism.rewrite(texts, epsilon, noise).units.values for noise in (release(4000, 8), Noise.named(4000, 1))]
+    both = [
+        mechanism.rewrite(texts, epsilon, noise).units.values for noise in (publication(4000, 8), Noise.named(4000, 1))
+    ]
     counts = np.array([np.bincount(units, minlength=40) for units in both])
     common = counts.sum(axis=0) >= 20
     table = np.column_stack([counts[:, common], counts[:, ~common].sum(axis=1) + 1])

@@ -65,7 +65,7 @@ def test_sigma_at_the_papers_epsilons(epsilon: float, scale: float) -> None:
 )
 def test_what_the_classical_formula_delivers(nominal: float, delivered: float) -> None:
     """DP-BART's scripts use it up to epsilon 2,500: the claim is false from 10 on, and far from it at 250."""
-    scale = classical_gaussian_scale(nominal, DELTA, published=True)
+    scale = classical_gaussian_scale(nominal, DELTA, as_published=True)
     assert gaussian_epsilon(scale, DELTA) == pytest.approx(delivered, rel=5e-3)
     assert math.exp(gaussian_log_delta(nominal, scale)) > DELTA
 

@@ -121,7 +121,7 @@ def test_a_row_does_not_feel_the_threads(model: MaskedLM, one_thread: None) -> N
 
 
 def rare_words(count: int) -> list[str]:
-    """Words of some six subwords each; the released code returned 184 of 220 such words unchanged."""
+    """Words of some six subwords each; the reference code returned 184 of 220 such words unchanged."""
     generator = np.random.default_rng(3)
     return ["".join(generator.choice(list("bcdfghjklmnpqrstvwxz"), 9)) for _ in range(count)]
 
@@ -204,7 +204,7 @@ def test_bounds_live_with_the_weights(folder: Path, tmp_path: Path) -> None:
     assert bounds(folder) == (stated["low"], stated["high"])
     assert stated["low"] < 0 < stated["quantiles"]["largest logit"]["0.5"] < stated["high"]
     roberta = PUBLISHED_BOUNDS["roberta-base"]
-    assert roberta[1] - roberta[0] == pytest.approx(19.5141, abs=1e-4)  # the released code's Delta
+    assert roberta[1] - roberta[0] == pytest.approx(19.5141, abs=1e-4)  # the reference code's Delta
     assert bounds("roberta-base") == bounds("FacebookAI/roberta-base") == roberta
     assert bounds(f"roberta-base@{REVISIONS['roberta-base']}") == roberta
     for other in ("roberta-base@main", "roberta-large", "answerdotai/ModernBERT-base@v2", tmp_path):
@@ -330,7 +330,7 @@ def test_logits_that_are_not_finite_are_refused(tmp_path: Path, save: Callable[[
 
 
 def test_token_types_can_be_left_out(model: MaskedLM, folder: Path, logits: np.ndarray) -> None:
-    """As one path of the release has it; the model was trained with them, and its logits differ."""
+    """As one path of the reference code has it; the model was trained with them, and its logits differ."""
     without = MaskedLM(folder, token_types=False)
     assert all(row.kinds.sum() == 0 for row in without.inputs(TEXTS, ROWS))
     assert any(row.kinds.sum() > 0 for row in model.inputs(TEXTS, ROWS))

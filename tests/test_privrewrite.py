@@ -175,7 +175,7 @@ def test_broken_forms_exceed_the_claim_and_the_true_one_comes_near_to_it(
 
 def test_the_published_form_is_refuted() -> None:
     """Averages scaled to length 1: one word turns the short average of "good good bad" to the other side."""
-    assert worst_of_neighbours(small(vectors=TURNED, published=True, split=0.05), 3, 8.0) > 1.3
+    assert worst_of_neighbours(small(vectors=TURNED, as_published=True, split=0.05), 3, 8.0) > 1.3
     assert worst_of_neighbours(small(vectors=TURNED, split=0.05), 3, 8.0) <= 1
 
 
@@ -193,7 +193,7 @@ def test_the_audit_refutes_the_published_form_and_not_the_shipped_one() -> None:
     """1,500 trials of one pair. The shipped form would be refuted with probability at most 0.001; the seed is fixed."""
     pair = ["good bad " * 4 + "good", "good bad " * 4 + "bad"]
     settings: dict[str, Any] = {"vectors": TURNED, "split": 0.02}
-    assert attacked(small(published=True, **settings), pair, 0.3, 1500) == VIOLATED
+    assert attacked(small(as_published=True, **settings), pair, 0.3, 1500) == VIOLATED
     assert attacked(small(**settings), pair, 0.3, 1500) == NOT_REFUTED
 
 
@@ -257,7 +257,7 @@ def test_the_bound_is_tight_with_clipping_too() -> None:
 
 
 def test_scaled_averages_break_the_lemma() -> None:
-    mechanism = small(vectors=TURNED, published=True)
+    mechanism = small(vectors=TURNED, as_published=True)
     assert largest_change(mechanism, 3) > 1.5 * mechanism.sensitivity(np.array([3]))[0]
 
 
@@ -516,7 +516,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": 0}, r"\.temperature: .*greater than 0, got 0"),
     ({"max_new_tokens": 0}, r"\.max_new_tokens: .*greater than 0"),
     ({"variant": "wd"}, r"\.variant: Input should be 'full', 'naive', 'em' or 'wp', got 'wd'"),
-    ({"variant": "em", "published": True}, "published is about the utility, which variant em has not; leave it out"),
+    (
+        {"variant": "em", "as_published": True},
+        "as_published is about the utility, which variant em has not; leave it out",
+    ),
     ({"resource": None}, "give resource, a language model by id or folder, or endpoint"),
     ({"kk": 3}, "unknown setting in mechanisms.p.settings 'kk'"),
 ]

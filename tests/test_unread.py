@@ -55,9 +55,9 @@ def test_a_rewrite_says_it(vectors: Path, tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.parametrize("published", [False, True])
 def test_texts_longer_than_what_is_read_or_written_are_counted(tmp_path: Path, published: bool) -> None:
-    """Of the release, which writes as much as it reads, only those that do not fit into the prompt."""
+    """Of the published form, which writes as much as it reads, only those that do not fit into the prompt."""
     mechanism = DPPrompt(
-        resource=tiny_models.save_t5(tmp_path), clip=(-4.0, 4.0), max_new_tokens=4, published=published
+        resource=tiny_models.save_t5(tmp_path), clip=(-4.0, 4.0), max_new_tokens=4, as_published=published
     )
     texts = ["a b", "a b c", "a b c d", "a b c d e f", "a b c d " * 60]  # with the end 3, 4, 5, 7 and 241 tokens
     assert mechanism.unread(texts) == Unread(cut=1 if published else 3, texts=5)

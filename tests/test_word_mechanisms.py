@@ -77,10 +77,10 @@ UNCLAIMED = {
     "truncated_gumbel": ("truncated_gumbel", "", {}),
     "custext_plus": ("custext", "", {"stop_words": "kept"}),
 }
-RELEASED = {
-    "tem_released": ("tem", "", {"published": True, "beta": 0.3}),
-    "custext_released": ("custext", "", {"published": True, "size": 8}),
-    "diffractor_released": ("diffractor", "_1", {"published": True}),
+PUBLISHED = {
+    "tem_released": ("tem", "", {"as_published": True, "beta": 0.3}),
+    "custext_released": ("custext", "", {"as_published": True, "size": 8}),
+    "diffractor_released": ("diffractor", "_1", {"as_published": True}),
 }
 METRIC = {
     **LAWFUL,
@@ -89,7 +89,7 @@ METRIC = {
     "vickrey": ("vickrey", "", {}),
     "mahalanobis": ("mahalanobis", "", {}),
 }
-ALL = {**METRIC, **PLAIN, **UNCLAIMED, **RELEASED}
+ALL = {**METRIC, **PLAIN, **UNCLAIMED, **PUBLISHED}
 
 
 def made(folder: Path, key: str, data: str) -> Any:
@@ -172,7 +172,7 @@ def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
 @pytest.mark.parametrize("epsilon", [3, 4, 5])
 def test_the_released_tem_breaks_the_claim(folder: Path, epsilon: float) -> None:
     """By its own gamma, where some words see fewer words within it than others do."""
-    assert excess(make("tem", folder / "clustered.npz", published=True), epsilon) > 0.5
+    assert excess(make("tem", folder / "clustered.npz", as_published=True), epsilon) > 0.5
     assert excess(made(folder, "tem", "clustered"), epsilon) <= 1e-9
 
 
@@ -246,7 +246,7 @@ def fit(drawn: np.ndarray, log_p: np.ndarray) -> float:
     return float(stats.chisquare(np.bincount(pool, seen), np.bincount(pool, expected)).pvalue)
 
 
-@pytest.mark.parametrize("key", [*LAWFUL, *PLAIN, *UNCLAIMED, *RELEASED, "santext_normalised"])
+@pytest.mark.parametrize("key", [*LAWFUL, *PLAIN, *UNCLAIMED, *PUBLISHED, "santext_normalised"])
 def test_draws_follow_the_law(folder: Path, key: str) -> None:
     """Chi-square of 20,000 draws of one word of a text; a law whose epsilon is off is told apart."""
     mechanism, count = made(folder, key, "tiny"), 20_000
@@ -372,7 +372,7 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
 def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
     folder: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The released form keeps the same table as the others: its blocks' probabilities are those of its law."""
+    """The published form keeps the same table as the others: its blocks' probabilities are those of its law."""
     texts, epsilons = clustered().words, [3.0, 12.0, 60.0]
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
     drawn = []
@@ -435,7 +435,7 @@ def test_plain_claims_count_words(folder: Path) -> None:
 
 
 def released_sets(vectors: np.ndarray, size: int, mapping: str) -> dict[int, list[int]]:
-    """The naive twin of the release's three strategies: each word's set of outputs, nearest first."""
+    """The naive twin of the reference code's three strategies: each word's set of outputs, nearest first."""
     d = np.linalg.norm(vectors[:, None] - vectors, axis=2)
     sets: dict[int, list[int]] = {}
     for word in range(len(vectors)):
@@ -450,7 +450,7 @@ def released_sets(vectors: np.ndarray, size: int, mapping: str) -> dict[int, lis
 
 @pytest.mark.parametrize("mapping", ["conservative", "aggressive", "overlapping"])
 def test_the_released_custext_has_the_sets_of_each_strategy(folder: Path, mapping: str) -> None:
-    released = make("custext", folder / "clustered.npz", published=True, mapping=mapping, size=8)
+    released = make("custext", folder / "clustered.npz", as_published=True, mapping=mapping, size=8)
     outputs, _ = released._scores
     expected = released_sets(released.vectors.exact, 8, mapping)
     assert {word: row[row >= 0].tolist() for word, row in enumerate(outputs)} == expected
@@ -494,7 +494,7 @@ def test_vickrey_prices_the_two_nearest_words(folder: Path) -> None:
 
 
 def published_vickrey_in_one_dimension(epsilon: float, words: np.ndarray, private: int) -> np.ndarray:
-    """The release's law by quadrature: Laplace noise, the own word left out where it is the nearest, then the price."""
+    """The published law by quadrature: Laplace noise, the own word left out where it is the nearest, then the price."""
     grid = np.linspace(-60, 60, 2_400_001)
     d = np.abs(words[private] + grid[:, None] - words)
     order = np.argsort(d, axis=1)
@@ -513,7 +513,7 @@ def test_the_released_vickrey_breaks_the_claim(tmp_path: Path) -> None:
     """
     places, epsilon = np.array([0.0, 0.02, 9.0]), 0.5
     WordVectors(["a", "b", "c"], places[:, None]).save(tmp_path / "v.npz")
-    mechanism = make("vickrey", tmp_path / "v.npz", published=True)
+    mechanism = make("vickrey", tmp_path / "v.npz", as_published=True)
     laws = np.array([published_vickrey_in_one_dimension(epsilon, places, word) for word in (0, 1)])
     np.testing.assert_allclose(laws.sum(axis=1), 1, atol=1e-4)
     for word, law in zip("ab", laws, strict=True):
@@ -534,7 +534,7 @@ def test_the_released_vickrey_breaks_the_claim(tmp_path: Path) -> None:
 
 
 def test_the_released_vickrey_hardly_ever_writes_the_word(folder: Path) -> None:
-    released = make("vickrey", folder / "clustered.npz", published=True)
+    released = make("vickrey", folder / "clustered.npz", as_published=True)
     texts, noise = ["w3 w50 w100 w150"] * 500, Noise.named(500, 2)
     stays = [
         np.mean(mechanism.rewrite(texts, 30.0, noise).units.values.reshape(500, 4) == [3, 50, 100, 150])
@@ -606,11 +606,11 @@ def test_the_released_diffractor_lets_words_through(tmp_path: Path) -> None:
     vectors = WordVectors(names, np.random.default_rng(0).normal(size=(6, 4)))
     WordLists.build([vectors], 2).save(tmp_path / "l.npz")
     texts = ["The cat Schmidt 1984"] * 30
-    released = make("diffractor", tmp_path / "l.npz", published=True).rewrite(texts, 0.01, Noise.named(30, 0)).texts
+    released = make("diffractor", tmp_path / "l.npz", as_published=True).rewrite(texts, 0.01, Noise.named(30, 0)).texts
     assert all(text.split()[0] == "the" and text.split()[2] == "schmidt" for text in released)
     for place in (1, 3):  # a number is a word like any other: moved where the lists hold it, and else let through
         assert len({text.split()[place] for text in released}) > 1
-    outside = make("diffractor", tmp_path / "l.npz", published=True).rewrite(["2001"], 0.01, Noise.named(1, 0))
+    outside = make("diffractor", tmp_path / "l.npz", as_published=True).rewrite(["2001"], 0.01, Noise.named(1, 0))
     assert outside.texts == ["2001"]
     kept = make("diffractor", tmp_path / "l.npz").rewrite(texts, 0.01, Noise.named(30, 0)).texts
     assert not any("schmidt" in text for text in kept)
@@ -690,7 +690,7 @@ def test_the_likelihood_attack_reads_the_words_that_are_let_through(tmp_path: Pa
     vectors = WordVectors([*"abcdefgh", "unknown"], np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32))
     WordLists.build([vectors], 2).save(tmp_path / "l.npz")
     texts = ["a Zanzibar b", "a quixotic b"]
-    for settings in ({"published": True}, {"published": True, "layout": "kept"}):
+    for settings in ({"as_published": True}, {"as_published": True, "layout": "kept"}):
         released = Diffractor(resource=tmp_path / "l.npz", **settings)
         found = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, temperature=0)
         assert found["successes"].item() == 200

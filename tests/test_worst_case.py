@@ -1,4 +1,4 @@
-"""The exact check: against brute force, at the claims' edges, on the released forms; and the sampled one."""
+"""The exact check: against brute force, at the claims' edges, on the published forms; and the sampled one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from epsilometer.text.vectors import WordVectors
 
 
 def clustered(words: int = 500) -> WordVectors:
-    """Words of 20 dimensions, half of them in ten clusters: the set-up in which the released TEM was caught."""
+    """Words of 20 dimensions, half of them in ten clusters: the set-up in which the published TEM was caught."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(words, 20))
     half = words // 2
@@ -51,10 +51,10 @@ def make(name: str, resource: Path, **settings: Any) -> Any:
     ("name", "resource", "settings"),
     [
         ("tem", "few.npz", {}),
-        ("tem", "few.npz", {"published": True, "beta": 0.2}),
+        ("tem", "few.npz", {"as_published": True, "beta": 0.2}),
         ("exponential", "few.npz", {}),
         ("custext", "few.npz", {"size": 7}),
-        ("custext", "few.npz", {"published": True, "size": 7}),
+        ("custext", "few.npz", {"as_published": True, "size": 7}),
         ("diffractor", "few_lists.npz", {"noise": "tem"}),
     ],
 )
@@ -112,7 +112,7 @@ def test_the_shipped_forms_hold_and_their_bounds_lie_above(
 def test_the_released_forms_break_their_claims(
     folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float, at_least: float
 ) -> None:
-    found = check_claim(make(name, folder / resource, published=True, **settings), epsilon)
+    found = check_claim(make(name, folder / resource, as_published=True, **settings), epsilon)
     assert found.verdict == VIOLATED
     assert found.slack <= -at_least
     assert found.bound is None
@@ -161,18 +161,18 @@ def test_sampling_catches_too_little_noise(tmp_path: Path) -> None:
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--vectors", str(folder / "vectors.npz"), "--json"]
-    cli_result(["claims", "tem", "--epsilon", "5", "--published", *given])
-    released = json.loads(capsys.readouterr().out)
-    assert released["verdict"] == VIOLATED
-    assert released["worst"] > released["claimed"]
-    assert set(released["witness"]) == {"x", "x'", "y"}
+    cli_result(["claims", "tem", "--epsilon", "5", "--as-published", *given])
+    published = json.loads(capsys.readouterr().out)
+    assert published["verdict"] == VIOLATED
+    assert published["worst"] > published["claimed"]
+    assert set(published["witness"]) == {"x", "x'", "y"}
     cli_result(["claims", "tem", "--vocabulary", "50", *given])
     sound = json.loads(capsys.readouterr().out)
     assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
     for wrong, complaint in (
         (["claims", "tem", "--vocabulary", "1"], "at least 2"),
         (["claims", "tem", "--epsilon", "-1"], "> 0"),
-        (["claims", "santext", "--published"], "published"),
+        (["claims", "santext", "--as-published"], "as_published"),
         (["claims", "dp_mlm", *given], "--set resource"),
         (["claims", "identity"], "no claim"),
     ):
@@ -228,7 +228,7 @@ def test_the_largest_distance_is_that_of_all_pairs(folder: Path, name: str) -> N
 
 
 def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mechanism = make("tem", folder / "vectors.npz", published=True)
+    mechanism = make("tem", folder / "vectors.npz", as_published=True)
     found = check_claim(mechanism, 5.0)
     monkeypatch.setattr("epsilometer.auditing.largest_loss._ENTRIES", 0)
     assert largest_loss(mechanism, 5.0, found) == (found.largest, "sampled")

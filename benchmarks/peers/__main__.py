@@ -6,12 +6,12 @@ of all pairs of words: there 5,000. Epsilon is 10. Of each row the runs of both 
     warm            every word was met before
     cold            all words are new, and so is the mechanism; vectors are loaded
     one at a time   as cold, a call for each word, as the reference is called
-    release         ours draws from the operating system, exactly, every word having been released before; the reference
+    publication     ours draws from the operating system, exactly, every word having been met before; the reference
                     has floating-point draws alone
-    release, cold   the same where all words are new, and so is the mechanism
+    publication, cold the same where all words are new, and so is the mechanism
 
-Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the release's
-law, all else is corrected.
+Where the reference prepares nothing, its one way stands beside each of ours. `published` is our form of the reference
+code's law, all else is corrected.
 
 usage: python -m benchmarks.peers [ROW...]     first: pip install -r benchmarks/peers/requirements.txt and
                                                python -m benchmarks.peers.fetch
@@ -111,12 +111,12 @@ def ours(
             len(words(run)), rewrite(made(run), words(run), Noise.named(len(words(run)), "run", run))
         )
 
-    def released(run: int) -> tuple[int, float]:
+    def publication(run: int) -> tuple[int, float]:
         some = words(run)[: max(20, len(words(run)) // 20)]
         rewrite(met, some, Noise.operating_system(len(some)))()
         return timed(len(some), rewrite(met, some, Noise.operating_system(len(some))))
 
-    def released_new(run: int) -> tuple[int, float]:
+    def publication_new(run: int) -> tuple[int, float]:
         made = built(name, resource, **settings)
         return timed(len(words(run)), rewrite(made, words(run), Noise.operating_system(len(words(run)))))
 
@@ -129,8 +129,8 @@ def ours(
         "warm": many(lambda run: met),
         "cold": many(loaded.__getitem__),
         "one at a time": alone,
-        "release": released,
-        "release, cold": released_new,
+        "publication": publication,
+        "publication, cold": publication_new,
     }
 
 
@@ -144,7 +144,7 @@ def diffractor(at: Resources, method: str) -> Row:
 
     columns = ours("diffractor", at.folder / "list.npz", lambda run: at.drawn(run, 20_000), ["w0"], noise=noise)
     columns.pop("one at a time")  # both take texts
-    columns.pop("release, cold")  # a release prepares nothing
+    columns.pop("publication, cold")  # a publication prepares nothing
     return Row({name: (theirs, work) for name, work in columns.items()})
 
 
@@ -161,11 +161,11 @@ def word_by_word(at: Resources, theirs_name: str, name: str, count: int, publish
     def words(run: int) -> list[str]:
         return at.drawn(run, 2000 if tables else 500)
 
-    settings = {"published": True} if published else {}
+    settings = {"as_published": True} if published else {}
     met = [word for run in range(RUNS) for word in words(run)] if tables else ["w0"]
     columns = ours(name, at.folder / "vectors.npz", words, met, **settings)
     if not tables:
-        columns.pop("release, cold")  # a release prepares nothing
+        columns.pop("publication, cold")  # a publication prepares nothing
     return Row({column: (theirs, work) for column, work in columns.items()})
 
 
@@ -265,7 +265,7 @@ def dpmlm(at: Resources) -> Row:
         {
             "against its batches of 16": (theirs(True), seeded),
             "against word by word": (theirs(False), seeded),
-            "release": (theirs(True), here(lambda size, run: Noise.operating_system(size))),
+            "publication": (theirs(True), here(lambda size, run: Noise.operating_system(size))),
         }
     )
 
@@ -316,7 +316,7 @@ ROWS: dict[str, tuple[str, Callable[[Resources], Row]]] = {
     "Mahalanobis": ("MLDP", lambda at: word_by_word(at, "Mahalanobis", "mahalanobis", 10)),
     "truncated Gumbel": ("MLDP", lambda at: word_by_word(at, "TruncatedGumbel", "truncated_gumbel", 100)),
     "TEM": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10)),
-    "TEM, published": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10, published=True)),
+    "TEM, published": ("MLDP", lambda at: word_by_word(at, "TEM", "tem", 10, as_published=True)),
     "SanText": ("SanText", santext),
     "CusText": ("CusText", custext),
     "DP-MLM": ("DPMLM", dpmlm),

@@ -1,8 +1,8 @@
-"""Exact samplers for releases: integer arithmetic on the operating system's bits.
+"""Exact samplers for publication: integer arithmetic on the operating system's bits.
 
 A seeded audit turns one 53-bit uniform into a draw; an output of probability below 2^-53 then never comes out, and the
 low bits of a sum of floating-point numbers can rule an input out (Mironov 2012, "On significance of the least
-significant bits for differential privacy"). What is released is drawn here instead. No draw is decided by a
+significant bits for differential privacy"). What is published is drawn here instead. No draw is decided by a
 floating-point comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-SLACK = 2.0**-20  # the part of epsilon that a release leaves unspent, for what rounding costs
+SLACK = 2.0**-20  # the part of epsilon that a publication leaves unspent, for what rounding costs
 _LN2_HIGH = float.fromhex("0x1.62e42fefp-1")  # ln 2 to 33 bits: products with integers below 2^20 are exact
 _LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # the rest
 _MANTISSA = 50

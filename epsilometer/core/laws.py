@@ -2,8 +2,8 @@
 
 A text is a sequence of units; each unit is governed by one law row, a distribution over the mechanism's outputs. For
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
-demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a release draws from,
-the integer weights are kept within bounds (`epsilometer.core.exact.Table`).
+demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
+from, the integer weights are kept within bounds (`epsilometer.core.exact.Table`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Laws:
                one in probability; what does not depend on epsilon is computed once a call.
     entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
                these outputs alone, where that costs less than the rows.
-    table:     where a release keeps the weights of rows, under (row, epsilon). The same one is handed to all laws of a
-               mechanism, so only where a row has one meaning in all of them.
+    table:     where a publication keeps the weights of rows, under (row, epsilon). The same one is handed to all laws
+               of a mechanism, so only where a row has one meaning in all of them.
     """
 
     rows: Ragged
@@ -50,7 +50,7 @@ class Laws:
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
     """Draw every unit of text source[t] for each trial t, at each epsilon: by inverse CDF from one uniform a unit.
 
-    A release's stream draws exactly instead (`epsilometer.core.exact`).
+    A publication's stream draws exactly instead (`epsilometer.core.exact`).
     Returns one Ragged [trials] of output numbers for each epsilon.
     """
     wanted = laws.rows.take(source)
@@ -75,7 +75,7 @@ def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequ
     drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in _by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(drawn, noises, _weights(laws, rows, epsilons), strict=True):
-            assert noise.exact is not None, "a release's streams are all the operating system's"
+            assert noise.exact is not None, "a publication's streams are all the operating system's"
             for i, row in enumerate(rows.tolist()):
                 units = members[places[i] : places[i + 1]]
                 out[units] = noise.exact.choose(weights[row], len(units))

@@ -4,7 +4,7 @@ The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy
 arrays: the n-th number of a trial is a pure function of (key, trial, n). So the text of a trial cannot depend on batch
 size, order, worker count or on which other trials ran. The key is a hash of the stream's name.
 
-A seeded stream is reproducible, hence invertible by whoever knows the seed: fit for audits, not for releases.
+A seeded stream is reproducible, hence invertible by whoever knows the seed: fit for audits, not for publication.
 `Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
 (`epsilometer.core.exact`), which every mechanism with a claim draws from where the stream has them.
 """
@@ -60,7 +60,7 @@ class Noise:
     """A stream for each of n trials.
 
     trials: int64 [n], the numbers of the trials; key: two 32-bit words, or None for the operating system's randomness.
-    exact:  the samplers of a release; None for a seeded stream, whose draws are single floating-point numbers.
+    exact:  the samplers of a publication; None for a seeded stream, whose draws are single floating-point numbers.
     """
 
     trials: NDArray[np.int64]
@@ -76,7 +76,7 @@ class Noise:
 
     @classmethod
     def operating_system(cls, count: int) -> Noise:
-        """Fresh, irreproducible streams for a release."""
+        """Fresh, irreproducible streams for a publication."""
         return cls(np.arange(count), None, Exact())
 
     def __len__(self) -> int:

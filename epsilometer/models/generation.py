@@ -7,7 +7,7 @@ For the logits l of the next token, given the prompt and what was drawn so far, 
 over the model's whole output vocabulary: a softmax at temperature 2 (high - low) / epsilon, no top-k, no top-p. This is
 the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6) with a utility of sensitivity
 high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
-is drawn by inverse CDF from number t of the trial's own stream, or exactly in a release (`epsilometer.core.exact`).
+is drawn by inverse CDF from number t of the trial's own stream, or exactly in a publication (`epsilometer.core.exact`).
 
 Each distinct prompt is read once, for all trials and epsilons, and so is what several of them have drawn alike so far.
 Continuations go on in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
@@ -94,8 +94,8 @@ def generate(
 
     prompts:   token ids; source: [n], the prompt of each row.
     epsilons:  [n]; limits: [n], the most tokens of a row, all >= 1.
-    draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a release's exact samplers.
-    A row depends on its own prompt, epsilon, limit and draws alone.
+    draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
+    samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
     made = _Drawn(model, law, epsilons, limits, draws)
     size = _BATCHES * ROWS[model.device]

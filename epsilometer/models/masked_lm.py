@@ -2,7 +2,7 @@
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
 replaced by one mask token. Where the pair does not fit the model's window, each half is a window of its own, centred on
-the word in subwords (the released code counts in words there, so that in long texts the mask falls outside).
+the word in subwords (the reference code counts in words there, so that in long texts the mask falls outside).
 
 Only the hidden state at the mask goes through the vocabulary head, and no softmax is taken. Logits are rounded to
 multiples of 1/1024, so that what little kernels may differ in on another processor hardly ever reaches a sampled word.

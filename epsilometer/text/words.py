@@ -43,8 +43,8 @@ def write(words: Iterable[str]) -> str:
     return " ".join(words)
 
 
-# The English stop-words of NLTK, which the released mechanisms leave as they are (`nltk_data`, corpora/stopwords):
-# the 179 words of its commit 5db857e, and 19 contractions of pronouns added since, as in two public copies of all 198.
+# The English stop-words of NLTK (`nltk_data`, corpora/stopwords), which the reference code leaves as they are: the 179
+# words of its commit 5db857e, and 19 contractions of pronouns added since, as in two public copies of all 198.
 STOP_WORDS = frozenset(
     """
     a about above after again against ain all am an and any are aren as at be because been before being below

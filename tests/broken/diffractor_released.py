@@ -1,4 +1,4 @@
-"""1-Diffractor as released (sjmeis/Diffractor 338d305): lists of unlike vocabularies.
+"""1-Diffractor as published (sjmeis/Diffractor 338d305): lists of unlike vocabularies.
 
 List l lacks every fifth word, counted from l. Candidates come only from the lists that hold the word, and a word that
 is in none (as happens with one list) passes unchanged.

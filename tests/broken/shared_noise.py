@@ -1,4 +1,4 @@
-"""DP-BART as released later (sjmeis/DPMLM 3ce9390): one noise vector is added to the states of all token positions.
+"""DP-BART as published later (sjmeis/DPMLM 3ce9390): one noise vector is added to the states of all token positions.
 
 Differences between positions then come out without noise, at any epsilon. The likelihood is of those differences: the
 candidate whose latent, taken off, leaves the same at every position.

@@ -82,7 +82,7 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """By inverse CDF in closed form, the first piece of the unit interval keeps the text; a release exactly."""
+        """By inverse CDF in closed form, the first piece of the unit interval keeps the text; a publication exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.outputs[i] for i in units.values], units)

@@ -14,7 +14,7 @@ Assumptions: vocabulary, weights and greatest length are public, that is, the au
 that are to be protected: its training.json says on what, and the stage says when an audited data set comes from there.
 Words outside the vocabulary are one symbol before the noise, and never come out. An output may be empty, and stays so.
 
-`published: true` is the released form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
+`as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
 epsilon-private (an empty output becomes "UNK"). It is not: between z and -z = (C, ..., C) / sqrt(n) the loss at z is
 epsilon sqrt(n). Only its claim is kept, to be refuted: by that exact ratio, for the audit of common texts does not
 see it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal adversary's
@@ -54,7 +54,7 @@ class ADePT(LatentMechanism):
 
     noise: Literal["gaussian", "laplace"] = "gaussian"
     clip: float | None = None
-    published: bool = False
+    as_published: bool = False
 
     @field_validator("clip")
     @classmethod
@@ -65,8 +65,8 @@ class ADePT(LatentMechanism):
 
     @model_validator(mode="after")
     def _laplace_as_published(self) -> ADePT:
-        if self.published and self.noise != "laplace":
-            raise ValueError("the published form is Laplace noise; set noise: laplace")
+        if self.as_published and self.noise != "laplace":
+            raise ValueError("as_published is about Laplace noise; set noise: laplace")
         return self
 
     @cached_property
@@ -100,7 +100,7 @@ class ADePT(LatentMechanism):
         """Of the L2 sensitivity 2C, or the L1 sensitivity 2C sqrt(n)."""
         if self.noise == "gaussian":
             return Gaussian(2 * self.norm * gaussian_scale(epsilon, self.delta))
-        return laplace(epsilon, 2 * self.norm * (1 if self.published else math.sqrt(self._model.width)))
+        return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """[n, 2 hidden], of L2 norm at most C."""
@@ -114,4 +114,4 @@ class ADePT(LatentMechanism):
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
         """Greedily."""
         made = self._model.decode(latents)
-        return [text or "UNK" for text in made] if self.published else made
+        return [text or "UNK" for text in made] if self.as_published else made

@@ -14,9 +14,10 @@ Assumptions: weights, L, c and the pruned dimensions are public, the model was n
 The paper's range of epsilon starts at 10. Below, the claim holds as well, but nothing of a text comes through: that is
 warned of, not refused.
 
-`published: true` is the calibration of the released scripts (trusthlt/dp-bart-private-rewriting e31c972), the classical
-Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a nominal 250
-is 1,550 by the exact profile. Only its claim is kept, to be refuted. A later release (sjmeis/DPMLM 3ce9390) adds one
+`as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972), the
+classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
+nominal 250 is 1,550 by the exact profile. Only its claim is kept, to be refuted. A later version (sjmeis/DPMLM 3ce9390)
+adds one
 noise vector to all positions: `tests/broken/shared_noise.py`.
 """
 
@@ -62,7 +63,7 @@ class DPBART(LatentMechanism):
     variant: Literal["clv", "pr", "pr_plus"] = "clv"
     clip: float = 0.1
     length: PositiveInt = 20
-    published: bool = False
+    as_published: bool = False
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
 
@@ -136,7 +137,7 @@ class DPBART(LatentMechanism):
                 "noise leaves nothing of a text",
                 stacklevel=2,
             )
-        scale = classical_gaussian_scale(epsilon, self.delta, True) if self.published else None
+        scale = classical_gaussian_scale(epsilon, self.delta, True) if self.as_published else None
         return Gaussian(self.sensitivity * (scale or gaussian_scale(epsilon, self.delta)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:

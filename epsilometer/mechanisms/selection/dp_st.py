@@ -17,9 +17,10 @@ m epsilon' = epsilon. An empty slot follows the same law with all utilities 0, w
 whether a slot is empty is covered by the claim, and a text without any triple becomes m uniform draws. The text is
 written from the released triples alone, always m of them, so its length says nothing more about the source.
 
-Departures from the released code (sjmeis/DPST 4367fda), all but the language model undone by `published: true`: there
-the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is the number
-of triples found, which is released; a text without triples is returned as it is. Different clusters share no triple, so
+Departures from the reference code (sjmeis/DPST 4367fda), all but the language model undone by `as_published: true`:
+there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is the
+number of triples found, which is released; a text without triples is returned as it is. Different clusters share no
+triple, so
 no epsilon holds: the claim is made as the paper makes it, and must fail.
 """
 
@@ -51,7 +52,7 @@ from epsilometer.models.tagging import Triple, sentences
 
 TEMPLATE = "template"
 _INPUTS = 300  # triples of the corpus that stand for private ones where claims are checked
-_UNCHANGED = 1 << 12  # published: numbers for texts that are returned as they are
+_UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned as they are
 _CELLS = 1 << 21  # similarities in memory at a time
 
 
@@ -64,7 +65,7 @@ class DPST:
     clusters:   which of the corpus's clusterings, by its number of clusters; the coarsest unless given.
     writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`
                 for at most `longest` tokens.
-    published:  the released form, whose claim must fail.
+    as_published: the published form, whose claim must fail.
     device:     where the models run, "cpu" or "cuda".
     """
 
@@ -76,7 +77,7 @@ class DPST:
     writer: str = TEMPLATE
     prompt: str | None = None
     longest: Annotated[int, Field(ge=1)] = 64
-    published: bool = False
+    as_published: bool = False
     device: str = "cpu"
 
     @property
@@ -100,14 +101,14 @@ class DPST:
 
     @property
     def output_texts(self) -> Sequence[str]:
-        """The corpus's triples; in the released form, then, a text that is returned as it is."""
+        """The corpus's triples; in the published form, then, a text that is returned as it is."""
         named = [triple.text for triple in self._corpus.triples]
-        return named + ["(the text itself)"] * _UNCHANGED if self.published else named
+        return named + ["(the text itself)"] * _UNCHANGED if self.as_published else named
 
     @cached_property
     def inputs(self) -> list[str]:
         """Texts that fill all slots with one triple of the corpus, for its first triples; and one without triples."""
-        slots = 1 if self.published else self.triples
+        slots = 1 if self.as_published else self.triples
         written = [_sentence(triple) for triple in self._corpus.triples[:_INPUTS]]
         # A mark that ends sentences may be part of a triple, and the text would fall apart.
         return [" ".join([text] * slots) for text in written if len(sentences(text)) == 1] + ["Nothing."]
@@ -117,7 +118,7 @@ class DPST:
         return [_sentence(triple) for triple in self._corpus.reader.triples([text])[0]]
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """Epsilon for the text as a whole, any two texts; false in the released form."""
+        """Epsilon for the text as a whole, any two texts; false in the published form."""
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def laws(self, texts: Sequence[str]) -> Laws:
@@ -132,7 +133,7 @@ class DPST:
                 cluster = self._log_cluster(far, slots.share[rows], epsilon)
                 within = self._clusters.log_within(self._member_scale(slots.share[rows], epsilon)[:, None] * near)
                 law = cluster[:, self._clusters.number] + within
-                yield slots.with_unchanged(law, rows) if self.published else law
+                yield slots.with_unchanged(law, rows) if self.as_published else law
 
         def entries(
             rows: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
@@ -154,14 +155,14 @@ class DPST:
                 value[(slots.unchanged[rows] >= 0) & (drawn - count == slots.unchanged[rows])] = 0
                 yield value
 
-        return Laws(slots.rows, count + (_UNCHANGED if self.published else 0), log_probabilities, entries)
+        return Laws(slots.rows, count + (_UNCHANGED if self.as_published else 0), log_probabilities, entries)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """Two uniforms a slot, for the cluster and the member; a release exactly. A distinct text is read once."""
+        """Two uniforms a slot, for the cluster and the member; a publication exactly. A distinct text is read once."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts], np.int64)
         slots = self._slots(list(distinct))
@@ -196,7 +197,7 @@ class DPST:
     def _slots(self, texts: Sequence[str]) -> _Slots:
         found = self._corpus.reader.triples(texts)
         held: list[list[Triple | str | None]]
-        if self.published:
+        if self.as_published:
             shares = [1 / max(1, len(triples)) for triples in found]
             held = [[*triples] or [text] for triples, text in zip(found, texts, strict=True)]
         else:
@@ -218,7 +219,7 @@ class DPST:
         self, utility: NDArray[np.float64], share: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
         """ln P(c | v) for utilities [n, clusters] of slots that have `share` [n] of epsilon."""
-        if self.published:
+        if self.as_published:
             nearest = np.where(self._clusters.sizes > 0, utility, -1).argmax(axis=1)
             return np.where(np.arange(utility.shape[1]) == nearest[:, None], 0.0, -np.inf)
         scaled = (epsilon * share / 4)[:, None] * utility + self._clusters.log_sizes
@@ -226,7 +227,7 @@ class DPST:
 
     def _member_scale(self, share: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         """What a member's utility is multiplied by, [n]: half of its budget."""
-        return epsilon * share / (2 if self.published else 4)
+        return epsilon * share / (2 if self.as_published else 4)
 
     def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
         triples = self._corpus.triples

@@ -35,7 +35,7 @@ claim, epsilon times a distance, which compares with no other variant's (section
 
 Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof, every line of which fits.
 The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
-are scaled to length 1 the lemma is false, since one word can turn a short average round: `published: true` does so,
+are scaled to length 1 the lemma is false, since one word can turn a short average round: `as_published: true` does so,
 keeps Delta, and its claim must fail. With plain averages beta cancels wherever nothing is clipped and Delta < 1, since
 u / Delta = T (<Phi(x), Phi(y)> + beta) / 2: the effect of beta that the paper reports cannot come from this formula
 (docs/pitfalls.md).
@@ -77,7 +77,7 @@ _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all tho
 class PrivRewrite:
     """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
 
-    variant:      full; naive (Delta = 1); em (the sanitised text); wp (MVC). published: averages scaled to length 1.
+    variant:      full; naive (Delta = 1); em (the sanitised text); wp (MVC). as_published: averages scaled to length 1.
     k:            candidates asked for; temperature, max_new_tokens, prompt ({} stands for the text): how.
     tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
     beta:         smoothing of the utility.
@@ -91,7 +91,7 @@ class PrivRewrite:
     resource: str | Path | None = None
     endpoint: str | None = None
     variant: Literal["full", "naive", "em", "wp"] = "full"
-    published: bool = False
+    as_published: bool = False
     k: PositiveInt = 10
     tau: Annotated[float, Field(gt=0, le=1)] = 0.8
     beta: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
@@ -107,8 +107,8 @@ class PrivRewrite:
     def _consistent(self) -> PrivRewrite:
         if self.resource is None and self.endpoint is None and self.variant in ("full", "naive"):
             raise ValueError("give resource, a language model by id or folder, or endpoint, the name of a model there")
-        if self.published and self.variant in ("em", "wp"):
-            raise ValueError(f"published is about the utility, which variant {self.variant} has not; leave it out")
+        if self.as_published and self.variant in ("em", "wp"):
+            raise ValueError(f"as_published is about the utility, which variant {self.variant} has not; leave it out")
         if self.variant == "wp":
             self.__dict__["log_likelihoods"] = None  # MVC's law cannot be computed
         return self
@@ -193,7 +193,7 @@ class PrivRewrite:
         return self.rewrite_grid(texts, [epsilon], [noise])[0]
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
-        """One uniform a word and one for the choice; a release draws exactly. Units: the words, then the choice."""
+        """One uniform a word and one for the choice; a publication draws exactly. Units: the words, then the choice."""
         check_epsilons(epsilons)
         if self.variant == "wp":
             return [self._moved.rewrite(texts, e, noise) for e, noise in zip(epsilons, noises, strict=True)]
@@ -244,7 +244,7 @@ class PrivRewrite:
         averages = np.zeros((len(texts), vectors.shape[1]))
         for i in np.flatnonzero(rows.lengths):
             averages[i] = vectors[rows.row(int(i))].mean(axis=0)
-        if self.published:
+        if self.as_published:
             averages /= np.maximum(np.linalg.norm(averages, axis=1, keepdims=True), 1e-12)
         return averages, rows.lengths
 

@@ -10,19 +10,19 @@ word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's 
 changing one word can move all of them: for texts of n words as wholes the claim is n * epsilon, and between texts of
 unlike numbers of words there is none, since the output has as many words as the input.
 
-Departures from the released code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
-window is centred on the word in subwords (the release indexes subwords by word number and leaves words of long texts
-unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole vocabulary of
-printable pieces, a public set.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
+window is centred on the word in subwords (the reference code indexes subwords by word number and leaves words of long
+texts unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole
+vocabulary of printable pieces, a public set.
 
 A model with token types (BERT and its kin) is told which half of the pair a token belongs to, as it was in training. Of
-the release, only the path that works in batches does that; the one that goes word by word leaves them out, and on such
-a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim holds
-either way, since it needs no more of the logits than their clip.
+the reference code, only the path that works in batches does that; the one that goes word by word leaves them out, and
+on such a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim
+holds either way, since it needs no more of the logits than their clip.
 
-Two options of the release, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts of the
-private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept layout is
-no part of the law, but the likelihood attack sees it in the text.
+Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
+of the private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept
+layout is no part of the law, but the likelihood attack sees it in the text.
 """
 
 from __future__ import annotations

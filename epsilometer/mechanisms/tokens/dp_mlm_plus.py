@@ -23,7 +23,7 @@ Likelihood: with f(i, j) the probability that the first i words yield the first 
     f(i, j) = d (1 - q) f(i - 1, j) + ((1 - d) (1 - q) R_i(y_j) + d q I_i(y_j)) f(i - 1, j - 1)
               + (1 - d) q R_i(y_(j-1)) I_i(y_j) f(i - 1, j - 2)     and     P(y | x) = f(n, L).
 
-Departures from the released code (sjmeis/DPMLM 3ce9390, where this is broken): the draws' context is the private text
+Departures from the reference code (sjmeis/DPMLM 3ce9390, where this is broken): the draws' context is the private text
 itself, neither partly rewritten nor shortened, so that draws are independent given the coins; nothing passes through.
 """
 

@@ -10,11 +10,11 @@ epsilon between any two texts (`shared/generative.py`).
 
 Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
 
-Departures from the released code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline: the library's
+Departures from the reference code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline: the library's
 default stays on, by which only the 50 likeliest tokens can come out. Which 50 depends on the private text, so an output
 can rule a text out, and no finite epsilon holds; here every token of the vocabulary can come out. The number of new
-tokens is a public maximum, not the prompt's own length. `published: true` has both, and the release's claim: the
-likelihood attack sees outputs of probability 0 under one candidate. The release's bounds belong to weights without a
+tokens is a public maximum, not the prompt's own length. `as_published: true` has both, and the published claim: the
+likelihood attack sees outputs of probability 0 under one candidate. Its bounds belong to weights without a
 name or revision that could pin them; with those weights give clip: [-96.85249956065758, -8.747697966442914].
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
 
 MARKER = " >>>>>"
-TOP_K = 50  # the default of the library that the release draws with
+TOP_K = 50  # the default of the library that the reference code draws with
 
 
 @component
@@ -51,8 +51,8 @@ class DPParaphrase(GenerativeMechanism):
 
     @property
     def top_k(self) -> int | None:
-        """50 in the release's form."""
-        return TOP_K if self.published else None
+        """50 in the published form."""
+        return TOP_K if self.as_published else None
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
         """Each text and the marker."""

@@ -11,10 +11,10 @@ two texts (`shared/generative.py`).
 
 Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
 
-Departures from the released code (sjmeis/DPMLM 3ce9390): a public maximum of new tokens, where the release stops at the
-prompt's own length; a text too long for the model is cut, never the cue after it; clip bounds come with the model that
-they were measured on; special and unused vocabulary entries are not drawn. `published: true` has the release's limit.
-A model with a chat template reads the same words as a user's message.
+Departures from the reference code (sjmeis/DPMLM 3ce9390): a public maximum of new tokens, where the reference code
+stops at the prompt's own length; a text too long for the model is cut, never the cue after it; clip bounds come with
+the model that they were measured on; special and unused vocabulary entries are not drawn. `as_published: true` has the
+reference code's limit. A model with a chat template reads the same words as a user's message.
 """
 
 from __future__ import annotations

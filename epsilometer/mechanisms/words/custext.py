@@ -11,7 +11,7 @@ is claimed: the output names the group with certainty.
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words and each pair of words
 shares a group; vectors, groups and the order of words are public.
 
-Departures. The released code (sai4july/CusText 4a3ced8) has three ways of giving words their sets, by its option
+Departures. The reference code (sai4july/CusText 4a3ced8) has three ways of giving words their sets, by its option
 `mapping_strategy`:
 
     conservative  its default, and what its README runs: words that have a set are blanked, so that the groups are those
@@ -20,10 +20,10 @@ Departures. The released code (sai4july/CusText 4a3ced8) has three ways of givin
     overlapping   any other value: a word takes the nearest of all words, used or not, and those of them that have no
                   set yet share it
 
-Its claim is epsilon for any two words. `published: true` claims the same, so that it can be seen to fail. With the
+Its claim is epsilon for any two words. `as_published: true` claims the same, so that it can be seen to fail. With the
 conservative mapping the mechanism is the one above, the claim is true within a group and violated between any two words
-of different groups. With the other two, which need `published: true`, sets overlap without being equal, an output rules
-inputs out, and the claim fails between near words too. The release also builds the mapping from the private corpus and
+of different groups. With the other two, which need `as_published: true`, sets overlap without being equal, an output
+rules inputs out, and the claim fails between near words too. It also builds the mapping from the private corpus and
 lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
 and scores by the cosine, where blanked words rank before those of negative cosine; this module has the distance alone.
 
@@ -58,18 +58,20 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 class CusText(WordVectorMechanism):
     """size: words in a set; stop_words: whether they are replaced too.
 
-    published: the release's claim; mapping: its way of giving words their sets.
+    as_published: the published claim; mapping: its way of giving words their sets.
     """
 
     size: Annotated[int, Field(ge=2)] = 20
     stop_words: Literal["replaced", "kept"] = "replaced"
-    published: bool = False
+    as_published: bool = False
     mapping: Literal["conservative", "aggressive", "overlapping"] = "conservative"
 
     @model_validator(mode="after")
     def _only_released(self) -> CusText:
-        if self.mapping != "conservative" and not self.published:
-            raise ValueError(f"mapping: {self.mapping} has overlapping sets, and no claim holds; give published: true")
+        if self.mapping != "conservative" and not self.as_published:
+            raise ValueError(
+                f"mapping: {self.mapping} has overlapping sets, and no claim holds; give as_published: true"
+            )
         return self
 
     @cached_property
@@ -122,25 +124,25 @@ class CusText(WordVectorMechanism):
         """Epsilon a word, between words of one group; the group and the number of words are not protected."""
         if self.stop_words == "kept":
             return None
-        return self.claim(epsilon, None if self.published else "0 or 1 within a group")
+        return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """How many words differ; infinite for texts of unlike numbers of words, or with words of unlike groups."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
-            covered = self.published | (group[left] == group[right])
+            covered = self.as_published | (group[left] == group[right])
             return np.where(covered, left != right, np.inf)
 
         return self.vocabulary.distance(texts, pairs, between)
 
     def largest_distance(self, epsilon: float) -> float:
         """1 where all words are in one group, or claimed to be alike; else infinite."""
-        return 1.0 if self.published or self._sets[0].max() == 0 else math.inf
+        return 1.0 if self.as_published or self._sets[0].max() == 0 else math.inf
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The largest excess within any group, exactly (none for the release's claim)."""
-        if self.published or self.stop_words == "kept":
+        """The largest excess within any group, exactly (none for the published claim)."""
+        if self.as_published or self.stop_words == "kept":
             return None
         _, sets = self._sets
         outputs, log_p = self._law(np.maximum(sets, 0).ravel(), epsilon)
@@ -164,7 +166,7 @@ class CusText(WordVectorMechanism):
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One uniform a word, by inverse CDF; a release exactly. The law of each distinct word is computed once."""
+        """One uniform a word, by inverse CDF; a publication exactly. The law of each distinct word is computed once."""
         if noise.exact is not None:
             return self.written(texts, sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])[0])
         private = self.vocabulary.encode(texts)

@@ -7,8 +7,8 @@ list is drawn uniformly, and the word's place p in it is moved by one of two noi
     tem         P(q | p) ~ exp(-epsilon / 2 min(|q - p|, gamma)),
                 gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),  beta = 0.001                     (section 4.1.3)
 
-A release draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact`), at epsilon rounded down to a
-multiple of 2^-40.
+A publication draws the list, geometric noise and TEM's law exactly (`epsilometer.core.exact`), at epsilon rounded down
+to a multiple of 2^-40.
 
 Every list proposing a candidate and one candidate being drawn, as in the paper, is the same law at more work. On one
 list geometric noise gives P(y | x) <= e^(epsilon |p - p'|) P(y | x'), and the mixture over lists the same with the
@@ -28,12 +28,12 @@ for 23,000 words.
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; all lists hold one and the
 same public vocabulary, and every word of it can come out for every word.
 
-Departures. Released code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
+Departures. Reference code (sjmeis/Diffractor 338d305, c56f560) lets stop-words and words outside the lists through
 unchanged, numbers among them, and takes candidates only from the lists that hold the word, so that an output can rule
 an input out; here a word outside the vocabulary becomes a fixed word first (`shared/vocabulary.py`).
-Released code fixes gamma at 5 where the paper computes it from epsilon. `published: true` lets stop-words and words
-outside the lists through as the release does (a number in the lists is moved like any word), has its gamma where none
-is given, and makes its claim, so that it can be seen to fail.
+Reference code fixes gamma at 5 where the paper computes it from epsilon. `as_published: true` lets stop-words and words
+outside the lists through as the reference code does (a number in the lists is moved like any word), has its gamma where
+none is given, and makes its claim, so that it can be seen to fail.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.mechanisms.words.shared.vocabulary import Vocabulary
 from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
-_UNIT = 1 << 40  # a release's epsilon is a multiple of 2^-40
+_UNIT = 1 << 40  # a publication's epsilon is a multiple of 2^-40
 _BETA = 0.001  # the largest probability of moving further than the paper's gamma
-_RELEASED_GAMMA = 5
+_REFERENCE_GAMMA = 5
 
 Budget = float | NDArray[np.float64]  # one for all words, or one for each
 
@@ -82,12 +82,12 @@ class Geometric(NamedTuple):
         moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
         """[n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
-                "epsilon of a release must be at least 2^-40 and below 2^23, got "
+                "epsilon of a publication must be at least 2^-40 and below 2^23, got "
                 f"{np.min(epsilon)} to {np.max(epsilon)}; choose another"
             )
         moved = places + exact.laplace(rate.astype(np.uint64), np.full(places.shape, _UNIT, np.uint64))
@@ -140,7 +140,7 @@ class Truncated(NamedTuple):
         )
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def released(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
         """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly.
 
         Steps have one law at all places that lie gamma or more from both ends.
@@ -203,14 +203,14 @@ class Diffractor(WordMechanism):
     """resource: an archive of word lists.
 
     gamma:      the distance in a list from which on tem treats all words alike; auto: the paper's, by epsilon.
-    published:  let through what the release lets through.
+    as_published: let through what the reference code lets through.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
 
     noise: Literal["geometric", "tem"] = "geometric"
     gamma: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
-    published: bool = False
+    as_published: bool = False
 
     @cached_property
     def lists(self) -> WordLists:
@@ -228,13 +228,13 @@ class Diffractor(WordMechanism):
         if self.noise == "geometric":
             return Geometric(size)
         if self.gamma == "auto":
-            return Truncated(size, _RELEASED_GAMMA if self.published else None)
+            return Truncated(size, _REFERENCE_GAMMA if self.as_published else None)
         return Truncated(size, self.gamma)
 
     @cached_property
     def _passes(self) -> NDArray[np.bool_]:
         """[V]: the words of the vocabulary that are let through."""
-        return np.array([self.published and word in STOP_WORDS for word in self.vocabulary.words])
+        return np.array([self.as_published and word in STOP_WORDS for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon a word, times the distance of the words; the number of words is not protected."""
@@ -274,12 +274,14 @@ class Diffractor(WordMechanism):
         each = (self._moves.log_law(p[private], p[outputs], epsilon) for p in place)
         law = reduce(np.logaddexp, each) - math.log(len(place))
         return (
-            np.where(self._passes[private], np.where(private == outputs, 0.0, -np.inf), law) if self.published else law
+            np.where(self._passes[private], np.where(private == outputs, 0.0, -np.inf), law)
+            if self.as_published
+            else law
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
         """The largest excess on one list, between any places; a mixture of lists loses at most what a list does."""
-        return None if self.published else self._moves.excess(epsilon)
+        return None if self.as_published else self._moves.excess(epsilon)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Two uniforms a word, for the list and the move, both inverted in closed form."""
@@ -308,19 +310,19 @@ class Diffractor(WordMechanism):
         if noise.exact is not None:
             choices = np.full(len(private.values), len(lists.order), np.uint64)
             which = noise.exact.below(choices).astype(np.int64)
-            moved = self._moves.released(lists.place[which, private.values], epsilon, noise.exact)
+            moved = self._moves.move_exactly(lists.place[which, private.values], epsilon, noise.exact)
         else:
             uniforms = noise.ragged(private.lengths, 2)
             which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
             moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
         drawn = lists.order[which, moved]
-        if self.published:
+        if self.as_published:
             drawn = np.where(self._passes[private.values], private.values, drawn)
         return self.written(texts, Ragged(drawn, private.offsets))
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `WordMechanism.write`; in the published form words outside the lists stand as they were."""
-        if not self.published:
+        if not self.as_published:
             return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index
         made = [

@@ -12,8 +12,8 @@ continuous, so there is no law to compute.
 Assumptions: epsilon belongs to a word; distances are Euclidean, of the raw vectors; texts are neighbours if they have
 equally many words; the vocabulary is public.
 
-Departures: the nearest word is the nearest (the released code, sjmeis/MLDP 65a9eb8, searches approximately), and a word
-outside the vocabulary, there let through unchanged, becomes a fixed word first (`shared/vocabulary.py`).
+Departures: the nearest word is the nearest (the reference code, sjmeis/MLDP 65a9eb8, searches approximately), and a
+word outside the vocabulary, there let through unchanged, becomes a fixed word first (`shared/vocabulary.py`).
 """
 
 from __future__ import annotations

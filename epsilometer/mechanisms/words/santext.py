@@ -8,7 +8,7 @@ normaliser change by at most e^(epsilon / 2 d(x, x')) each, so P(y | x) <= e^(ep
 Assumptions: epsilon belongs to a word; texts are neighbours if they have equally many words; the vocabulary is public,
 and every word of it can come out for every word.
 
-Departures: the released code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
+Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
 a word outside it by a uniform draw, which tells it from all words inside; here it becomes a fixed word before the noise
 (`shared/vocabulary.py`). SanText+ is `santext_plus`.
 """

@@ -12,10 +12,10 @@ and so does the normaliser's logarithm: P(y | x) <= e^(epsilon d(x, x')) P(y | x
 Assumptions: epsilon belongs to a word; d is the Euclidean distance of the raw vectors; texts are neighbours if they
 have equally many words; every word of the vocabulary can come out for every word.
 
-Departures. The released code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is no exponential
+Departures. The reference code (sjmeis/MLDP 65a9eb8) scores the rest with ln(V / words inside), which is no exponential
 mechanism and breaks the claim, rounds gamma to one decimal, and lets words outside the vocabulary through unchanged;
-here such a word becomes a fixed word first (`shared/vocabulary.py`). `published: true` has the release's
-score and gamma, and its claim, so that it can be seen to fail.
+here such a word becomes a fixed word first (`shared/vocabulary.py`). `as_published: true` has the reference
+code's score and gamma, and its claim, so that it can be seen to fail.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are wei
 
 @component
 class TEM(KernelMechanism):
-    """beta: the largest probability of leaving the ball of radius gamma; published: the release's law."""
+    """beta: the largest probability of leaving the ball of radius gamma; as_published: the reference code's law."""
 
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
-    published: bool = False
+    as_published: bool = False
 
     def gamma(self, epsilon: float) -> float:
         """Where the distance is cut off."""
         gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
-        return round(gamma, 1) if self.published else gamma
+        return round(gamma, 1) if self.as_published else gamma
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         """-epsilon / 2 times the distance, cut off at gamma."""
@@ -56,11 +56,11 @@ class TEM(KernelMechanism):
     def largest_distance(self, epsilon: float) -> float:
         """At most gamma: two words beyond it lose no more, in the paper's form."""
         farthest = super().largest_distance(epsilon)
-        return farthest if self.published else min(farthest, self.gamma(epsilon))
+        return farthest if self.as_published else min(farthest, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """From the normalisers of the exponential mechanism, which the release's law is not."""
-        return None if self.published else super().excess_bound(epsilon)
+        """From the normalisers of the exponential mechanism, which the reference code's law is not."""
+        return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
     def _inside(self) -> dict[float, NDArray[np.int64]]:
@@ -70,7 +70,7 @@ class TEM(KernelMechanism):
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """[n]: w of each word beyond gamma of words [n]."""
         log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
-        if not self.published:
+        if not self.as_published:
             return log_weight
         size, inside = len(self.vectors), self._inside[epsilon][words]
         together = log_weight + np.log(size / inside)
@@ -79,8 +79,8 @@ class TEM(KernelMechanism):
     def _log_weights(
         self, words: NDArray[np.integer], distances: NDArray[np.float64], epsilon: float
     ) -> NDArray[np.float64]:
-        """As any kernel's; the release's weight of the words beyond gamma depends on how many lie within."""
-        if not self.published:
+        """As any kernel's; the published weight of the words beyond gamma depends on how many lie within."""
+        if not self.as_published:
             return self.log_weights(distances, epsilon)
         within = distances <= self.gamma(epsilon)
         if within.shape == (len(words), len(self.vectors)):

@@ -12,10 +12,10 @@ branch); where a D_min <= 1 the second term is no bound on b and only W counts.
 No claim. The paper claims epsilon times the Euclidean distance, which cannot be: P(y | x) is at most P(k >= rank of y
 from x), and that falls faster than exponentially, e^(-r ln r), whatever epsilon, while the claim lets P(y | x) fall no
 further than e^(-epsilon D_max) below P(y | y). In 53 bits k never exceeds some 50 and farther words do not come out at
-all. `published: true` makes the paper's claim, so that it can be seen to fail. Nor is a scale defined where a <= 0 (a
-small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
+all. `as_published: true` makes the paper's claim, so that it can be seen to fail. Nor is a scale defined where a <= 0
+(a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
 
-Departures: the released code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
+Departures: the reference code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
 squared distances, and lets k be 0, which leaves the word as it is.
 """
 
@@ -44,9 +44,9 @@ _WORDS = 1 << 13  # private words in memory at a time
 
 @component
 class TruncatedGumbel(WordVectorMechanism):
-    """published: make the paper's claim."""
+    """as_published: make the paper's claim."""
 
-    published: bool = False
+    as_published: bool = False
 
     @cached_property
     def _survey(self) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
@@ -99,8 +99,8 @@ class TruncatedGumbel(WordVectorMechanism):
         return (top - np.exp(-np.exp(-noise / b))) / (top - low)
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """None: words beyond the k nearest cannot come out (with `published`, epsilon a word times the L2 distance)."""
-        return super().guarantee(epsilon) if self.published else None
+        """None: words beyond the k nearest cannot come out (`as_published`: epsilon a word times the L2 distance)."""
+        return super().guarantee(epsilon) if self.as_published else None
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary, by a sum over 512 steps in place of an integral (to about 1e-4)."""

@@ -8,13 +8,13 @@ The word's vector is moved as by MVC. Of the two words w1, w2 nearest to where i
 MVC, t = 1 always writes the second. The choice looks at the moved point alone, so it is post-processing, and the claim
 is MVC's: epsilon times the Euclidean distance.
 
-Assumptions: as MVC. Departures: as MVC. The released code (sjmeis/MLDP 65a9eb8) has another price and looks at the
+Assumptions: as MVC. Departures: as MVC. The reference code (sjmeis/MLDP 65a9eb8) has another price and looks at the
 private word w again: where w is the nearest, it is left out, and w1, w2 are the next two; then
 
     P(w1) = 1 / (1 + e^(d1^2)),
 
 a softmax of -t d^2 with t = [1, 0] (its search gives squared distances), so that the second word is written nearly
-always, and w itself hardly ever. That is no post-processing of the moved point. `published: true` does the same and
+always, and w itself hardly ever. That is no post-processing of the moved point. `as_published: true` does the same and
 claims MVC's epsilon times the distance, so that it can be seen to fail: two words that lie close together, for which
 next to nothing may be lost, give each other away, because each is left out for itself alone. (The search here is exact,
 there approximate.)
@@ -38,22 +38,22 @@ from epsilometer.mechanisms.words.shared.moved import MovedWords
 
 @component
 class Vickrey(MovedWords):
-    """t: how much the second nearest word is preferred; published: the release's choice, which has no t."""
+    """t: how much the second nearest word is preferred; as_published: the reference code's choice, which has no t."""
 
     t: Annotated[float, Field(ge=0, le=1)] = 0.5
-    published: bool = False
+    as_published: bool = False
 
     @model_validator(mode="after")
     def _one_price(self) -> Vickrey:
-        if self.published and self.t != 0.5:
-            raise ValueError(f"t must be left out with published: true, whose price is fixed, got {self.t:g}")
+        if self.as_published and self.t != 0.5:
+            raise ValueError(f"t must be left out with as_published: true, whose price is fixed, got {self.t:g}")
         return self
 
     def chosen(
         self, points: NDArray[np.float64], uniforms: NDArray[np.float64], private: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """One of the two nearest words; in the release's form without the private one, where that is the nearest."""
-        if self.published:
+        """One of the two nearest words; in the published form without the private one, where that is the nearest."""
+        if self.as_published:
             words, far = self._others(points, private)
             nearest = expit(-(far[:, 0] ** 2))
         else:
@@ -66,15 +66,15 @@ class Vickrey(MovedWords):
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """As `MovesVectors`: not in the release's form, which looks at the private word again."""
-        return None if self.published else super().moved(texts, epsilon, noise)
+        """As `MovesVectors`: not in the published form, which looks at the private word again."""
+        return None if self.as_published else super().moved(texts, epsilon, noise)
 
     def _others(
         self, points: NDArray[np.float64], private: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """As `neighbours`, two of them: those after the nearest where the nearest is the private word."""
         if len(self.vectors) < 3:
-            raise UserError(f"published: true needs three words, {self.resource} has {len(self.vectors)}; give more")
+            raise UserError(f"as_published: true needs three words, {self.resource} has {len(self.vectors)}; give more")
         words, far = self.vectors.neighbours(points, 3)
         places = np.arange(2) + (words[:, :1] == private[:, None])
         return np.take_along_axis(words, places, 1), np.take_along_axis(far, places, 1)

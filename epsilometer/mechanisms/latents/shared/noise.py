@@ -16,8 +16,8 @@ therefore rounded to a public grid, of a power of two between 1/512 and 1/256 of
 input. What is left is the uniforms' own coarseness, which moves the probability of a grid cell by at most 2^-52: for
 10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims are those of the exact laws.
 
-Numbers of a release: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and no
-cube around 0, hence changes no sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
+Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and
+no cube around 0, hence changes no sensitivity; discrete noise of the scale 2^24 is added in integers, exactly
 (`epsilometer.core.exact`, Canonne, Kamath and Steinke 2020). The sum, in floating point again, is post-processing.
 
 - Laplace: e^(-|k| / 2^24) on integers loses at most epsilon, as on real numbers.
@@ -48,7 +48,7 @@ from epsilometer.core.exact import Exact
 from epsilometer.core.randomness import Noise
 
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
-_STEPS = 1 << 24  # of a release's grid, to one scale of the noise
+_STEPS = 1 << 24  # of a publication's grid, to one scale of the noise
 _CELLS = 1 << 18  # numbers at a time: the working arrays stay in the processor's cache
 _SAFE = 1 + 1e-9  # above what root finding leaves open
 
@@ -100,14 +100,14 @@ def gaussian_epsilon(scale: float, delta: float) -> float:
     return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
-def classical_gaussian_scale(epsilon: float, delta: float, published: bool = False) -> float:
+def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
     """sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
     Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1: above, it is refused, unless it is to stand for a
     published mechanism that used it, whose claim is then false.
     """
     _check(epsilon, delta)
-    if epsilon > 1 and not published:
+    if epsilon > 1 and not as_published:
         raise UserError(
             f"the classical Gaussian formula holds for epsilon <= 1, got {epsilon:g}; use the analytic Gaussian"
         )

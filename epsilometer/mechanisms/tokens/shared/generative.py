@@ -13,9 +13,9 @@ The text spells out the drawn tokens and does not determine them: one text can b
 the embedded model 40 % of rewrites at epsilon 1, 3 % at 100, read as other tokens than were drawn). So the tokens do
 not count as released, and the likelihood attack, which sees them, bounds what the text gives away.
 
-`published: true` stops after as many tokens as the prompt has, as the released code does. That number is the private
-text's own and is not paid for: an output longer than another text's prompt rules that text out. Shown beside it is the
-claim of the release, epsilon a generated token, for as many tokens as the longer prompt has.
+`as_published: true` stops after as many tokens as the prompt has, as the reference code does. That number is the
+private text's own and is not paid for: an output longer than another text's prompt rules that text out. Shown beside it
+is the published claim, epsilon a generated token, for as many tokens as the longer prompt has.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 class GenerativeMechanism(ABC):
     """resource: a language model by id, folder or pin; max_new_tokens: the public maximum of tokens of a rewrite.
 
-    clip: [low, high] of the logits, by default the model's measured bounds. published: the release's form.
+    clip: [low, high] of the logits, by default the model's measured bounds. as_published: the published form.
     """
 
     resource: str | Path
     max_new_tokens: Annotated[int, Field(ge=1, le=4096)] = 32
     clip: Clip | None = None
-    published: bool = False
+    as_published: bool = False
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
 
@@ -67,7 +67,7 @@ class GenerativeMechanism(ABC):
 
     @property
     def top_k(self) -> int | None:
-        """To how many tokens the release limits its draws."""
+        """To how many tokens the reference code limits its draws."""
         return None
 
     @cached_property
@@ -82,8 +82,8 @@ class GenerativeMechanism(ABC):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """max_new_tokens for two unlike texts; in the release's form the number of tokens of the longer prompt."""
-        longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.published else self.max_new_tokens
+        """max_new_tokens for two unlike texts; in the published form the number of tokens of the longer prompt."""
+        longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.as_published else self.max_new_tokens
         same = np.array([texts[i] == texts[j] for i, j in pairs], bool)
         return np.where(same, 0.0, longest)
 
@@ -105,7 +105,7 @@ class GenerativeMechanism(ABC):
         """As `HasUnread`: texts that do not fit into the prompt, or whose own tokens are more than may be written."""
         room = self.model.room(self.max_new_tokens)
         cut = [
-            len(framed) > room or (not self.published and len(self.tokens(text)) > self.max_new_tokens)
+            len(framed) > room or (not self.as_published and len(self.tokens(text)) > self.max_new_tokens)
             for text, framed in zip(texts, self.framed(texts), strict=True)
         ]
         return Unread(cut=sum(cut), texts=len(texts))
@@ -120,7 +120,7 @@ class GenerativeMechanism(ABC):
 
     def _limits(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """The most tokens that may be drawn after each prompt."""
-        if not self.published:
+        if not self.as_published:
             return np.full(len(prompts), self.max_new_tokens)
         return np.array([min(len(ids), self.model.longest(len(ids))) for ids in prompts])
 

@@ -100,7 +100,7 @@ class WordVectorMechanism(WordMechanism, ABC):
 
     @cached_property
     def _release_table(self) -> Table:
-        """What releases draw from, of the words that they met last."""
+        """What publications draw from, of the words that they met last."""
         return Table()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

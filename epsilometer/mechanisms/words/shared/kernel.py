@@ -154,7 +154,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One uniform a word; the distances from each distinct word are computed once for all epsilons.
 
-        A release draws from whole laws, exactly: the tables of blocks hold rounded sums.
+        A publication draws from whole laws, exactly: the tables of blocks hold rounded sums.
         """
         if any(noise.exact is not None for noise in noises):
             drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)

@@ -1,7 +1,7 @@
 """Greedy one-dimensional word lists: a vocabulary laid out so that neighbours in the list are near in meaning.
 
 Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024, Algorithm 1: start at a random word, append the nearest
-word not yet used, repeat. Exact and Euclidean; of words equally near, the first in the vocabulary. (The released code
+word not yet used, repeat. Exact and Euclidean; of words equally near, the first in the vocabulary. (The reference code
 searches approximately, and jumps to an arbitrary word where its 50 neighbours are used up.) All lists hold one and the
 same vocabulary, the intersection of the given ones: with unlike lists an output could rule an input out.
 """

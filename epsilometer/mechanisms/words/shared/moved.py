@@ -1,6 +1,7 @@
 """What MVC and its relatives share: a word's vector is moved by noise, and a word near to where it lands is written.
 
-A release's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions is
+A publication's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions
+is
 that of a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2,
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
@@ -75,7 +76,7 @@ class MovedWords(WordVectorMechanism):
         """Where words land: points [n, d], and a uniform for each [n], for the choice of a word there."""
         start = self.vectors.exact[words.values]
         if noise.exact is not None:
-            points = self.stretched(released(self.relaxed(start), epsilon, noise.exact))
+            points = self.stretched(moved_exactly(self.relaxed(start), epsilon, noise.exact))
             return points, noise.ragged(words.lengths)[:, 0]
         uniforms = noise.ragged(words.lengths, start.shape[1] + 2)
         return start + self.stretched(spherical(uniforms[:, :-1], epsilon)), uniforms[:, -1]
@@ -88,7 +89,7 @@ def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float
     return direction * (radius / np.linalg.norm(direction, axis=1))[:, None]
 
 
-def released(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArray[np.float64]:
+def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: Exact) -> NDArray[np.float64]:
     """The points [n, d] with noise of density ~ exp(-epsilon ||z||), of which a grid's points are drawn exactly."""
     dimensions = points.shape[1]
     log_weights, deviations, unit = mixture(dimensions)

@@ -1,8 +1,8 @@
-"""Words and latents a second, drawn for an audit (seeded, floating point) and for a release (exact, operating system).
+"""Words and latents a second, drawn for an audit (seeded, floating point) and for a publication (exact).
 
 Requests, the embedded word vectors (34,573 words of 384 dimensions); latents of 1,024 numbers.
 
-usage: python -m benchmarks.release
+usage: python -m benchmarks.publication
 """
 
 from __future__ import annotations
@@ -42,19 +42,24 @@ def main() -> None:
     """Print both rates and their ratio."""
     texts = [str(text) for text in synthetic.generate("queries", TEXTS, 0)["text"]]
     count = sum(len(words(text)) for text in texts)
-    print(f"{'':24} {'audit':>12} {'release':>12} {'ratio':>6}")
+    print(f"{'':24} {'audit':>12} {'publication':>12} {'ratio':>6}")
     for name, (mechanism, settings, epsilon) in MECHANISMS.items():
         made = api.mechanism(mechanism, settings)
         made.rewrite(texts, epsilon, Noise.named(len(texts), "warm"))
         audit = seconds(partial(made.rewrite, texts, epsilon, Noise.named(len(texts), "audit")))
-        release = seconds(partial(made.rewrite, texts, epsilon, Noise.operating_system(len(texts))))
-        print(f"{name:24} {count / audit:7.0f} w/s {count / release:8.0f} w/s {release / audit:6.1f}", flush=True)
+        publication = seconds(partial(made.rewrite, texts, epsilon, Noise.operating_system(len(texts))))
+        print(
+            f"{name:24} {count / audit:7.0f} w/s {count / publication:8.0f} w/s {publication / audit:6.1f}", flush=True
+        )
     before = np.random.default_rng(0).normal(size=(LATENTS, NUMBERS)).astype(np.float32)
     for law in (Gaussian(1.0), Laplace(1.0)):
         audit = seconds(partial(add, before, law, Noise.named(LATENTS, "audit")))
-        release = seconds(partial(add, before, law, Noise.operating_system(LATENTS)))
+        publication = seconds(partial(add, before, law, Noise.operating_system(LATENTS)))
         name = f"{type(law).__name__} on latents".lower()
-        print(f"{name:24} {LATENTS / audit:8.0f} /s {LATENTS / release:9.0f} /s {release / audit:6.1f}", flush=True)
+        print(
+            f"{name:24} {LATENTS / audit:8.0f} /s {LATENTS / publication:9.0f} /s {publication / audit:6.1f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
