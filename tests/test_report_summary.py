@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,24 @@ def test_no_loss_of_zero_stands_alone_where_the_texts_are_hardly_read() -> None:
 
 
 def test_the_page_shows_what_is_hardly_read(tmp_path: Path) -> None:
-    """At the top, in the table of guesses, and among what is worth a look; the shares of all stand in a table."""
+    """At the top, beside every loss, and among what is worth a look; the shares of all stand in a table."""
     left = audit().outputs.with_columns(
         unknown_words=pl.when(pl.col("mechanism") == "mvc").then(0.8), cut_texts=pl.lit(None, pl.Float64)
     )
     build(tmp_path / "audit.html", tmp_path / "figures", audit(outputs=left))
-    page = " ".join(Elements((tmp_path / "audit.html").read_text(encoding="utf-8")).text)
+    html = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    page = " ".join(Elements(html).text)
     assert page.count("queries: 80.0% of the words unknown") == 3
     assert "little of mvc (queries: 80.0%" in page
     assert "mvc on queries: 80.0% of the words unknown, so a low loss says little" in page
     assert "80.0\N{NO-BREAK SPACE}%" in page[page.index("What the rewrites look like") :]
+    heat = html.split('<section id="strongest">')[1].split("</section>")[0]
+    marked = [row for row in heat.split("<tr>")[1:] if "<small>80.0% of the words unknown</small>" in row]
+    assert [re.search(r"</svg>(\w+)", row)[1] for row in marked] == ["mvc"]  # type: ignore[index]
+    numbers = html.split('<table id="table">')[1].split("</table>")[0].split("<tr")[2:]
+    hardly = ["hardly read</span>" in row for row in numbers]
+    assert hardly == ["</svg>mvc" in row and "<td>queries</td>" in row for row in numbers]
+    assert any(hardly)
 
 
 def test_what_is_gone_at_equal_length_is_said() -> None:

@@ -45,7 +45,7 @@ from epsilometer.report import similarity as closeness
 from epsilometer.report import sweeps as swept
 from epsilometer.report import worth
 from epsilometer.report.figures import budget, nats, share
-from epsilometer.report.summary import REACH, hardly_read, summary
+from epsilometer.report.summary import REACH, hardly_read, hardly_read_cells, summary
 from epsilometer.report.wording import at_budgets, listed, odds
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
@@ -249,6 +249,7 @@ def build(page: Path, figures: Path, audit: AuditData) -> None:
         worst_sentence=worst_sentence(audit.claims),
         deniability=hidden,
         heat=_heat(estimates, audit.datasets),
+        unread=hardly_read_cells(audit.outputs.filter(~pl.col("mechanism").is_in(controls))),
         length_sentence=length_sentence(estimates),
         anomalies=anomalies(estimates, audit.outputs),
         outputs=audit.outputs.sort("dataset", "mechanism", "epsilon").to_dicts(),
