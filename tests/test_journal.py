@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import epsilometer
-from epsilometer.project.choosing import named_files
+from epsilometer.project.calibrating import named_files
 from epsilometer.project.journal import Journal
 
 TEXTS = ["the meeting is on", "the meeting is off"]

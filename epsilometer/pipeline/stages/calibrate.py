@@ -2,7 +2,7 @@
 
 usage: python -m epsilometer.pipeline.stages.calibrate OUT JSON
 
-JSON: the fields of `choosing.Wish`, and `mechanisms` and `datasets`, lists of names.
+JSON: the fields of `calibrating.Wish`, and `mechanisms` and `datasets`, lists of names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 
 from epsilometer.core import tables
 from epsilometer.pipeline.guard.entry import run
-from epsilometer.project import choosing
+from epsilometer.project import calibrating
 from epsilometer.project.params import read
 
 
@@ -19,8 +19,8 @@ def main(out: str, asked: str) -> None:
     """Write the rows as JSON."""
     given = json.loads(asked)
     mechanisms, datasets = given.pop("mechanisms"), given.pop("datasets")
-    wish = choosing.Wish(**given)
-    rows = choosing.calibrate_cells(read(), wish, mechanisms, datasets, lambda label: choosing.said(label, wish))
+    wish = calibrating.Wish(**given)
+    rows = calibrating.calibrate_cells(read(), wish, mechanisms, datasets, lambda label: calibrating.said(label, wish))
     tables.write_json(list(rows), out)
 
 

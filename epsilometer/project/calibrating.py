@@ -1,6 +1,6 @@
-"""Which epsilon, and which mechanism: searches and comparisons in an audit's cells, or on texts of one's own.
+"""The epsilon at which a loss meets a target: in the cells of a project, or on texts of one's own. Losses are in nats.
 
-A row that cannot be searched or compared says why, and the others go on. Losses are in nats.
+A row that cannot be searched says why, and the others go on.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from scipy.stats import fisher_exact
 
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated, Watch, check, unwatched
-from epsilometer.auditing.comparison import Right, judged, paired_rows
 from epsilometer.auditing.diagnostics import STRONGEST
-from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.core import tables
-from epsilometer.core.attack import Context, Embedded, guess_all
+from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
-from epsilometer.core.randomness import Noise
 from epsilometer.project.fingerprint import fingerprint
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params
-from epsilometer.runtime.progress import note, now_and_then
+from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
 NOT_SEARCHED = "not searched"
@@ -142,70 +139,6 @@ def calibrate_texts(
     return _row(name, mechanism, wish, search)
 
 
-def compare_cells(
-    params: Params, first: tuple[str, float], second: tuple[str, float], alpha: float
-) -> list[dict[str, Any]]:
-    """A row a data set and attack on both, and one for the strongest attacks, from the guesses of the last audit.
-
-    first, second: a mechanism and its epsilon. Attacks that see more than is released are left out.
-    Holm's correction is over all rows.
-    """
-    rows = []
-    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
-    for dataset in params.datasets:
-        cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
-        if None in cells:
-            continue
-        target = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)["target"]
-        right = []
-        for name, epsilon in (first, second):
-            guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", tables.GUESSES)
-            found = guesses.filter(epsilon=epsilon)
-            if found.is_empty():
-                known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
-                raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {known}")
-            by_attack = {a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in found.group_by("attack")}
-            released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
-            right.append({attack: by_attack[attack] for attack in released if attack in by_attack})
-        rows += _paired(dataset, first, second, right[0], right[1])
-    if not rows:
-        raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml")
-    return judged(rows, _label(first), _label(second), alpha)
-
-
-def compare_texts(
-    name: str,
-    texts: Sequence[str],
-    first: tuple[str, float],
-    second: tuple[str, float],
-    trials: int = 2000,
-    alpha: float = 0.01,
-    seed: int = 0,
-) -> list[dict[str, Any]]:
-    """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
-    texts, attacks = api.distinct(texts), api.chosen_attacks(None)
-    made = [api.as_mechanism(one, None, texts) for one, _ in (first, second)]
-    drawn, embedded = api.draw(texts, trials, 2, -10_000, seed)
-    right = []
-    for mechanism, (_, epsilon) in zip(made, (first, second), strict=True):
-        rewrites = rewrite_all(
-            mechanism, Job(texts, drawn.source, [epsilon], [Noise.named(trials, seed, "rewrite", epsilon)])
-        )
-        right.append(
-            {
-                label: guess_all(
-                    attack,
-                    rewrites,
-                    drawn.candidates,
-                    [Context(texts, mechanism, epsilon, Noise.named(trials, seed, "attack", label, epsilon), embedded)],
-                )[0]
-                == drawn.target
-                for label, attack in api.seeing(api.applicable(attacks, mechanism), mechanism, "released").items()
-            }
-        )
-    return judged(_paired(name, first, second, right[0], right[1]), _label(first), _label(second), alpha)
-
-
 def reason(found: Calibrated, wish: Wish, matched: bool) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
@@ -300,18 +233,3 @@ def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:
     """The files and folders that are named in settings, by key (an attack of the user's own) or by value."""
     names = [name for one in settings for name in (*one, *one.values()) if isinstance(name, str) and name]
     return [Path(name) for name in names if Path(name).exists()]
-
-
-def _paired(
-    dataset: str, first: tuple[str, float], second: tuple[str, float], one: Right, other: Right
-) -> list[dict[str, Any]]:
-    """The rows of one data set; what attacked one side alone is said."""
-    for side, mine, theirs in ((first, one, other), (second, other, one)):
-        alone = [attack for attack in mine if attack not in theirs]
-        if alone:
-            note(f"on {dataset} {', '.join(alone)} attacked {side[0]} alone, and counts in the row {STRONGEST} only")
-    return paired_rows(dataset, one, other)
-
-
-def _label(side: tuple[str, float]) -> str:
-    return f"{side[0]}={side[1]:g}"

@@ -13,7 +13,7 @@ import yaml
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.project.choosing import Wish, calibrate_cells
+from epsilometer.project.calibrating import Wish, calibrate_cells
 from epsilometer.project.params import read
 
 SHORT = [f"play song {i} now" for i in range(10)]

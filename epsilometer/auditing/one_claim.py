@@ -1,0 +1,74 @@
+"""A mechanism's claim against its worst case: at one epsilon or several, on its own inputs or on given words."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from epsilometer.auditing import one_call
+from epsilometer.auditing.claims import describe
+from epsilometer.auditing.finding import Finding
+from epsilometer.auditing.largest_loss import largest_loss
+from epsilometer.auditing.worst_case import check_claim, extra_epsilons
+from epsilometer.core.component import find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.mechanisms.words.shared.embedded import over_words
+
+BUDGETS = (0.1, 0.5, 1, 2, 5, 10, 20, 50)  # checked where no epsilon is given
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a check.
+
+    worst: the finding at the epsilon asked for, or that with the least slack; others: those at epsilons that were added
+    because draws could refute the claim there; verdicts: of all; claim: in words, at the epsilon of `worst`; largest:
+    the largest loss of one unit (nats) and how it is known (`largest_loss`), None where it is not.
+    """
+
+    worst: Finding
+    others: list[Finding]
+    verdicts: frozenset[str]
+    claim: str
+    largest: tuple[float, str] | None
+
+
+def check(
+    mechanism: str,
+    settings: Mapping[str, Any],
+    epsilon: float | None,
+    vectors: Path | None = None,
+    vocabulary: int = 1000,
+    alpha: float = 0.01,
+    seed: int = 0,
+) -> Checked:
+    """Returns what the strongest check of a shipped mechanism's claim, or a user's file's, comes to.
+
+    epsilon: None checks BUDGETS. vectors, vocabulary: a mechanism on words is checked over the first `vocabulary` words
+    of these vectors, by default the embedded ones, unless `settings` name its resource. alpha: error of all sampled
+    checks together; seed: of their stream. Raises UserError for values outside their range, and for vectors that the
+    mechanism cannot read.
+    """
+    budgets = BUDGETS if epsilon is None else (epsilon,)
+    check_epsilons(budgets, "--epsilon")
+    if vocabulary < 2:
+        raise UserError(f"--vocabulary must be at least 2 words, got {vocabulary}")
+    default = getattr(find("mechanisms", mechanism, "rewrite"), "default_resource", None)
+    with tempfile.TemporaryDirectory() as folder:
+        few = over_words(default, vectors, vocabulary, Path(folder)) if "resource" not in settings else None
+        if few is None and vectors is not None:
+            raise UserError(f"--vectors is for mechanisms on word vectors; {mechanism} takes --set resource=...")
+        built = one_call.mechanism(mechanism, settings if few is None else {**settings, "resource": few})
+        checked = dict.fromkeys([*budgets, *extra_epsilons(built, min(budgets), seed)])
+        findings = [check_claim(built, budget, alpha / len(checked), seed) for budget in checked]
+        if epsilon is None:
+            worst, others = min(findings, key=lambda one: math.inf if one.slack is None else one.slack), []
+        else:
+            worst, *others = findings
+        claim, largest = describe(built.guarantee(worst.epsilon)), largest_loss(built, worst.epsilon, worst)
+    return Checked(worst, others, frozenset(one.verdict for one in findings), claim, largest)

@@ -1,0 +1,148 @@
+"""Rewrites for publication: the lines of a file or of a stream, or columns of a table.
+
+They draw from the operating system's randomness, exactly (`epsilometer.core.exact`), and spend all but a millionth of
+the epsilon: the rest is room for the rounding of what is drawn from. With a seed they are reproducible, hence
+invertible by whoever knows it, and not for publication.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.unread import unread
+from epsilometer.core.errors import UserError, printable, unknown
+from epsilometer.core.exact import SLACK
+from epsilometer.core.mechanism import Mechanism, Unread
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora import files
+from epsilometer.corpora.files import Layout
+from epsilometer.corpora.reading import check_strings
+from epsilometer.runtime.progress import Pace, note, span
+
+_LINES = 10_000  # rewritten at a time, at most
+
+
+@dataclass
+class Publisher:
+    """A mechanism at an epsilon; seed: None draws from the operating system. unread: of all texts so far."""
+
+    mechanism: Mechanism
+    epsilon: float
+    seed: int | None = None
+    unread: Unread = field(default_factory=Unread)
+
+    def rewrite(self, texts: Sequence[str], first: int) -> list[str]:
+        """Returns the rewrites, each on one line that a terminal can show; first: the number of the first text."""
+        self.unread += unread(self.mechanism, texts)
+        numbers = np.arange(len(texts))
+        if self.seed is None:
+            noise, spent = Noise.operating_system(len(texts)), self.epsilon * (1 - SLACK)
+        else:
+            noise, spent = Noise.named(first + numbers, self.seed, "rewrite", self.epsilon), self.epsilon
+        (rewrites,) = Job(texts, numbers, [spent], [noise]).run(self.mechanism, numbers).rewrites
+        return [printable(" ".join(text.split())) for text in rewrites.texts]
+
+
+def publish_table(
+    publisher: Publisher, file: Path, out: Path | None, columns: Sequence[str], rows: int | None, layout: Layout
+) -> None:
+    """Write a table in the format of `file` with these columns of its first rows rewritten; the others stay.
+
+    out: None writes to standard output. Raises UserError for columns that the table lacks or that hold no strings, and
+    for an `out` of another format, before any text is rewritten.
+    """
+    kind = files.suffix(file)
+    if out is None and kind == ".parquet":
+        raise UserError("give --out a .parquet file: Parquet is no format for standard output")
+    if out is not None and files.suffix(out) != kind:
+        raise UserError(f"--out must end with {kind}, as the input does, got {str(out)!r}")
+    table = files.read(file, layout)
+    table = table if rows is None else table.head(rows)
+    for column in columns:
+        if column not in table.columns:
+            raise UserError(
+                f"{file} has the columns {', '.join(table.columns)}: {unknown('text column', column, table.columns)}"
+            )
+        check_strings(table, column, str(file))
+    others = [name for name in table.columns if name not in columns]
+    if others:
+        note(f"only {', '.join(columns)} is rewritten; as they are stay {', '.join(others)}")
+    texts = [" ".join(text.split()) for column in columns for text in table[column].fill_null("")]
+    length = sum(len(text) + 1 for text in texts)
+    rewritten = [text for block in _paced(publisher, iter(texts), length, len(texts)) for text in block]
+    each = [rewritten[i * len(table) : (i + 1) * len(table)] for i in range(len(columns))]
+    content = files.write(
+        table.with_columns(pl.Series(c, t, pl.String) for c, t in zip(columns, each, strict=True)), out, kind, layout
+    )
+    if out is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def publish_lines(publisher: Publisher, file: Path | None, out: Path | None, rows: int | None, encoding: str) -> None:
+    """Rewrite the first lines of a file once all are known to be readable, or those of standard input as they come.
+
+    out: None writes to standard output. Raises UserError for a line of another encoding, with its number.
+    """
+    if out is not None and out.suffix in (".gz", ".zst"):
+        raise UserError(f"lines are not written compressed, got --out {str(out)!r}; leave out {out.suffix}")
+    length, count = math.inf, None
+    lines: Iterable[bytes] = sys.stdin.buffer
+    if file is not None:
+        lines = io.BytesIO(files.content(file))
+        sizes = [len(text) + 1 for text in islice(_decoded(lines, str(file), encoding), rows)]
+        length, count = sum(sizes), len(sizes)
+        lines.seek(0)
+    with out.open("wb") if out is not None else nullcontext(sys.stdout.buffer) as written:
+        texts = islice(_decoded(lines, str(file or "standard input"), encoding), rows)
+        for block in _paced(publisher, texts, length, count):
+            written.write("".join(text + "\n" for text in block).encode())
+            written.flush()
+
+
+def _paced(publisher: Publisher, texts: Iterator[str], length: float, count: int | None) -> Iterator[list[str]]:
+    """The rewrites of texts, in blocks of some seconds. length: how many characters there are, infinite if unknown."""
+
+    def shorter(seconds: float) -> str:
+        if count is None or count < 20:
+            return ""
+        fewer = 10 ** (len(str(count - 1)) - 1)
+        return f" for {count} texts; shorter: --rows {fewer}: about {span(seconds * fewer / count)}"
+
+    done, units, block = 0, 0, list[str]()
+    with Pace("rewrite", length, shorter) as pace:
+        while True:
+            text = next(texts, None)
+            if text is not None:
+                block.append(text)
+                units += len(text) + 1
+            if block and (text is None or units >= pace.next or len(block) == _LINES):
+                pace.begin(units)
+                yield publisher.rewrite(block, done)
+                pace.end()
+                done, units, block = done + len(block), 0, []
+            if text is None:
+                return
+
+
+def _decoded(lines: Iterable[bytes], name: str, encoding: str) -> Iterator[str]:
+    """Texts, their layout normalised: it is not private."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield " ".join(line.decode(encoding).split())
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not {encoding.upper()} (byte {error.start} of the line); give --encoding, or "
+                "convert it first"
+            ) from error

@@ -1,0 +1,5 @@
+"""`python -m epsilometer.cli` is `epsilometer`."""
+
+from epsilometer.cli import main
+
+main()

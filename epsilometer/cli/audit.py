@@ -1,0 +1,123 @@
+"""`epsilometer audit`: the losses that attacks show, of a mechanism, a program, or recorded rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    TEXTS,
+    Encoding,
+    Json,
+    NoHeader,
+    NoQuotes,
+    Rows,
+    Separator,
+    Settings,
+    Text,
+    number,
+    read_settings,
+    read_texts,
+    shipped,
+)
+from epsilometer.cli.output import show
+from epsilometer.core.errors import UserError
+
+
+def audit(
+    file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None,
+    mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
+    command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
+    rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
+    epsilons: Annotated[str | None, typer.Option(help="Privacy budgets: 1,10,100.")] = None,
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks')}) and paths of .py files. "
+            "All that need no large model by default.",
+        ),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="2000, or all that recorded rewrites allow.")] = None,
+    candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
+    temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike candidates.")] = -10_000,
+    alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
+    text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    settings: Settings = [],  # noqa: B006
+    attack_settings: Annotated[
+        list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
+    ] = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Measure a mechanism's empirical privacy loss.
+
+    Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
+    could have proved at most (ceiling), the loss between texts of equally many words, and the verdict on the claim.
+    With --json all that was measured.
+    """
+    if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
+        raise UserError("give one of --mechanism, --command and --rewrites")
+    if rewrites is None and (file is None or epsilons is None):
+        raise UserError("give a FILE of texts and --epsilons (only --rewrites needs neither)")
+    if rewrites is not None and (file or epsilons):
+        raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+    if settings and mechanism is None:
+        raise UserError("--set is for --mechanism; write a program's settings into its command")
+    from epsilometer.corpora.files import Layout
+
+    chosen = _attacks(attacks, attack_settings)
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
+    common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
+    if rewrites is not None:
+        from epsilometer.auditing.external import audit_recorded, recorded
+
+        found = audit_recorded(recorded(rewrites, layout), chosen, trials, **common)
+    else:
+        from epsilometer.auditing import one_call as api
+        from epsilometer.auditing.external import CommandMechanism
+
+        rule = "--epsilons must be numbers separated by commas"
+        budgets = [number(part, rule) for part in (epsilons or "").split(",")]
+        made = CommandMechanism(command) if command is not None else str(mechanism)
+        common |= {"trials": 2000 if trials is None else trials, "settings": read_settings(settings)}
+        found = api.audit(read_texts(str(file), text, rows, layout), made, budgets, chosen, **common)
+    show(found.to_dicts() if as_json else [_told(row) for row in found.iter_rows(named=True)], as_json)
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a row of an audit fits on a terminal; the strongest attack is named."""
+    best = row["best_attack"]
+    shown = ("trials", "candidates", "successes", "success_rate", "loss", "point", "upper", "ceiling", "equal_loss")
+    named = {"epsilon": row["epsilon"], "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
+    return named | {"sees": row["sees"]} | {k: row[k] for k in (*shown, "verdict", "claim")}
+
+
+def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:
+    """The attacks and their settings as `api.audit` takes them; None for its default."""
+    if names is None and not settings:
+        return None
+    if names is None:
+        raise UserError("--attack-set needs --attacks, which names the attacks to run")
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in names.split(","):
+        if name in chosen:
+            raise UserError(f"--attacks names {name!r} twice")
+        chosen[name] = {}
+    for key, value in read_settings(settings, "--attack-set").items():
+        attack, dot, setting = key.rpartition(".")
+        if not dot or attack not in chosen:
+            raise UserError(
+                f"--attack-set takes ATTACK.KEY=VALUE for one of {', '.join(chosen)}, got {key!r}; name the attack in "
+                "--attacks too"
+            )
+        chosen[attack][setting] = value
+    return chosen

@@ -1,0 +1,111 @@
+"""Which epsilon, and which mechanism: `epsilometer calibrate` and `compare`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import (
+    TEXTS,
+    Encoding,
+    Json,
+    NoHeader,
+    NoQuotes,
+    Rows,
+    Separator,
+    Settings,
+    Text,
+    mechanism_at,
+    read_settings,
+    read_texts,
+)
+from epsilometer.cli.output import show
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
+
+
+def calibrate(
+    target: Annotated[float, typer.Option(help="The loss to meet, in nats.")],
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
+    mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
+    dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
+    attack: Annotated[str, typer.Option(help="One attack, or `strongest`: the best of all.")] = "strongest",
+    sees: Annotated[
+        str, typer.Option(help="Attacks that see the text, what is released, or all (inside).")
+    ] = "released",
+    match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None,
+    low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None,
+    width: Annotated[float, typer.Option(help="Stop when the interval's ends are within this ratio.")] = 1.25,
+    budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
+    text: Text = ["text"],  # noqa: B006
+    first_rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    as_json: Json = False,
+) -> None:
+    """Find the nominal epsilon at which each mechanism's loss meets a target, a row a mechanism and data set.
+
+    Without a FILE it needs the data sets as `make audit` prepared them, and keeps what was measured in
+    data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
+    attacks fresh trials.
+    """
+    from epsilometer.corpora.files import Layout
+    from epsilometer.project import calibrating
+    from epsilometer.project.params import read
+
+    wish = calibrating.Wish(target, attack, sees, match, low, high, width, budget)
+
+    watch = partial(calibrating.said, wish=wish)
+    if file is None:
+        if settings:
+            raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
+        rows = list(calibrating.calibrate_cells(read(), wish, mechanism, dataset, watch))
+    else:
+        if not mechanism or dataset:
+            raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
+        layout = Layout(separator, not no_quotes, not no_header, encoding)
+        texts, given = read_texts(str(file), text, first_rows, layout), read_settings(settings)
+        rows = [calibrating.calibrate_texts(file.name, texts, name, given, wish, watch=watch) for name in mechanism]
+    if as_json:
+        show(rows, as_json)
+        return
+    for row in rows:
+        if row["reason"]:
+            note(f"{row['mechanism']} on {row['dataset']}: {row['reason']}")
+    show([{key: value for key, value in row.items() if key != "reason"} for row in rows], as_json)
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help="A mechanism and epsilon: tem=11.")],
+    second: Annotated[str, typer.Argument(help="Another, attacked on the same trials: mvc=70.")],
+    file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The last audit's trials else.")] = None,
+    trials: Annotated[int, typer.Option(help="On texts of your own.")] = 2000,
+    text: Text = ["text"],  # noqa: B006
+    first_rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    as_json: Json = False,
+) -> None:
+    """Which of two mechanisms leaks less, on the same trials: McNemar's exact test, with Holm's correction."""
+    from epsilometer.corpora.files import Layout
+    from epsilometer.project import comparing
+    from epsilometer.project.params import read
+
+    one, other = mechanism_at(first), mechanism_at(second)
+    if file is None:
+        params = read()
+        rows = comparing.compare_cells(params, one, other, params.audit.alpha)
+    else:
+        layout = Layout(separator, not no_quotes, not no_header, encoding)
+        texts = read_texts(str(file), text, first_rows, layout)
+        rows = comparing.compare_texts(file.name, texts, one, other, trials)
+    show(rows, as_json)

@@ -1,0 +1,101 @@
+"""Claims: `epsilometer claims` checks one against its worst case, `plan` says how many trials would refute one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epsilometer.cli.options import A_MECHANISM, Json, Settings, number, read_settings
+from epsilometer.cli.output import show, shown
+from epsilometer.core.errors import UserError, printable
+from epsilometer.runtime.progress import note
+
+
+def claims(
+    mechanism: Annotated[str, typer.Argument(help=A_MECHANISM)],
+    epsilon: Annotated[float | None, typer.Option(help="The privacy budget; the worst of eight else.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
+    vocabulary: Annotated[int, typer.Option(help="How many of their words: all pairs of up to 5,000.")] = 1000,
+    as_published: Annotated[bool, typer.Option("--as-published", help="The form that the authors published.")] = False,
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    alpha: Annotated[float, typer.Option(help="Error of a sampled check.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Names the stream of a sampled check.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check a claim against its worst case: all pairs of inputs, all outputs.
+
+    Ends with 1 where a claim is violated, with 3 where none could be checked.
+    """
+    from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
+    from epsilometer.auditing.one_claim import check
+
+    chosen = read_settings(settings) | ({"as_published": True} if as_published else {})
+    checked = check(mechanism, chosen, epsilon, vectors, vocabulary=vocabulary, alpha=alpha, seed=seed)
+    for other in checked.others:
+        note(f"at epsilon {other.epsilon:g}, where draws could refute the claim: {other.verdict}")
+    worst, (largest, how) = checked.worst, checked.largest or (None, None)
+    result = {
+        "mechanism": mechanism,
+        "epsilon": worst.epsilon,
+        "claim": checked.claim,
+        "verdict": worst.verdict,
+        "reason": worst.reason,
+        "method": worst.method,
+        "claimed": worst.claimed,
+        "worst": worst.worst,
+        "slack": worst.slack,
+        "witness": worst.witness and dict(zip(("x", "x'", "y"), worst.witness, strict=True)),
+        "bound": worst.bound,
+        "inputs": worst.inputs,
+        "draws": worst.draws,
+        "testable": worst.testable,
+        "largest": largest,
+        "largest by": how,
+    }
+    if as_json:
+        show(result, as_json)
+    else:
+        lines = (f"{key:<10} {shown(value)}" for key, value in result.items() if value is not None)
+        print(printable("\n".join(lines)), flush=True)
+    if VIOLATED in checked.verdicts:
+        raise typer.Exit(1)
+    if NOT_REFUTED not in checked.verdicts:
+        raise typer.Exit(3)
+
+
+def plan(
+    claim: Annotated[float | None, typer.Option(help="A claimed loss to test, in nats.")] = None,
+    leak: Annotated[float | None, typer.Option(help="What leaks in truth; several losses else.")] = None,
+    loss: Annotated[float | None, typer.Option(help="A loss to measure, with --width.")] = None,
+    width: Annotated[float | None, typer.Option(help="How wide its interval may be, in nats.")] = None,
+    power: Annotated[float, typer.Option(help="Probability that the trials suffice.")] = 0.9,
+    candidates: Annotated[str, typer.Option(help="Sizes k of a candidate set.")] = "2,4,8,16",
+    alpha: Annotated[float, typer.Option(help="Error of the test, or of the interval.")] = 0.01,
+    tests: Annotated[int, typer.Option(help="How many tests of an audit share alpha.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Say how many trials refute a claim, or measure a loss within a width, were the best adversary at work.
+
+    A leak of `inf`: every guess is right. A weaker adversary needs more trials.
+    """
+    from epsilometer.auditing.planning import trials_for_width, trials_to_refute
+
+    if (claim is None) == (loss is None) or (loss is None) != (width is None) or (leak is not None and claim is None):
+        raise UserError("give --claim (and --leak, if it is known), or --loss and --width")
+    if tests < 1:
+        raise UserError(f"--tests must be at least 1, got {tests}")
+    rule = "--candidates must be whole numbers separated by commas"
+    rows: list[dict[str, Any]] = []
+    for part in candidates.split(","):
+        k = int(number(part, rule))
+        if claim is not None:
+            for truth in [claim + 0.5, claim + 1, claim + 2, math.inf] if leak is None else [leak]:
+                trials = trials_to_refute(claim, truth, power, k, alpha / tests)
+                rows.append({"candidates": k, "claim": claim, "leak": truth, "power": power, "trials": trials})
+        elif loss is not None and width is not None:
+            trials = trials_for_width(loss, width, power, k, alpha / tests)
+            rows.append({"candidates": k, "loss": loss, "width": width, "power": power, "trials": trials})
+    show(rows, as_json)

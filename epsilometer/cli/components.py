@@ -1,0 +1,55 @@
+"""What is shipped, and what a model needs: `epsilometer mechanisms` and `bounds`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import Json, read_texts
+from epsilometer.cli.output import show
+
+
+def mechanisms(as_json: Json = False) -> None:
+    """List the mechanisms, their claims and sources."""
+    import inspect
+
+    from epsilometer.core.component import find, module, names
+
+    rows = []
+    for name in names("mechanisms"):
+        made = find("mechanisms", name, "rewrite")
+        claim = _first(inspect.getdoc(getattr(made, "guarantee", None)))
+        rows.append({"mechanism": name, "claim": claim, "source": _first(module("mechanisms", name).__doc__)})
+    if as_json:
+        show(rows, as_json)
+    else:
+        print(*(f"{r['mechanism']}\n  {r['source']}\n  Claim: {r['claim']}" for r in rows), sep="\n\n", flush=True)
+
+
+def _first(doc: str | None) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((doc or "").split("\n\n")[0].split())
+
+
+def bounds(
+    model: Annotated[str, typer.Argument(help="A language model: a folder, a hub id, or a file that pins one.")],
+    text: Annotated[Path | None, typer.Option(help="Public texts; a sample of the embedded corpora else.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help="Whose prompts to use; told from the model else.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write for a hub model: its pin.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Measure again where there are bounds already.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the clip bounds of a model's logits on public text, and keep them with the model."""
+    from epsilometer.mechanisms.tokens.shared.measuring import measure_bounds, public_texts
+    from epsilometer.models.bounds import destination, store
+
+    destination(model, out, replace)  # refused before any work
+    if text is not None:
+        texts, source = read_texts(str(text), "text"), text.name
+    else:
+        texts, source = public_texts(), "the embedded corpora"
+    measured = measure_bounds(model, texts, source, mechanism)
+    file = store(model, measured, out, replace)
+    show([{key: measured[key] for key in ("low", "high", "positions", "rule")} | {"kept in": str(file)}], as_json)

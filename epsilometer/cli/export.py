@@ -1,0 +1,44 @@
+"""Estimates elsewhere, and beside those of another audit: `epsilometer export` and `diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import Json
+from epsilometer.cli.output import show
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")],
+    run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
+    columns: Annotated[str | None, typer.Option(help="Only these: dataset,mechanism,loss,verdict.")] = None,
+) -> None:
+    """Write the estimates of an audit, with trials, claims and verdicts, for a paper or a spreadsheet."""
+    from epsilometer.report.export import chosen, read, write
+
+    write(chosen(read(run), columns.split(",") if columns else []), file)
+    print(file.resolve(), flush=True)
+
+
+def diff(
+    one: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
+    other: Annotated[Path, typer.Argument(help="The folder of another.")],
+    out: Annotated[Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Two audits side by side: every estimate that either has.
+
+    `change` is the second plug-in value less the first; `apart` says whether their intervals have no point in common.
+    """
+    from epsilometer.report.export import ROW, compare, read, write
+
+    both = compare(read(one), read(other))
+    shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "apart", "verdict_1", "verdict_2"]
+    if out is not None:
+        write(both, out)
+        print(out.resolve(), flush=True)
+    else:
+        show(both.to_dicts() if as_json else both.select(shown).to_dicts(), as_json)

@@ -1,0 +1,63 @@
+"""`epsilometer rewrite`: private texts for publication."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    Encoding,
+    NoHeader,
+    NoQuotes,
+    Rows,
+    Separator,
+    Settings,
+    Text,
+    read_settings,
+)
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
+
+
+def rewrite(
+    mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
+    epsilon: Annotated[float, typer.Option(help="The privacy budget.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write, in the same format; standard output else.")] = None,
+    text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    seed: Annotated[int | None, typer.Option(help="Reproducible, hence invertible: not for publication.")] = None,
+    settings: Settings = [],  # noqa: B006
+) -> None:
+    """Privatise texts: lines, or the text columns of a table (.parquet, .csv, .tsv, .jsonl), each row by itself.
+
+    Draws from the operating system's randomness, exactly (`epsilometer.core.exact`), and spends all but a millionth of
+    the epsilon: the rest is room for the rounding of what is drawn from. Lines are read and written block by block.
+    """
+    from epsilometer.auditing import one_call
+    from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
+    from epsilometer.auditing.unread import say
+    from epsilometer.core.guarantees import check_epsilons
+    from epsilometer.corpora.files import TABLES, Layout, suffix
+
+    check_epsilons([epsilon], "--epsilon")
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
+    if file is not None and not file.is_file():
+        raise UserError(f"there is no file {str(file)!r}; check the path")
+    publisher = Publisher(one_call.mechanism(mechanism, read_settings(settings)), epsilon, seed)
+    if seed is not None:
+        note("with --seed the output can be inverted by whoever knows the seed; it is not for publication")
+    if file is not None and suffix(file) in TABLES:
+        publish_table(publisher, file, out, columns=text, rows=rows, layout=layout)
+    else:
+        publish_lines(publisher, file, out, rows=rows, encoding=encoding)
+    say(publisher.unread)

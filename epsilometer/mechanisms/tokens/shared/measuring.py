@@ -1,0 +1,36 @@
+"""Clip bounds of a language model, measured at the prompts of the mechanism that will use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.corpora import synthetic
+from epsilometer.models.bounds import measure
+from epsilometer.models.causal_lm import has_chat_template
+from epsilometer.models.generator import architecture
+
+TEXTS = 300  # at which logits are measured, at most
+_USUAL = {"masked": "dp_mlm", "seq2seq": "dp_prompt", "causal": "dp_paraphrase"}
+
+
+def public_texts() -> list[str]:
+    """Returns texts of both embedded corpora to measure bounds at."""
+    return [text for name in ("queries", "reviews") for text in synthetic.generate(name, TEXTS // 2, 1)["text"]]
+
+
+def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str | None = None) -> dict[str, Any]:
+    """Returns the bounds of a model's logits at some of these public texts, as `bounds.measure` states them.
+
+    source: where the texts are from. mechanism: whose prompts are used; by default the usual one of such a model.
+    Raises UserError for a mechanism that clips no logits.
+    """
+    name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
+    found = find("mechanisms", name, "rewrite")
+    if not hasattr(found, "logits"):
+        raise UserError(f"{name} clips no logits; --mechanism takes {', '.join(_USUAL.values())}")
+    few = texts[:: max(1, len(texts) // TEXTS)][:TEXTS]
+    built = build(found, {"resource": model}, f"the settings of {name}")
+    return measure(built.logits(few), f"{len(few)} texts of {source}, prompts of {name}")
