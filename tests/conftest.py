@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.support.endpoint import KEY, Server
+from tests.support.places import SHARED
+
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests may share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach for the network
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Examples are the same in every run; a first import must not count as a slow example.
 settings.register_profile("epsilometer", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("epsilometer")
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +36,9 @@ def _files_of_users() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real data sets beside the project; tests that use them skip where they are absent."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
+    if not SHARED.is_dir():
         pytest.skip("needs the real data sets in ../shared, which a clone does not have")
-    return folder
+    return SHARED
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +62,15 @@ def browser() -> Iterator[Any]:
     made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield made
     made.quit()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{running.server_address[1]}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield running
+        running.shutdown()

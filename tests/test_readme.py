@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 import typer
 import yaml
-from conftest import ROOT
 
 import epsilometer
 from epsilometer import cli
@@ -23,6 +22,7 @@ from epsilometer.auditing.worst_case import check_claim
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.project import params
+from tests.support.places import ROOT
 
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "docs/your-own-mechanism.md").read_text()

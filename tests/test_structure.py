@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from dvc.repo import Repo
-from imports import ROOT, closure, direct
 from networkx import descendants
 
 from epsilometer.core.component import shipped
+from tests.support.imports import ROOT, closure, direct
 
 # Each folder may import from itself and from those before it.
 FLOORS = [
@@ -110,6 +110,20 @@ def test_no_stage_depends_on_how_it_is_run() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     for name, stage in stages.items():
         assert not any(p.startswith("runtime") for p in stage.get("do", stage).get("params", [])), name
+
+
+def test_tests_mirror_the_packages() -> None:
+    """A folder of tests has the name of the package that it tests."""
+    places = {path.parent.relative_to(ROOT / "tests") for path in sources("tests") if path.name.startswith("test_")}
+    packages = {ROOT / "epsilometer" / place for place in places}
+    assert not [path for path in packages if not (path.is_dir() or path.with_suffix(".py").is_file())]
+
+
+@pytest.mark.parametrize("file", sources("tests"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_test_imports_another(file: Path) -> None:
+    """What two of them need stands in tests/support."""
+    used = {path.relative_to(ROOT / "tests") for path in direct(file) if path.is_relative_to(ROOT / "tests")}
+    assert not [str(path) for path in used if path.parts[0] != "support"]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")

@@ -18,7 +18,7 @@ warned of, not refused.
 classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
 nominal 250 is 1,550 by the exact profile. Only its claim is kept, to be refuted. A later version (sjmeis/DPMLM 3ce9390)
 adds one
-noise vector to all positions: `tests/broken/shared_noise.py`.
+noise vector to all positions: `tests/support/broken/shared_noise.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import epsilometer
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.trials import sample
+from epsilometer.core.attack import Context
+from epsilometer.core.component import names
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.tables import ESTIMATES
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from tests.support.broken.halved import Halved
+from tests.support.broken.noise_reused import NoiseReused
+from tests.support.broken.rare_words_pass import RareWordsPass
+
+TEXTS = [f"please book table {i} for {n} people" for i, n in zip(range(30), "abcdefghij" * 3, strict=True)]
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "texts.parquet")
+    return tmp_path / "texts.parquet"
+
+
+def test_identity_reaches_the_ceiling() -> None:
+    found = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, temperature=0)
+    assert found["loss"].item() == found["ceiling"].item()
+    assert found["successes"].item() == 500
+
+
+def test_a_constant_gives_nothing_away() -> None:
+    """Two-sided Clopper-Pearson at 0.01 for each of 2 attacks: false alarm at most 0.01; fixed seed."""
+
+    def constant(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return "no comment"
+
+    found = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, temperature=0)
+    assert found["attack"].to_list() == ["lexical", "length", "strongest"]
+    assert found["loss"].to_list() == [0, 0, 0]
+    assert found["success_rate"].is_between(0.45, 0.55).all()
+
+
+def test_columns_and_their_order() -> None:
+    found = epsilometer.audit(TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, temperature=0)
+    assert found.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
+    names = ("lexical", "length", "strongest")
+    assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
+
+
+def test_embeddings_choose_candidates_and_attack() -> None:
+    queries = ["play some jazz", "will it rain", "wake me at six", "flights to boston", "a table for two", "read it"]
+    found = epsilometer.audit(queries, Identity(), [1.0], trials=100, candidates=3)
+    assert found.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
+
+
+def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rewrite(text, epsilon, rng):\n    return text\n")
+    options = {"epsilons": [1], "attacks": ["lexical"], "trials": 50, "temperature": 0}
+    losses = [epsilometer.audit(TEXTS, m, **options)["loss"].item() for m in ("identity", str(file), file, Identity())]
+    assert losses == [losses[0]] * 4
+    assert losses[0] > 2
+
+
+def test_settings_reach_mechanism_attacks_and_metrics() -> None:
+    """Of a mechanism given by name, and of attacks and metrics in a mapping."""
+    lists = epsilometer.auditing.one_call.mechanism("privrewrite", {"k": 3})
+    assert lists.k == 3
+    attacks = epsilometer.auditing.one_call.chosen_attacks({"judge": {"model": "some/model"}, "lexical": {}})
+    assert (attacks["judge"].model, list(attacks)) == ("some/model", ["judge", "lexical"])
+    assert epsilometer.similarity(TEXTS, TEXTS, {"levenshtein": {}}).columns == ["levenshtein"]
+
+
+def test_all_attacks_that_need_no_large_model_run_by_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {}
+    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given: asked.update(given[4]))
+    epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, temperature=0)
+    assert set(asked) == {*names("attacks")} - {"channel", "judge"}
+    assert capsys.readouterr().err.splitlines() == [
+        "note: not run: internal, which does not apply to this mechanism",
+        "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",
+    ]
+
+
+def test_randomized_response_chooses_among_the_audited_texts(tmp_path: Path) -> None:
+    """Its loss is its epsilon: above it with probability 0.005 (alpha / 2), below 0.8 of it under 1e-6."""
+    found = epsilometer.audit(TEXTS[:2], "randomized_response", [2.0], ["lexical"], trials=20_000, temperature=0)
+    assert 0.8 * 2 < found["loss"].item() <= 2
+    (tmp_path / "list.txt").write_text("one\ntwo\n")
+    with pytest.raises(UserError, match="resource must be a Parquet file with a column `text`"):
+        epsilometer.audit(TEXTS, "randomized_response", [2.0], settings={"resource": tmp_path / "list.txt"}, trials=20)
+
+
+def test_dir_shows_what_there_is() -> None:
+    assert {"audit", "similarity"} <= set(dir(epsilometer))
+
+
+class ReturnsAList:
+    """A mechanism whose rewrite forgets to say that it returns rewrites."""
+
+    def rewrite(self, texts: list[str], epsilon: float, noise: object) -> list[str]:
+        return texts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilons": [0]}, "epsilon must be a finite number > 0"),
+        ({"epsilons": []}, "epsilons is empty"),
+        ({"trials": 0}, "trials must be >= 1"),
+        ({"candidates": 1}, "candidates"),
+        ({"candidates": 31}, r"number of distinct texts \(30\), got 31"),
+        ({"alpha": 1}, "alpha must be in"),
+        ({"attacks": ["embeding"]}, "unknown attack 'embeding'; did you mean 'embedding'"),
+        ({"attacks": ["lexical", "lexical"]}, "two attacks are named 'lexical'; leave one out"),
+        ({"attacks": [LexicalAttack(), LexicalAttack()]}, "two attacks are named 'LexicalAttack'"),
+        ({"texts": []}, "there are no texts"),
+        ({"texts": "one string"}, "list of strings"),
+        ({"texts": ["a", None]}, "every text must be a string, got NoneType"),
+        ({"mechanism": 3}, "mechanism must be a name, .* got 3; shipped: .*tem"),
+        ({"mechanism": Identity}, "got the class Identity"),
+        ({"mechanism": "temm"}, "unknown mechanism 'temm'; did you mean 'tem'"),
+        ({"settings": {"depth": 2}}, "settings are for a mechanism given by name or path"),
+        ({"mechanism": "identity", "settings": {"depth": 2}}, "unknown setting in the settings of identity 'depth'"),
+        ({"epsilons": 5}, r"epsilons must be a list of numbers, got 5; write \[5\]"),
+        ({"epsilons": "5"}, "epsilons must be a list of numbers, got '5'"),
+        ({"attacks": []}, "attacks is empty; give at least one of channel, .*, or leave it out"),
+        ({"attacks": "lexical"}, "attacks must be a list, or a mapping from names to settings, got str"),
+        ({"attacks": {"lexical": {"depth": 2}}}, "unknown setting in attacks.lexical 'depth'"),
+        ({"attacks": ["likelihood"]}, "no attack of likelihood applies to this mechanism"),
+        ({"mechanism": lambda text, epsilon, rng: [text], "temperature": 0}, "returned list where a string is due"),
+        (
+            {"mechanism": ReturnsAList(), "temperature": 0},
+            "must return epsilometer.core.mechanism.Rewrites.*got list",
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.models.encoder.Encoder", None)
+    arguments = {"texts": TEXTS, "mechanism": Identity(), "epsilons": [1.0], **change}
+    with pytest.raises(UserError, match=message):
+        epsilometer.audit(**arguments)
+
+
+def test_a_users_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
+    mine = epsilometer.auditing.one_call.mechanism(str(file))
+    found = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, temperature=0)
+    assert 0.6 < found["success_rate"].item() < 0.9
+    file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
+    with pytest.raises(UserError, match="NoneType where a string is due"):
+        epsilometer.audit(
+            TEXTS, epsilometer.auditing.one_call.mechanism(str(file)), [1.0], ["lexical"], trials=4, temperature=0
+        )
+    file.write_text("1 +")
+    with pytest.raises(UserError, match="cannot be imported: SyntaxError"):
+        epsilometer.auditing.one_call.mechanism(str(file))
+
+
+def judged(mechanism: RandomizedResponse, attack: str) -> str:
+    """The verdict on a mechanism's claim of epsilon = 1, as the estimate stage finds it."""
+    trials, seed = 20_000, 3
+    found = epsilometer.audit(TEXTS, mechanism, [1.0], [attack], trials, temperature=0, alpha=0.01, seed=seed)
+    drawn = sample(np.zeros((len(TEXTS), 1), np.float32), trials, 2, 0, seed)
+    expected = expected_successes(trial_claims(mechanism, 1.0, TEXTS, drawn.candidates), 2, 0.0)
+    return verdict(p_value(found["successes"].item(), trials, expected), 0.01)
+
+
+def test_the_correct_mechanism_is_not_refuted(public: Path) -> None:
+    """A tight claim is rejected with probability at most 0.01 by design; fixed seed."""
+    pl.DataFrame({"text": TEXTS[:2]}).write_parquet(public)
+    assert judged(RandomizedResponse(resource=public), "lexical") == NOT_REFUTED
+
+
+@pytest.mark.parametrize("broken", [Halved, RareWordsPass])
+def test_mechanisms_broken_on_purpose_are_caught(broken: type[RandomizedResponse], public: Path) -> None:
+    """Power: with 20,000 trials on two texts each is caught with probability above 0.999; fixed seed."""
+    texts, trials = TEXTS[:2], 20_000
+    pl.DataFrame({"text": texts}).write_parquet(public)
+    found = epsilometer.audit(texts, broken(resource=public), [1.0], ["lexical"], trials, temperature=0, seed=3)
+    expected = trials * np.e / (np.e + 1)
+    assert verdict(p_value(found["successes"].item(), trials, expected), 0.01) == VIOLATED
+
+
+class Agreement:
+    """Names the candidate whose two words agree as the rewrite's do."""
+
+    def guess(self, rewrites: Rewrites, candidates: np.ndarray, context: Context) -> np.ndarray:
+        alike = np.array([len(set(text.split())) for text in context.texts])
+        seen = np.array([len(set(text.split())) for text in rewrites.texts])
+        return (alike[candidates] == seen[:, None]).argmax(axis=1).astype(np.int16)
+
+
+def test_reused_noise_is_caught() -> None:
+    """Every guess is right, where the claim of 2 words * 0.1 allows 55 %: certain."""
+    found = epsilometer.audit(["yes yes", "yes no"], NoiseReused(), [0.1], [Agreement()], 1000, temperature=0)
+    bound = 1000 * success_bound(2 * 0.1, 2)
+    assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01) == VIOLATED

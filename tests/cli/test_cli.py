@@ -1,0 +1,466 @@
+"""The command line as a user meets it: results on standard output, one message and exit code 2 for a mistake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from epsilometer.cli import main
+from epsilometer.core import tables
+from epsilometer.core.component import names
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites
+from epsilometer.corpora import files
+from epsilometer.runtime.progress import parse
+from tests.support.commands import call
+from tests.support.places import ROOT
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+RUN = f"{shlex.quote(sys.executable)} -m epsilometer.cli"
+
+SHOUT = """
+def rewrite(text, epsilon, rng):
+    return f"{text.upper()}\\n{epsilon:g} {rng.integers(1000000)}"
+"""
+
+
+def shell(command: str, folder: Path, **settings: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=ENVIRONMENT, capture_output=True, check=False, timeout=120, **settings
+    )
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.csv"
+    rows = [f"{word} times {other}" for word in ("two", "three", "four", "five") for other in ("six", "seven")]
+    pl.DataFrame({"query": [*rows, "two  times six ", "!"]}).write_csv(path)
+    return path
+
+
+@pytest.fixture
+def shout(tmp_path: Path) -> Path:
+    path = tmp_path / "shout.py"
+    path.write_text(SHOUT)
+    return path
+
+
+def test_help_needs_nothing_heavy() -> None:
+    code = "import sys, epsilometer.cli; print(*{'numpy', 'polars', 'pydantic', 'torch', 'rich'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    options = ["--text", "query", "--epsilons", "1,0.5", "--attacks", "lexical,length", "--trials", 300]
+    arguments = ["audit", texts, "--mechanism", "identity", "--temperature", 0, *options]
+    code, out, err = call(capsys, *arguments, "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [(row["epsilon"], row["attack"]) for row in rows] == [
+        (0.5, "lexical"), (0.5, "length"), (0.5, "strongest"),
+        (1.0, "lexical"), (1.0, "length"), (1.0, "strongest"),
+    ]  # fmt: skip
+    assert rows[0]["loss"] == rows[0]["ceiling"] > 3
+    assert rows[0]["upper"] is None  # JSON has no infinity
+    assert 0 < rows[1]["loss"] < rows[0]["loss"]  # three words each, but not as many characters
+    assert err.splitlines() == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
+    code, out, _ = call(capsys, *arguments)
+    header, first, _, strongest, *_ = out.split("\n")
+    assert header.split() == [
+        "epsilon", "attack", "sees", "trials", "candidates", "successes",
+        "success_rate", "loss", "point", "upper", "ceiling", "equal_loss", "verdict", "claim",
+    ]  # fmt: skip
+    assert first.split()[:6] == ["0.5", "lexical", "text", "300", "2", "300"]
+    assert strongest.split()[1:3] == ["strongest:", "lexical"]
+    assert first.endswith("no claim  no claim")
+
+
+def test_audit_of_an_own_mechanism_a_program_and_recorded_rewrites(
+    capsys: pytest.CaptureFixture[str], texts: Path, shout: Path, tmp_path: Path
+) -> None:
+    recorded = tmp_path / "recorded.jsonl"
+    originals = pl.read_csv(texts)["query"].to_list()[:8] * 20
+    pl.DataFrame({"original": originals, "epsilon": 1, "rewrite": originals}).write_ndjson(recorded)
+    file = [texts, "--text", "query", "--epsilons", 1]
+    for source in ([*file, "--mechanism", shout], [*file, "--command", "cat"], ["--rewrites", recorded]):
+        code, out, _ = call(
+            capsys, "audit", *source, "--attacks", "lexical", "--trials", 80, "--temperature", 0, "--json"
+        )
+        (row,) = json.loads(out)
+        assert code == 0
+        assert row["trials"] == row["successes"] == 80
+
+
+def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    code, out, err = call(capsys, *arguments, "--trials", 5, "--attacks", "likelihood,length", "--json")
+    assert code == 0
+    assert [row["attack"] for row in json.loads(out)] == ["length"]
+    assert "note: not run: likelihood, which does not apply to this mechanism" in err
+
+
+def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(call(capsys, "audit", "--help")[1].split())
+    assert f"({', '.join(names('attacks'))})" in said
+    assert f"({', '.join(names('mechanisms'))})" in said
+
+
+def test_attacks_take_settings(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    options = ["--trials", 20, "--attacks", "lexical", "--json"]
+    assert call(capsys, *arguments, *options, "--attack-set", "lexical.longest=2")[0] == 0
+    code, _, err = call(capsys, *arguments, *options, "--attack-set", "lexical.longst=2")
+    assert code == 2
+    assert "unknown setting in attacks.lexical 'longst'; did you mean 'longest'?" in err
+    code, _, err = call(capsys, *arguments, *options, "--attack-set", "longest=2")
+    assert code == 2
+    assert "--attack-set takes ATTACK.KEY=VALUE for one of lexical, got 'longest'" in err
+
+
+def test_every_command_on_texts_reads_them_in_the_same_ways(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("euro.csv").write_bytes("1;thé vert\n2;café noir\n3;lait chaud\n".encode("latin-1"))
+    layout = ["--text", "2", "--separator", ";", "--no-header", "--encoding", "latin-1", "--no-quotes", "--rows", "2"]
+    read = []
+    monkeypatch.setattr(
+        "epsilometer.auditing.one_call.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
+    )
+    monkeypatch.setattr(
+        "epsilometer.project.calibrating.calibrate_texts",
+        lambda name, texts, *_, **__: read.append(texts) or {"reason": ""},
+    )
+    monkeypatch.setattr("epsilometer.project.comparing.compare_texts", lambda name, texts, *_: read.append(texts) or [])
+    for command in (
+        ["audit", "euro.csv", "--mechanism", "identity", "--epsilons", 1],
+        ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],
+        ["compare", "identity=1", "identity=2", "euro.csv"],
+    ):
+        assert call(capsys, *command, *layout)[0] == 0
+    assert (
+        call(capsys, "rewrite", "euro.csv", "--mechanism", "identity", "--epsilon", 1, "--out", "out.csv", *layout)[0]
+        == 0
+    )
+    assert Path("out.csv").read_text("latin-1") == "1;thé vert\n2;café noir\n"
+    assert read == [["thé vert", "café noir"]] * 3
+
+
+MISTAKES = {
+    "": "give one of --mechanism, --command and --rewrites",
+    "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
+    "--mechanism identity --epsilons 1": "give a FILE of texts and --epsilons",
+    "texts.csv --mechanism identity": "give a FILE of texts and --epsilons",
+    "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
+    "texts.csv --mechanism identity --epsilons 1": "unknown text column 'text'; known: query",
+    "nothing.csv --mechanism identity --epsilons 1": "there is no file 'nothing.csv'",
+    "texts.csv --text query --mechanism identiti --epsilons 1": "did you mean 'identity'?",
+    "texts.csv --text query --mechanism mine.py --epsilons 1": "there is no file 'mine.py'",
+    "texts.csv --text query --mechanism identity --epsilons 1,x": "--epsilons must be numbers separated by commas",
+    "texts.csv --text query --mechanism identity --epsilons 1,-2": "epsilon must be a finite number > 0, got -2.0",
+    "texts.csv --text query --mechanism identity --epsilons nan": "epsilon must be a finite number > 0, got nan",
+    "texts.csv --text query --mechanism identity --epsilons 1 --attacks embeding": "did you mean 'embedding'?",
+    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 1": "candidates (k) must be between 2 and",
+    "texts.csv --text query --mechanism identity --epsilons 1 --candidates 9": "the number of distinct texts (8)",
+    "texts.csv --text query --mechanism identity --epsilons 1 --trials 0": "trials must be >= 1, got 0",
+    "texts.csv --text query --mechanism identity --epsilons 1 --alpha 1": "alpha must be in (0, 1), got 1.0",
+    "texts.csv --text query --mechanism identity --epsilons 1 --set depth": "--set takes key=value, got 'depth'",
+    "texts.csv --text query --mechanism identity --epsilons 1 --set depth=2": "'depth'; known: none",
+    "texts.csv --text query --command no-such-program --epsilons 1": "starts no program that exists",
+    "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
+    "--rewrites texts.csv": "unknown column 'original'",
+    "--epsilon 1": "No such option: --epsilon",
+    "--candidates two": "'--candidates': Input should be a valid integer",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_ends_with_one_message(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, texts: Path, arguments: str
+) -> None:
+    monkeypatch.chdir(texts.parent)
+    code, out, err = call(capsys, "audit", *arguments.split())
+    assert code == 2
+    assert out == ""
+    assert MISTAKES[arguments].lower() in err.lower()
+    assert "Traceback" not in err
+
+
+PARAMS = """
+root: .
+audit: {seed: 0}
+datasets:
+  mine: {source: texts.csv, text: query}
+  theirs: {source: pin.json}
+trials: {count: 10, candidates: 2}
+words: {sources: {theirs: words.json}}
+cells:
+  mine-shout: {dataset: mine, mechanism: shout, file: shout.py, resource: texts.csv, epsilons: [1, 2]}
+attacks: {length: {}, embedding: {}}
+mechanisms: {}
+"""
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, texts: Path, shout: Path) -> Path:
+    monkeypatch.chdir(texts.parent)
+    Path("pin.json").write_text(json.dumps({"dataset": "nobody/nothing", "revision": "0" * 40}))
+    Path("words.json").write_text(json.dumps({"model": "nobody/words", "revision": "v1"}))
+    Path("params.yaml").write_text(PARAMS)
+    return Path("params.yaml")
+
+
+def test_check_says_what_would_be_downloaded(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    downloads = [f"data set nobody/nothing@{'0' * 40}", "model nobody/words@v1"]
+    code, out, _ = call(capsys, "check", "--json")
+    assert code == 0
+    assert json.loads(out) == {"file": "params.yaml", "downloads": downloads}
+    code, out, _ = call(capsys, "check", project)
+    assert out.splitlines() == ["params.yaml is valid", *(f"would be downloaded: {name}" for name in downloads)]
+
+
+def test_check_lists_what_is_missing_and_what_would_be_downloaded(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    project.write_text(PARAMS.replace("texts.csv, text", "text.csv, text").replace("words.json", "word.json"))
+    code, out, err = call(capsys, "check")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        "error: datasets.mine.source: there is no 'text.csv'; put it there, or correct the path",
+        "words.sources.theirs: there is no 'word.json'; put it there, or correct the path",
+        f"would be downloaded: data set nobody/nothing@{'0' * 40}",
+    ]
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("use: train", "use: trian"), ("part: queries", "part: querys")])
+def test_check_looks_into_generated_data_sets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, right: str, wrong: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "params.yaml"
+    file.write_text((ROOT / "params.yaml").read_text().replace(right, wrong, 1))
+    code, _, err = call(capsys, "check", file)
+    assert code == 2
+    assert wrong.split()[1] in err
+
+
+def test_the_default_audit_needs_no_download(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    code, out, err = call(capsys, "check", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["downloads"] == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("seed: 0", "sed: 0", "did you mean 'seed'?"),
+        ("texts.csv, text", "text.csv, text", "datasets.mine.source: there is no 'text.csv'; put it there"),
+        ("resource: texts.csv", "resource: text.csv", "unknown resource in cells.mine-shout.resource 'text.csv'"),
+        ("resource: texts.csv", "resource: data/prepared/mein.parquet", "did you mean 'data/prepared/mine.parquet'?"),
+        ("text: query", "text: qery", "did you mean 'query'?"),
+        ("text: query", "text: query, use: tran", "split in datasets.mine.use 'tran'; did you mean 'train'?"),
+        ("candidates: 2", "candidates: 9", "the number of distinct texts, 8 in the split 'train' of mine, got 9"),
+        ("{length", "{lenght", "unknown attack 'lenght'; did you mean 'length'?"),
+        ("length: {}", "length: {depth: 2}", "'depth'"),
+        ("file: shout.py", "file: shut.py", "there is no file 'shut.py'"),
+        ("[1, 2]", "[1, -2]", "epsilon must be a finite number > 0, got -2.0 (cells.mine-shout.epsilons[1])"),
+        ("embedding: {}", "embedding: {model: ./no/model}", "'./no/model' looks like a path, but is no folder"),
+        ("words.json", "word.json", "words.sources.theirs: there is no 'word.json'"),
+    ],
+)
+def test_check_names_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], project: Path, right: str, wrong: str, message: str
+) -> None:
+    project.write_text(PARAMS.replace(right, wrong))
+    code, out, err = call(capsys, "check")
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_mechanisms_lists_every_file_with_claim_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "mechanisms", "--json")
+    rows = {row["mechanism"]: row for row in json.loads(out)}
+    assert code == 0
+    assert list(rows) == names("mechanisms")
+    assert all(row["claim"] and row["source"] for row in rows.values())
+    assert rows["randomized_response"]["claim"] == "Epsilon for a whole text."
+    assert "Warner 1965" in rows["randomized_response"]["source"]
+    _, out, _ = call(capsys, "mechanisms")
+    assert "identity\n  The identity: every text comes out as it went in." in out
+
+
+def test_rewrite_keeps_a_text_on_its_line(tmp_path: Path, shout: Path) -> None:
+    lines = [" a\t b ", "", "naïve  東京\r", *(f"line {i}" for i in range(12_000))]
+    source = "\n".join(lines).encode()
+    fresh = [shell(f"{RUN} rewrite --mechanism shout.py --epsilon 2", tmp_path, input=source).stdout for _ in range(2)]
+    assert fresh[0] != fresh[1]
+    private = fresh[0].decode().split("\n")
+    assert [line.rpartition(" ")[0] for line in private[:4]] == ["A B 2", " 2".strip(), "NAÏVE 東京 2", "LINE 0 2"]
+    assert len(private) == len(lines) + 1
+
+
+def test_a_seeded_rewrite_is_reproducible_and_says_that_it_is_not_for_release(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, shout: Path
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("\n".join(f"line {i}" for i in range(10_003)))
+
+    def seeded(source: Path) -> list[bytes]:
+        with pytest.raises(SystemExit) as exit:
+            main(["rewrite", str(source), "--mechanism", str(shout), "--epsilon", "2", "--seed", "7"])
+        out, err = capfdbinary.readouterr()
+        assert not exit.value.code
+        assert b"not for publication" in err
+        return out.splitlines()
+
+    whole = seeded(file)
+    assert len(whole) == 10_003
+    assert len({line.split()[-1] for line in whole[:100] + whole[-3:]}) > 100  # no block begins the stream anew
+    file.write_text("\n".join(f"line {i}" for i in range(5)))
+    assert seeded(file) == whole[:5]
+
+
+QUERIES = pl.DataFrame({"label": ["A", "B"], "query": ["a\tb, c", 'says "d"'], "id": ["1", "2"]})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.zst", ".parquet"])
+def test_rewrite_knows_columns_and_formats(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, shout: Path, suffix: str
+) -> None:
+    source, out = tmp_path / f"queries{suffix}", tmp_path / f"private{suffix}"
+    files.write(QUERIES, source, files.suffix(source))
+    arguments = ["rewrite", source, "--text", "query", "--mechanism", shout, "--epsilon", 2]
+    code, said, err = call(capfd, *arguments, "--out", out)
+    assert (code, said) == (0, "")
+    assert "note: only query is rewritten; as they are stay label, id" in err
+    private = files.read(out)
+    assert private.columns == QUERIES.columns
+    assert private.drop("query").equals(QUERIES.drop("query"))
+    assert [text.rpartition(" ")[0] for text in private["query"]] == ["A B, C 2", 'SAYS "D" 2']
+    code, said, err = call(capfd, *arguments)
+    if suffix == ".parquet":
+        assert code == 2
+        assert "Parquet is no format for standard output" in err
+    else:
+        assert code == 0
+        assert len(said.splitlines()) == 2 + (not suffix.startswith(".jsonl"))
+    code, _, err = call(capfd, *arguments, "--out", tmp_path / "private.txt")
+    assert code == 2
+    assert f"--out must end with {files.suffix(source)}" in err
+    code, _, err = call(capfd, *arguments[:2], *arguments[4:], "--out", out)
+    assert code == 2
+    assert "unknown text column 'text'" in err
+
+
+def test_rewrite_writes_lines_to_a_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress("café\nthé\nmaté\n".encode("latin-1")))
+    arguments = ["rewrite", tmp_path / "lines.txt.gz", "--mechanism", "identity", "--epsilon", 1, "--rows", 2]
+    code, out, _ = call(capfd, *arguments, "--encoding", "latin-1", "--out", tmp_path / "out.txt")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "out.txt").read_text() == "café\nthé\n"
+
+
+def test_a_long_rewrite_says_how_long(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second a text, by the test's clock."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("epsilometer.runtime.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(FunctionMechanism, "rewrite", lambda _, texts, *rest: slow(texts))
+
+    def slow(texts: list[str]) -> Rewrites:
+        clock.now += len(texts)
+        return Rewrites(texts)
+
+    (tmp_path / "mine.py").write_text("def rewrite(text, epsilon, rng): return text")
+    (tmp_path / "lines.txt").write_text("some text\n" * 600)
+    code, out, err = call(capfd, "rewrite", tmp_path / "lines.txt", "--mechanism", tmp_path / "mine.py", "--epsilon", 1)
+    assert (code, out) == (0, "some text\n" * 600)
+    note, *lines = err.splitlines()
+    assert note == "note: rewrite: about 9.8 min to go for 600 texts; shorter: --rows 100: about 1.7 min"
+    assert all(parse(line) for line in lines)
+
+
+def test_rewrite_streams_and_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    """The input never ends: whatever reads it whole, or does not notice that nobody listens, runs into the timeout."""
+    done = shell(f"yes some text | {RUN} rewrite --mechanism identity --epsilon 1 | head -2", tmp_path)
+    assert done.stdout == b"some text\n" * 2
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--mechanism identity --epsilon 0", "epsilon must be a finite number > 0"),
+        ("--mechanism idenity --epsilon 1", "did you mean 'identity'?"),
+        ("--mechanism identity --epsilon 1 nothing.txt", "there is no file 'nothing.txt'"),
+        ("--mechanism identity --epsilon 1 latin.txt", "latin.txt, line 2: not UTF-8 (byte 3 of the line)"),
+        ("--epsilon 1", "Missing option '--mechanism'"),
+    ],
+)
+def test_a_mistake_in_a_rewrite(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("latin.txt").write_bytes(b"tea\ncaf\xe9\n")
+    code, out, err = call(capsys, "rewrite", *arguments.split())
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "epsilometer.cli", "rewrite", "--mechanism", "identity", "--epsilon", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"text\n" * 10_000)  # one block: its output says that the program has begun
+        process.stdin.flush()
+        assert process.stdout.readline() == b"text\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == b""
+
+
+def test_report_prints_estimates_and_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("report", "history"):
+        code, _, err = call(capsys, command)
+        assert code == 2
+        assert "there is no params.yaml here; this needs a project, a folder with params.yaml, dvc.yaml" in err
+    Path("params.yaml").touch()
+    code, _, err = call(capsys, "report")
+    assert code == 2
+    assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
+    row = {name: "x" if dtype == pl.String else 1 for name, dtype in tables.ESTIMATES.items()}
+    row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None}
+    tables.write(pl.DataFrame([row], schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    assert call(capsys, "report")[0] == 2
+    Path("reports").mkdir()
+    Path("reports/audit.html").write_text("<p>")
+    code, out, _ = call(capsys, "report", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["report"] == str(tmp_path / "reports/audit.html")
+    assert found["estimates"] == [row | {"upper": None}]
+    _, out, _ = call(capsys, "report")
+    assert "0.25" in out
+    assert out.endswith("reports/audit.html\n")

@@ -1,0 +1,275 @@
+"""Where texts come from: every format through the real reader, every mistake with its own message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.corpora import files
+from epsilometer.corpora.reading import prepare, read
+from tests.support.places import ROOT, SHARED
+
+REVISION = "0" * 40
+
+ROWS = pl.DataFrame(
+    {
+        "text": ["Flights to Boston, please", 'She said "no"', "naïve café 東京"],
+        "intent": ["flight", "talk", "place"],
+        "split": ["train", "validation", "test"],
+    }
+)
+
+WRITERS = {
+    ".parquet": ROWS.write_parquet,
+    ".csv": ROWS.write_csv,
+    ".tsv": lambda path: ROWS.write_csv(path, separator="\t"),
+    ".jsonl": ROWS.write_ndjson,
+    ".ndjson": ROWS.write_ndjson,
+}
+
+
+def file(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_format_gives_the_same_table(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"texts{suffix}"
+    WRITERS[suffix](path)
+    assert read(path, labels=["intent"]).equals(ROWS.select("text", "split", "intent"))
+
+
+def test_plain_text_is_a_text_a_line(tmp_path: Path) -> None:
+    path = file(tmp_path, "texts.txt", "\ufeffone text\r\n\r\nanother\x0cpage\n")
+    table = read(path)
+    assert table["text"].to_list() == ["one text", "", "another\x0cpage"]
+    assert set(table["split"]) == {"train"}
+
+
+def test_quoted_fields_hold_delimiters_quotes_and_line_breaks(tmp_path: Path) -> None:
+    path = file(tmp_path, "texts.csv", '\ufefftext,label\n"a, ""b""\nc",01\n\nd,02\n')
+    table = read(path, labels=["label"])
+    assert table["text"].to_list() == ['a, "b"\nc', "d"]
+    assert table["label"].to_list() == ["01", "02"]
+
+
+def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
+    path = file(tmp_path, "texts.csv", "review,part,split\na,dev,x\nb,fit,y\n")
+    assert read(path, text="review", split="part")["split"].to_list() == ["dev", "fit"]
+    assert read(path, text="review", split=None)["split"].to_list() == ["train", "train"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "settings", "message"),
+    [
+        ("a.csv", "text\nhi\n", {"text": "txet"}, "has the columns text: unknown text column 'txet'; did you mean 'te"),
+        ("a.csv", "text,intent\nhi,x\n", {"labels": ["intend"]}, "unknown label column 'intend'; did you mean 'inten"),
+        ("a.csv", "text,part\nhi,x\n", {"split": "prat"}, "unknown split column 'prat'; did you mean 'part'"),
+        ("a.csv", "text,words\nhi,1\n", {"labels": ["words"]}, "a label cannot be called 'words'"),
+        ("a.csv", "text\nhi\n", {"part": "queries"}, "part and count are for a generator"),
+        ("a.csv", "", {}, "is empty"),
+        ("a.csv", "\n", {}, "has the columns : unknown text column 'text'"),
+        ("a.csv", "text,x\na,b\nc\n", {}, "line 3: 1 fields where the first line has 2"),
+        ("a.csv", 'text,x\na,b\n"c,d\ne,f\n', {}, "line 4: unexpected end of data"),
+        ("a.csv", 'text,x\n"a"b,c\n', {}, "line 2: ',' expected after '\"'"),
+        ("a.csv", "text,text\na,b\n", {}, "names a column twice"),
+        ("a.csv", b"text\ncaf\xe9\n", {}, "not UTF-8: byte 0xe9 at position 8; give its encoding, or convert it, for"),
+        ("a.txt", b"\xff\xfea\x00", {}, "not UTF-8: byte 0xff at position 0"),
+        ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
+        ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
+        ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of unlike kinds"),
+        ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; columns of strings: t"),
+        ("a.jsonl", '{"text": "a", "split": "x"}\n{"text": "b"}\n', {}, "1 rows have no value in the split column"),
+        ("a.parquet", b"PAR1 and then something else", {}, "no readable Parquet file"),
+        ("a.xlsx", "x", {}, "unknown suffix '.xlsx'; known: .parquet, .csv"),
+        ("a.json", "{", {}, "is not JSON"),
+        ("a.json", '{"dataset": "a/b", "revision": "main"}', {}, "must be a commit hash of 40 hexadecimal digits"),
+        ("a.json", '{"dataset": "a/b"}', {}, "revision: Field required"),
+        ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "revison: Extra inputs"),
+        ("a.py", "x = 1", {"part": "p", "count": 1}, "must define a function generate"),
+        ("a.py", "def generate(name, count, seed):\n    return []", {"part": "p", "count": 1}, "got list"),
+        ("a.py", "x = 1", {}, "needs a part"),
+        ("a.py", "import nothing_of_that_name", {"part": "p", "count": 1}, "ModuleNotFoundError"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, settings: dict, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        read(file(tmp_path, name, content), **settings)
+    assert message in str(error.value)
+    assert "hi" not in str(error.value).split()  # no text of the data
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.py", "no/such/file.txt"])
+def test_missing_file_is_named(name: str) -> None:
+    settings = {"part": "p", "count": 1} if name == "a.py" else {}
+    with pytest.raises(UserError, match=f"there is no file '{name}'"):
+        read(name, **settings)
+
+
+def test_own_generator(tmp_path: Path) -> None:
+    code = """
+import polars as pl
+
+def generate(name, count, seed):
+    return pl.DataFrame({"text": [f"{name} {seed} {i}" for i in range(count)], "kind": list(range(count))})
+"""
+    table = read(file(tmp_path, "mine.py", code), labels=["kind"], seed=7, count=2, part="talk")
+    assert table["text"].to_list() == ["talk 7 0", "talk 7 1"]
+    assert table.columns == ["text", "split", "kind"]
+
+
+def offline(tmp_path: Path, source: str | Path) -> subprocess.CompletedProcess[str]:
+    """Read in a process of its own, since the hub's client looks at its environment when it is imported."""
+    code = """
+import sys
+from epsilometer.corpora import files
+from epsilometer.corpora.reading import read
+from epsilometer.core.errors import UserError
+try:
+    print(read(sys.argv[1], labels=sys.argv[2:]).write_json())
+except UserError as error:
+    sys.exit(f"UserError: {error}")
+"""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-c", code, str(source), "label"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_hub_data_set_by_pin(tmp_path: Path) -> None:
+    """`datasets` itself loads the data set, here from a folder: the hub's splits arrive as the column split."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    file(folder, "train.csv", "text,label\ngood day,1\nbad day,0\n")
+    file(folder, "test.csv", "text,label\nno day,0\n")
+    pin = file(tmp_path, "pin.json", json.dumps({"dataset": str(folder), "revision": REVISION}))
+    done = offline(tmp_path, pin)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        {"text": "good day", "split": "train", "label": 1},
+        {"text": "bad day", "split": "train", "label": 0},
+        {"text": "no day", "split": "test", "label": 0},
+    ]
+
+
+def test_hub_out_of_reach_is_a_users_error(tmp_path: Path) -> None:
+    done = offline(tmp_path, f"owner/nothing@{REVISION}")
+    assert "UserError: data set 'owner/nothing' cannot be had" in done.stderr
+    assert f"hf download --repo-type dataset owner/nothing --revision {REVISION}" in done.stderr
+
+
+def raw(**columns: list) -> pl.DataFrame:
+    return pl.DataFrame(columns)
+
+
+def test_prepare_drops_merges_and_counts() -> None:
+    table = raw(
+        text=["A  b", "... !", "c", " a b", "A b\n", None, "c"],
+        split=["test", "train", "validation", "train", "train", "train", "train"],
+        stars=[1, 2, 3, 4, 5, 6, None],
+    )
+    corpus = prepare(table, ["stars"])
+    assert corpus.counts == {"rows": 7, "empty_dropped": 2, "duplicates_merged": 2, "texts": 3}
+    # Of "A b" the row in train stays, not the first one; case tells texts apart; texts keep their layout.
+    assert corpus.table["text"].to_list() == [" a b", "A b\n", "c"]
+    assert corpus.table["split"].to_list() == ["train", "train", "train"]
+    assert corpus.table["stars"].to_list() == ["4", "5", None]
+    assert corpus.table["words"].to_list() == [2, 2, 1]
+    assert dict(corpus.table.schema.items() & dict(tables.PREPARED).items()) == dict(tables.PREPARED)
+
+
+def test_ids_are_stable_and_belong_to_the_text() -> None:
+    # Pinned: an id must not change between releases, or every stored trial would name another text.
+    one = prepare(raw(text=["hello there", "bye"], split=["train", "train"])).table
+    other = prepare(raw(text=["bye", "hello there"], split=["test", "train"])).table
+    assert one["id"].to_list() == ["aba33ef6e337ac29", "416d90fdfef12f9f"]
+    assert other["id"].to_list() == one["id"].to_list()[::-1]
+
+
+def test_empty_corpus_is_refused() -> None:
+    with pytest.raises(UserError, match="none of its 2 rows holds a word"):
+        prepare(raw(text=["", "--"], split=["train", "train"]))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data, the real data sets, is not there")
+@pytest.mark.parametrize(
+    ("name", "labels", "train", "rows"),
+    [("atis", ["intent"], 4478, 5871), ("snips", ["intent"], 13084, 14484), ("sst2", ["sentiment"], 6920, 9613)],
+)
+def test_real_data(name: str, labels: list[str], train: int, rows: int) -> None:
+    table = read(SHARED / "data" / f"{name}.parquet", labels=labels)
+    assert len(table.filter(pl.col("split") == "train")) == train
+    corpus = prepare(table, labels)
+    assert corpus.counts["rows"] == rows
+    assert corpus.counts["texts"] == len(corpus.table) == corpus.table["id"].n_unique()
+    assert sum(corpus.counts[key] for key in ("empty_dropped", "duplicates_merged", "texts")) == rows
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data, the real data sets, is not there")
+def test_real_data_without_a_column_text() -> None:
+    with pytest.raises(UserError, match="text_a, text_b, score, genre, split: unknown text column 'text'"):
+        read(SHARED / "data" / "stsb.parquet")
+    with pytest.raises(UserError, match="must hold strings, got Float64; columns of strings: text_a, text_b, genre"):
+        read(SHARED / "data" / "stsb.parquet", text="score")
+
+
+TALK = 'pair\t"Well\tyes\nother\tno" she\tso\n'  # as in GLUE's files: quotes are text, and need no partner
+
+
+def test_layouts(tmp_path: Path) -> None:
+    """Of other separators, encodings, without quotes and without a header."""
+    glue = file(tmp_path, "glue.tsv", TALK)
+    plain = files.Layout(quotes=False, header=False)
+    assert read(glue, text="2", layout=plain)["text"].to_list() == ['"Well', 'no" she']
+    assert read(glue, text=["2", "3"], layout=plain)["text"].to_list() == ['"Well\nyes', 'no" she\nso']
+    files.write(files.read(glue, plain), tmp_path / "again.tsv", ".tsv", plain)
+    assert (tmp_path / "again.tsv").read_text() == TALK
+    with pytest.raises(UserError, match="quotes are no marks"):
+        read(glue, text="2", layout=files.Layout(header=False))
+    semicolons = file(tmp_path, "euro.csv", "text;label\ncafé au lait;1\n".encode("latin-1"))
+    layout = files.Layout(separator=";", encoding="latin-1")
+    assert read(semicolons, labels=["label"], layout=layout).row(0) == ("café au lait", "train", "1")
+    with pytest.raises(UserError, match="its separator may be ';'"):
+        read(semicolons, layout=files.Layout(encoding="latin-1", header=True))
+    with pytest.raises(UserError, match="encoding must be one that Python knows, such as latin-1, got 'latin-x'"):
+        files.Layout(encoding="latin-x")
+    with pytest.raises(UserError, match="separator must be one character"):
+        files.Layout(separator="||")
+    assert files.Layout(separator="\\t").separator == "\t"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_compressed_files(tmp_path: Path, suffix: str) -> None:
+    for kind in (".csv", ".tsv", ".jsonl"):
+        files.write(ROWS, tmp_path / f"texts{kind}{suffix}", kind)
+        assert read(tmp_path / f"texts{kind}{suffix}", labels=["intent"]).equals(ROWS.select("text", "split", "intent"))
+    damaged = file(tmp_path, f"damaged.csv{suffix}", (tmp_path / f"texts.csv{suffix}").read_bytes()[:-9])
+    with pytest.raises(UserError, match="cannot be decompressed"):
+        read(damaged)
+    with pytest.raises(UserError, match="unknown suffix"):
+        read(file(tmp_path, f"texts.parquet{suffix}", b"x"))
+
+
+def test_a_folder_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "notes/old").mkdir(parents=True)
+    file(tmp_path, "notes/b.txt", "two\nlines\n")
+    file(tmp_path, "notes/old/a.txt", "one")
+    file(tmp_path, "notes/c.md", "no text")
+    assert read(tmp_path / "notes")["text"].to_list() == ["two\nlines\n", "one"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"holds no \.txt files"):
+        read(tmp_path / "empty")
+
+
+def test_the_first_rows(tmp_path: Path) -> None:
+    assert len(read(file(tmp_path, "texts.txt", "a\nb\nc\n"), rows=2)) == 2

@@ -1,0 +1,167 @@
+"""The public corpus of triples: near-duplicates, clusters, the same bytes every time, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.dp_st import DPST
+from epsilometer.mechanisms.selection.shared.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
+from epsilometer.models.tagging import Triple
+from epsilometer.pipeline.stages import triples
+from epsilometer.project.checking import check
+from epsilometer.project.params import Params, read
+from tests.support.places import ROOT
+
+SENTENCES = [
+    "The driver lost my parcel.",
+    "The driver lost my parcel!",
+    "My sister loves the garden.",
+    "The waiter brought cold soup.",
+    "Her doctor prescribed a pill.",
+    "The engineer repaired the old boiler.",
+    "An airline cancelled our flight.",
+    "The baker sold two loaves.",
+    "Birds sing.",
+]
+
+
+def jaccard(left: str, right: str) -> float:
+    grams = [{text[i : i + GRAM] for i in range(len(text) - GRAM + 1)} for text in (left, right)]
+    return len(grams[0] & grams[1]) / len(grams[0] | grams[1])
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("triples")
+    build(SENTENCES, folder, [2, 4], dimensions=16)
+    return folder
+
+
+def test_a_corpus_from_texts(corpus: Path) -> None:
+    loaded = TripleCorpus.load(corpus)
+    counts = json.loads((corpus / "meta.json").read_text())["counts"]
+    assert counts == {"texts": 9, "texts_with_triples": 8, "triples": 8, "distinct": 7, "kept": 7}
+    assert loaded.triples[0] == Triple("the driver", "lost", "my parcel")  # the most frequent
+    assert loaded.vectors.shape == (7, 16)
+    np.testing.assert_allclose(np.linalg.norm(loaded.vectors, axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(loaded.encode(loaded.triples[2:4]), loaded.vectors[2:4])
+    for size in (2, 4):
+        assert loaded.centroids[size].shape == (size, 16)
+        assert sorted(set(loaded.members[size].tolist())) == list(range(size))
+    assert loaded.reader.triples(["My sister loves the garden."]) == [[Triple("my sister", "loves", "the garden")]]
+
+
+def test_the_same_texts_give_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    build(SENTENCES, tmp_path, [4, 2], dimensions=16)
+    names = sorted(path.relative_to(corpus) for path in corpus.rglob("*") if path.is_file())
+    assert len(names) == 9
+    for name in names:
+        assert (corpus / name).read_bytes() == (tmp_path / name).read_bytes(), name
+
+
+def test_near_duplicates_fall_to_one_that_stays() -> None:
+    """Against exact Jaccard similarities, away from the threshold by more than the estimate's error.
+
+    A MinHash estimate over 128 permutations is off by 0.2 with probability below 1e-4 for a pair (Hoeffding), and the
+    index misses a pair of similarity 0.7 with probability below 1e-3; fixed seed.
+    """
+    words = ["parcel", "garden", "kettle", "invoice", "weather", "museum"]
+    base = [f"the {a} keeper | looked after | the {b} downstairs" for a, b in itertools.permutations(words, 2)]
+    texts = base + [text.replace("looked", "looks") for text in base] + ["one | is | two", "zebras | eat | grass"]
+    found = stand_ins(texts, 0.6)
+    kept = set(np.flatnonzero(found == np.arange(len(texts))).tolist())
+    for i, representative in enumerate(found.tolist()):
+        assert representative in kept
+        assert representative <= i
+        if representative != i:
+            assert jaccard(texts[i], texts[representative]) > 0.4
+        else:
+            assert all(jaccard(texts[i], texts[j]) < 0.8 for j in kept if j < i)
+    assert 2 < len(kept) < len(texts)
+    assert {len(texts) - 2, len(texts) - 1} <= kept
+
+
+def test_the_threshold_decides() -> None:
+    texts = ["a | b | c", "a | b | d", "a | b | e", "zz"]
+    assert stand_ins(texts, 0.95).tolist() == [0, 1, 2, 3]
+    assert stand_ins(texts, 0.1).tolist() == [0, 0, 0, 3]
+    for threshold in (0.0, 1.0):
+        with pytest.raises(UserError, match=f"at most 0.95, got {threshold}"):
+            stand_ins(texts, threshold)
+
+
+def test_clusters_are_those_of_the_data() -> None:
+    rng = np.random.default_rng(0)
+    centres = np.eye(3, 8)
+    truth = np.arange(300) % 3
+    vectors = (centres[truth] + 0.01 * rng.normal(size=(300, 8))).astype(np.float32)
+    centroids, members = cluster(vectors, 3)
+    assert set(Counter(zip(truth.tolist(), members.tolist(), strict=True)).values()) == {100}
+    for number in range(3):
+        np.testing.assert_allclose(centroids[number], vectors[members == number].mean(axis=0), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "message"),
+    [
+        (["Birds sing.", "show me flights"], {"clusters": [1]}, "none of the 2 texts holds a triple"),
+        ([], {"clusters": [1]}, "none of the 0 texts"),
+        (SENTENCES, {"clusters": [2, 8]}, "at most the number of triples, 7 after near-duplicates, got 8"),
+        (SENTENCES, {"clusters": [2], "dimensions": 999}, "dimensions must be at most .* 384, got 999"),
+    ],
+)
+def test_what_cannot_become_a_corpus(tmp_path: Path, texts: list[str], settings: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build(texts, tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_holds_no_corpus(tmp_path: Path, corpus: Path) -> None:
+    with pytest.raises(UserError, match="no folder of triples"):
+        TripleCorpus.load(tmp_path)
+    for path in corpus.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    np.save(tmp_path / "members-2.npy", np.zeros(3, np.int32))
+    with pytest.raises(UserError, match="do not belong together"):
+        TripleCorpus.load(tmp_path)
+
+
+def test_no_triples_have_no_vectors() -> None:
+    from epsilometer.models.encoder import Encoder
+
+    assert embed(Encoder("all-MiniLM-L6-v2"), [], 32).shape == (0, 32)
+
+
+def stage(folder: Path, monkeypatch: pytest.MonkeyPatch, **corpus: Any) -> Params:
+    """A run's folder with the default parameters and a public corpus of triples."""
+    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw |= {"root": str(ROOT), "triples": {"public": {"corpus": corpus, "clusters": [2, 5]}}}
+    (folder / "params.yaml").write_text(yaml.safe_dump(raw))
+    monkeypatch.chdir(folder)
+    return read()
+
+
+def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "public.txt").write_text("\n".join(SENTENCES))
+    params = stage(tmp_path, monkeypatch, source=str(tmp_path / "public.txt"))
+    check(params)
+    triples.main("public")
+    made = DPST(resource=tmp_path / "data/triples/public", clusters=5)
+    assert made.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2
+
+
+def test_a_corpus_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = stage(tmp_path, monkeypatch, source="nowhere.txt")
+    with pytest.raises(UserError, match=r"triples\.public\.corpus\.source: there is no .*nowhere\.txt"):
+        check(params)

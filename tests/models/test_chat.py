@@ -1,0 +1,390 @@
+"""The endpoint client, against a real server on this machine that fails in every way an endpoint can."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsilometer.attacks.identification.judge import JudgeAttack
+from epsilometer.core.attack import Context
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.models import chat
+from epsilometer.models.chat import Chat, Completion
+from tests.support.endpoint import FAULTS, KEY, Server
+from tests.support.places import ROOT
+
+
+def ask(*messages: str) -> list[list[dict[str, str]]]:
+    return [[{"role": "user", "content": message}] for message in messages]
+
+
+def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) -> None:
+    store = tmp_path / "made" / "answers.sqlite"
+    found = Chat("m", store).complete(ask("a", "b", "a", "c"), 5)
+    assert found == [Completion(f"re: {m}", 7, 3) for m in ("a", "b", "a", "c")]
+    assert server.answered == {"a": 1, "b": 1, "c": 1}
+    assert server.asked[0][2] == {
+        "model": "m", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0.0
+    }  # fmt: skip
+    assert Chat("m", store).complete(ask("c", "d", "b"), 5)[0] == Completion("re: c", 7, 3)
+    assert server.answered == {"a": 1, "b": 1, "c": 1, "d": 1}
+    Chat("m", store).complete(ask("a"), 6)
+    Chat("n", store).complete(ask("a"), 5)
+    assert server.answered["a"] == 3  # another length, another model: other questions
+    assert Chat("m", store).complete([], 5) == []
+
+
+def test_a_seed_makes_another_question(server: Server, tmp_path: Path) -> None:
+    client = Chat("m", tmp_path / "s")
+    client.complete(ask("a", "a", "a"), 5, temperature=0.7, seeds=[1, 2, 1])
+    assert sorted(body["seed"] for _, _, body in server.asked) == [1, 2]
+    assert server.asked[0][2]["temperature"] == 0.7
+
+
+def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> None:
+    found = Chat("m", tmp_path / "s").complete(ask("private words"), 5, keep=lambda text: str(len(text)))
+    assert found[0].text == "17"
+    assert b"private" not in (tmp_path / "s").read_bytes()
+
+
+def test_no_more_requests_at_a_time_than_asked_for(server: Server, tmp_path: Path) -> None:
+    server.delay = 0.05
+    Chat("m", tmp_path / "s", workers=3).complete(ask(*"abcdefghijkl"), 5)
+    assert server.most_busy == 3
+
+
+def test_after_every_fault_nothing_is_lost_and_nothing_is_answered_twice(server: Server, tmp_path: Path) -> None:
+    """Each fault once; then some questions meet three in a row."""
+    faults = {fault: [fault] for fault in FAULTS}
+    faults |= {"thrice": ["500", "reset", "429"], "malformed twice": ["page", "broken"], "fine": []}
+    server.fault = lambda message, attempt: dict(enumerate(faults[message])).get(attempt)
+    found = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
+    assert [answer.text for answer in found] == [f"re: {message}" for message in faults]
+    assert server.answered == dict.fromkeys(faults, 1)
+    assert Counter(m for m, _, _ in server.asked) == {m: len(before) + 1 for m, before in faults.items()}
+    first, second = (at for message, at, _ in server.asked if message == "429 after 1")
+    assert second - first >= 1
+
+
+@pytest.mark.parametrize("fault", ["429", "time-out", "reset", "page"])
+def test_the_very_first_question_may_meet_a_fault(server: Server, tmp_path: Path, fault: str) -> None:
+    server.fault = lambda message, attempt: fault if attempt == 0 else None
+    assert Chat("m", tmp_path / "s", timeout=0.8).complete(ask("a"), 5)[0].text == "re: a"
+    assert server.answered == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("401", "refused with status 401; check OPENAI_API_KEY"),
+        ("404", "refused with status 404; check OPENAI_BASE_URL, and that it serves 'm'"),
+        ("500", "refused with status 500; check the server's log"),
+        ("reset", "broke the connection, 2 times"),
+        ("time-out", "did not answer in time, 2 times"),
+        ("page", "answered 2 times with something that is no chat completion"),
+    ],
+)
+def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
+) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 1)
+    monkeypatch.setattr(chat, "WHOLE", 2)
+    server.fault = lambda message, attempt: fault if message == "bad" else None
+    with pytest.raises(UserError, match=re.escape(words)) as caught:
+        Chat("m", tmp_path / "s", workers=2, timeout=0.3).complete(ask("a", "b", "bad", "c"), 5)
+    assert str(caught.value).startswith("the endpoint at 127.0.0.1 ")
+    for hidden in (KEY, "/v1", str(server.server_address[1]), "bad"):
+        assert hidden not in str(caught.value)
+    assert server.answered["a"] == server.answered["b"] == 1
+    server.fault = lambda message, attempt: None
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "bad", "c"), 5)
+    assert [answer.text for answer in found] == ["re: a", "re: b", "re: bad", "re: c"]
+    assert max(server.answered.values()) == 1
+
+
+def test_an_empty_answer_is_an_answer(server: Server, tmp_path: Path) -> None:
+    server.reply = lambda message: ""
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5) == [Completion("", 7, 3)]
+
+
+def test_an_endpoint_with_another_model_is_refused(server: Server, tmp_path: Path) -> None:
+    server.model = "gpt-4o-mini"
+    with pytest.raises(UserError, match=r"at 127.0.0.1 answered with the model 'gpt-4o-mini', asked was 'gpt-4o'"):
+        Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
+    server.model = None
+    Chat("gpt-4o", tmp_path / "s").complete(ask("a"), 5)
+    assert len(server.asked) == 2  # the other model's answer was not kept
+
+
+def test_answers_belong_to_the_endpoint_that_gave_them(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Server()
+    other.reply = lambda message: f"another: {message}"
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    Chat("m", tmp_path / "s").complete(ask("a"), 5)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{other.server_port}/v1")
+    assert Chat("m", tmp_path / "s").complete(ask("a"), 5)[0].text == "another: a"
+    other.shutdown()
+    stored = (tmp_path / "s").read_bytes()
+    assert str(other.server_port).encode() not in stored
+    assert b"127.0.0.1" not in stored
+
+
+def test_answers_of_two_revisions_are_never_mixed(server: Server, tmp_path: Path) -> None:
+    server.model, server.reply = "m-2024-08-06", lambda message: f"old: {message}"
+    Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    server.model, server.reply = "m-2025-01-01", lambda message: f"new: {message}"
+    assert [one.text for one in Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)] == ["old: a", "old: b"]
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "c"), 5)  # c shows that the revision is another
+    assert [(one.text, one.revision) for one in found] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
+    assert server.answered == {"a": 2, "b": 2, "c": 1}
+
+
+def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: Path) -> None:
+    def reply(message: str) -> str:
+        server.model = "m-2025-01-01"  # from the second question on
+        return message
+
+    server.model, server.reply = "m-2024-08-06", reply
+    with pytest.raises(UserError, match=r"changed from 'm-2024-08-06' to 'm-2025-01-01'.*run again"):
+        Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
+    found = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    assert [one.revision for one in found] == ["m-2025-01-01"] * 2
+    assert server.answered == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "same"),
+    [
+        ("gpt-4o", "gpt-4o", True),
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4", "gpt-4-0613", True),
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B@main", True),
+        ("gpt-4", "gpt-4o", False),
+        ("gpt-4o", "gpt-4", False),
+        ("gpt-4o", "gpt-4o-audio-2024-08-06", False),
+        ("gpt-4o", None, False),
+    ],
+)
+def test_which_names_mean_the_same_model(asked: str, answered: str | None, same: bool) -> None:
+    assert chat._same(asked, answered) is same
+
+
+def test_an_endpoint_that_nobody_serves_is_named_soon(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://user:{KEY}@127.0.0.1:{port}/secret/path")
+    start = time.monotonic()
+    with pytest.raises(UserError, match=r"at 127\.0\.0\.1 cannot be reached; check OPENAI_BASE_URL") as caught:
+        Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    assert time.monotonic() - start < 30
+    assert not any(hidden in str(caught.value) for hidden in (KEY, "secret", "user", str(port)))
+
+
+def test_an_endpoint_that_does_not_accept_is_named_soon(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener whose queue is full drops the packets, as a firewall does. By default 2 tries of 5 s."""
+    monkeypatch.setattr(chat, "CONNECT", 0.2)
+    with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for filler in (one, two):
+            filler.setblocking(False)
+            filler.connect_ex(deaf.getsockname())
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
+        start = time.monotonic()
+        with pytest.raises(UserError, match=r"127\.0\.0\.1 cannot be reached"):
+            Chat("m", tmp_path / "s").complete(ask("a"), 5)
+        assert 0.4 < time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "words"),
+    [
+        (None, KEY, "OPENAI_BASE_URL is not set; export"),
+        ("http://h/v1", None, "OPENAI_API_KEY is not set; export"),
+        ("  ", KEY, "OPENAI_BASE_URL is not set"),
+        ("localhost:8000/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://h:port/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://[::1/v1", KEY, "OPENAI_BASE_URL is no URL"),
+        ("http://h/v1", f"{KEY}\n{KEY}", r"OPENAI_API_KEY \(not shown here\) holds characters"),
+        ("http://h/v1", f"{KEY}…", r"OPENAI_API_KEY \(not shown here\) holds characters"),
+    ],
+)
+def test_the_environment_is_checked_and_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, key: str | None, words: str
+) -> None:
+    for name, value in (("OPENAI_BASE_URL", url), ("OPENAI_API_KEY", key)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=words) as caught:
+        Chat("m", tmp_path / "s")
+    assert KEY not in str(caught.value)
+
+
+def test_a_file_that_is_no_store_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("something else, long enough to be read as the head of a file" * 20)
+    with pytest.raises(UserError, match=r"answers cannot be stored in .*s \(file is not a database\)"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
+
+
+SCRIPT = """
+import logging, sys, traceback
+from pathlib import Path
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+from epsilometer.models.chat import Chat
+try:
+    questions = [[{"role": "user", "content": message}] for message in sys.argv[2:]]
+    found = Chat("m", Path(sys.argv[1]), workers=4).complete(questions, 5)
+    print([answer.text for answer in found])
+except Exception:
+    traceback.print_exc()
+"""
+
+
+def test_a_killed_run_is_taken_up_where_it_was(server: Server, tmp_path: Path) -> None:
+    """kill -9 with four requests under way: those may be asked again, what was stored may not."""
+    messages = [f"q{i}" for i in range(40)]
+    server.delay = 0.03
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "s"), *messages], cwd=ROOT,
+                               stdout=subprocess.DEVNULL)  # fmt: skip
+    while sum(server.answered.values()) < 15:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.1)
+    before = Counter(server.answered)
+    with sqlite3.connect(tmp_path / "s") as store:
+        kept = store.execute("SELECT count(*) FROM completions").fetchone()[0]
+    assert 15 - 5 <= kept <= sum(before.values()) < 40
+    found = Chat("m", tmp_path / "s").complete(ask(*messages), 5)
+    assert [answer.text for answer in found] == [f"re: {message}" for message in messages]
+    assert sum(server.answered.values()) == sum(before.values()) + 40 - kept
+    assert sum(count > 1 for count in server.answered.values()) == sum(before.values()) - kept <= 4
+
+
+@pytest.mark.parametrize("fault", ["401", "half"])
+def test_the_key_shows_nowhere(server: Server, tmp_path: Path, fault: str | None) -> None:
+    """With everything logged, and a server that quotes the key in its refusal."""
+    server.fault = lambda message, attempt: fault if attempt < 1 else None
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "s"), "a", "b"], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, text=True)  # fmt: skip
+    assert ("UserError" in done.stdout) is (fault == "401")
+    assert "DEBUG" in done.stdout
+    assert KEY not in done.stdout
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert KEY.encode() not in written
+
+
+def judged(attack: JudgeAttack, public: bool = True) -> np.ndarray:
+    texts = ["show flights to boston", "play some jazz", "set an alarm", "rain in paris"]
+    candidates = np.array([[0, 1], [2, 3], [0, 1], [1, 3]])
+    context = Context(texts, None, 1.0, Noise.named(4, "judge"), public=public)
+    return attack.guess(Rewrites(["boston", "paris", "boston", "nothing"]), candidates, context)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("epsilometer.attacks.identification.judge.user_cache_path", lambda name: tmp_path / name)
+    return tmp_path / "epsilometer" / "verdicts.sqlite"
+
+
+def test_the_judge_behind_an_endpoint(server: Server, cache: Path) -> None:
+    def reply(message: str) -> str:
+        if "\nboston\n" in message:
+            return "answer: [[1]]"
+        if "\nparis\n" in message:
+            return "answer: [[2]]" if "nothing else" in message else "It is number 2: rain in paris"
+        return "I cannot say, but it may be set an alarm"
+
+    server.reply = reply
+    attack = JudgeAttack(model="m", endpoint=True, reading="generate", prices=(2.0, 10.0))
+    guess = judged(attack)
+    assert guess[:3].tolist() == [0, 1, 0]
+    assert attack.tally(1.0) == {"asked": 3, "asked_again": 2, "at_random": 1, "prompt_tokens": 35,
+                                 "completion_tokens": 15, "cost": (35 * 2 + 15 * 10) / 1e6}  # fmt: skip
+    assert len(server.asked) == 5
+    again = JudgeAttack(model="m", endpoint=True, reading="generate", prices=(2.0, 10.0))
+    np.testing.assert_array_equal(judged(again), guess)
+    assert again.tally(1.0) == attack.tally(1.0)
+    assert len(server.asked) == 5
+    written = cache.read_bytes()
+    assert not any(word in written for word in (b"boston", b"paris", b"alarm", b"number"))
+
+
+def test_private_texts_do_not_reach_an_endpoint_unless_allowed(server: Server, cache: Path) -> None:
+    with pytest.raises(UserError, match="not public must not reach an endpoint; set public: true"):
+        judged(JudgeAttack(model="m", endpoint=True, reading="generate"), public=False)
+    assert not server.asked
+    judged(JudgeAttack(model="m", endpoint=True, reading="generate", private_texts=True), public=False)
+    assert server.asked
+
+
+def test_an_endpoint_is_checked_before_the_audit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = JudgeAttack(model="m", endpoint=True, reading="generate")
+    attack.check(public=True)
+    with pytest.raises(UserError, match="not public"):
+        attack.check(public=False)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
+        attack.check(public=True)
+    JudgeAttack().check(public=False)
+
+
+@pytest.mark.slow
+def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real server of another hand, with a small random model; the same model says the same here."""
+    pytest.importorskip("accelerate", reason="`transformers serve` needs accelerate")
+    from epsilometer.attacks.identification.shared.judge_model import JudgeModel
+    from tests.support.tiny_judges import save_model
+
+    folder = save_model(tmp_path / "model", "llama")  # for Qwen3 the server expects Qwen3's own template
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serve = ["-c", "from transformers.cli.transformers import main; main()", "serve", str(folder)]
+    options = ["--device", "cpu", "--port", str(port), "--chat-template-kwargs", '{"enable_thinking": false}']
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen([sys.executable, *serve, *options], stdout=log, stderr=log)
+    try:
+        for _ in range(600):
+            assert process.poll() is None
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.2)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        from epsilometer.attacks.identification.shared.judge_prompt import message
+
+        asked = [("boston", ["show flights to boston", "play some jazz"]), ("paris", ["set an alarm", "rain in paris"])]
+        found = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)
+        local = JudgeModel(folder).replies(asked, 8)
+        assert [answer.text for answer in found] == [answer.text for answer in local]
+        assert [answer.prompt_tokens for answer in found] == [answer.prompt_tokens for answer in local]
+        attack = JudgeAttack(model=str(folder), endpoint=True, reading="generate")
+        assert set(judged(attack)) <= {0, 1}
+        assert attack.tally(1.0)["at_random"] == 4  # a random model keeps no form
+    finally:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,106 @@
+"""What a stage says when all goes well, and when it does not; each in a process of its own, as DVC runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+SECRET = "zyxomma petiolatum"
+
+STAGE = """
+import os, sys, threading, warnings
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import say
+from epsilometer.pipeline.guard.entry import run
+
+text = "zyxomma petiolatum"
+
+def main(*arguments):
+    say("about to rewrite")
+    {}
+
+run(main)
+"""
+
+
+def stage(folder: Path, body: str, show: bool = False) -> subprocess.CompletedProcess[str]:
+    (folder / "stage.py").write_text(STAGE.format("\n    ".join(body.splitlines())))
+    environment = {name: value for name, value in os.environ.items() if name != "EPSILOMETER_SHOW_ERRORS"}
+    environment |= {"PYTHONPATH": str(ROOT)} | ({"EPSILOMETER_SHOW_ERRORS": "1"} if show else {})
+    return subprocess.run(
+        [sys.executable, "stage.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_users_error_is_one_line(tmp_path: Path) -> None:
+    done = stage(tmp_path, "raise UserError('k must be >= 2, got 1')")
+    assert done.returncode == 2
+    assert done.stderr == "about to rewrite\nerror: k must be >= 2, got 1\n"
+
+
+RAISES = {
+    "an error": "raise ValueError(text)",
+    "lines": "raise ValueError('two\\n' + text)",
+    "an exit": "sys.exit(text)",
+    "no exception": "raise type('Own', (BaseException,), {})(text)",
+    "a cause": "try:\n    raise ValueError(text)\nexcept ValueError as error:\n    raise RuntimeError('x') from error",
+    "a context": "try:\n    raise ValueError(text)\nexcept ValueError:\n    raise RuntimeError('x')",
+    "a note": "error = ValueError('x')\nerror.add_note(text)\nraise error",
+    "a group": "raise ExceptionGroup('x', [ValueError(text), ExceptionGroup(text, [KeyError(text)])])",
+}
+WRITES = {
+    "a warning": "warnings.warn(text)",
+    "standard error": "print(text, file=sys.stderr)",
+    "standard output": "print(text)",
+    "native code": "os.write(2, text.encode())",
+    "a program": "os.system(f'echo {text} >&2')",
+    "a thread": "def broken():\n    raise ValueError(text)\nthread = threading.Thread(target=broken)\n"
+    "thread.start()\nthread.join()",
+    "at exit": "import atexit\natexit.register(lambda: print(text, file=sys.stderr))",
+}
+
+
+@pytest.mark.parametrize("body", RAISES.values(), ids=RAISES)
+def test_what_is_raised_keeps_private_text_to_itself(tmp_path: Path, body: str) -> None:
+    done = stage(tmp_path, body)
+    assert done.returncode == 1
+    assert SECRET not in done.stdout + done.stderr
+    assert "about to rewrite" in done.stderr
+    assert "stage.py" in done.stderr, "where it happened is shown"
+    assert "message withheld" in done.stderr
+
+
+@pytest.mark.parametrize("body", WRITES.values(), ids=WRITES)
+def test_what_is_written_keeps_private_text_to_itself(tmp_path: Path, body: str) -> None:
+    done = stage(tmp_path, body)
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    assert "about to rewrite" in done.stderr
+    if "atexit" not in body:
+        assert "bytes of other output withheld" in done.stderr
+
+
+@pytest.mark.parametrize("body", [RAISES["a note"], WRITES["standard output"]], ids=["raised", "written"])
+def test_all_is_shown_on_demand(tmp_path: Path, body: str) -> None:
+    done = stage(tmp_path, body, show=True)
+    assert SECRET in done.stdout + done.stderr
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
+    done = stage(tmp_path, "raise KeyboardInterrupt(text)")
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[1:] == [
+        "interrupted; what other stages made is kept, and the next run goes on from there"
+    ]
+
+
+def test_no_other_user_reads_what_stages_write(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    assert stage(tmp_path, "pass").returncode == 0
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,552 @@
+"""Damaged files, full and read-only disks, two runs at once, clocks that go wrong, signals: nothing lost or wrong.
+
+On a project of two stages: `make` writes a file of each kind, `use` reads them. kill -9 has a file of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer import cli
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.models import embedded as resources
+from epsilometer.models.bounds import store
+from epsilometer.models.locate import locate
+from epsilometer.pipeline.guard.inputs import digest, listed
+from epsilometer.pipeline.repro import INTERRUPTED, put_in_order
+from epsilometer.pipeline.stages import model
+from epsilometer.project import checking, params
+from epsilometer.runtime import checksums
+from epsilometer.text.vectors import write_arrays
+from tests.support.places import ROOT
+from tests.support.processes import at_work, below, command, wait
+
+KINDS = ("x.parquet", "x.npy", "x.npz", "x.safetensors", "folder/x.npy")
+MAKE = """import os, time
+import numpy as np, polars as pl
+from safetensors.numpy import save_file
+from pathlib import Path
+from epsilometer.core import tables
+from epsilometer.runtime.progress import say
+from epsilometer.pipeline.guard.entry import run
+
+def main():
+    say("at work")
+    time.sleep(float(os.environ.get("PAUSE", 0)))
+    numbers = np.random.default_rng(0).normal(size=50_000)
+    tables.write(pl.DataFrame({"x": numbers}), "data/x.parquet", {"x": pl.Float64})
+    tables.write_array(numbers, "data/x.npy")
+    tables.write_array(numbers, "data/folder/x.npy")
+    with open("data/x.npz", "wb") as file:
+        np.savez(file, numbers)
+    save_file({"x": numbers}, "data/x.safetensors")
+
+run(main)
+"""
+USE = """import os, time
+import factor
+import numpy as np
+from epsilometer.core import tables
+from epsilometer.runtime.progress import say
+from epsilometer.pipeline.guard.entry import run
+
+def main():
+    say("at work")
+    total = float(np.load("data/x.npy").sum() + np.load("data/folder/x.npy").sum())
+    time.sleep(float(os.environ.get("PAUSE", 0)))
+    tables.write_json(total * factor.FACTOR, "data/sum.json")
+
+run(main)
+"""
+SETTINGS = {"by": "hand", "made": {"by": 1}, "used": {"hand": 1, "foot": 1}}
+
+
+class Project:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+            "DVC_NO_ANALYTICS": "1",
+            "DVC_SITE_CACHE_DIR": str(folder / ".dvc-site"),
+        }
+        (folder / "weights").mkdir()
+        (folder / "weights/model.safetensors").write_bytes(os.urandom(1000))
+        checksums.write(folder / "weights")
+        files = {"make.py": MAKE, "use.py": USE, "factor.py": "FACTOR = 1\n", ".dvcignore": "__pycache__\n*.partial\n"}
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        stages = {
+            "make": {"cmd": "python make.py", "deps": ["make.py"], "params": ["made.by"], "outs": self.outs("make")},
+            "use": {
+                "cmd": "python use.py",
+                "deps": ["use.py", "factor.py", "weights", *self.outs("make")],
+                "params": ["used.${by}"],
+                "outs": ["data/sum.json"],
+            },
+        }
+        (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
+        self.settings(SETTINGS)
+        for start in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+            subprocess.run(start, cwd=folder, env=self.environment, check=True, capture_output=True)
+        self.run()
+        self.made = self.results()
+
+    def outs(self, stage: str) -> list[str]:
+        return sorted({f"data/{name.split('/')[0]}" for name in KINDS}) if stage == "make" else ["data/sum.json"]
+
+    def settings(self, settings: dict[str, Any]) -> None:
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(settings))
+
+    def start(self, *words: str, pause: float = 0) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            words or ("python", "-m", "epsilometer.pipeline.repro"),
+            cwd=self.folder,
+            env={**self.environment, "PAUSE": str(pause)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *words: str, fails: bool = False) -> str:
+        process = self.start(*words)
+        said, _ = process.communicate(timeout=300)
+        assert bool(process.returncode) == fails, said
+        return said
+
+    def results(self) -> dict[str, bytes]:
+        names = ["dvc.lock", "data/sum.json", *(f"data/{name}" for name in KINDS)]
+        return {name: (self.folder / name).read_bytes() for name in names}
+
+    def cached(self, name: str) -> Path:
+        """Where DVC's cache has this file."""
+        md5 = digest(str(self.folder / name))
+        return self.folder / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("faults"))
+
+
+def flip(path: Path) -> None:
+    """Change one bit as a failing disk does: size, times and inode stay."""
+    found = path.stat()
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.seek(found.st_size // 2)
+        (byte,) = file.read(1)
+        file.seek(found.st_size // 2)
+        file.write(bytes([byte ^ 1]))
+    path.chmod(found.st_mode)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def test_damaged_outputs_are_named_and_made_anew(project: Project) -> None:
+    for name in KINDS[1:]:
+        flip(project.folder / "data" / name)
+    assert "up to date" in project.run("dvc", "repro", "--dry"), "DVC itself does not see it"
+    os.truncate(project.folder / "data/x.parquet", 100)
+    said = project.run()
+    for out in project.outs("make"):
+        assert f"note: {out} is not what dvc.lock records" in said
+    assert project.results() == project.made
+
+
+def test_damaged_files_in_the_cache_are_named_and_not_used(project: Project) -> None:
+    cached = {project.cached(f"data/{name}") for name in KINDS}
+    for file in cached:
+        flip(file)
+    for name in KINDS:
+        (project.folder / "data" / name).unlink()
+    said = project.run()
+    (first, *_) = re.findall("corrupted cache file '(.*)'", said)
+    assert Path(first) in cached
+    assert "Running stage 'make'" in said
+    assert project.results() == project.made
+    assert all(digest(str(file)) == file.parent.name + file.name for file in cached)
+
+
+def test_plain_dvc_repro_refuses_damaged_inputs(project: Project) -> None:
+    """What DVC links back from a damaged cache, or finds damaged, never goes through a stage."""
+    flip(project.folder / "data/x.npy")
+    refused = "error: data/x.npy is damaged: its bytes are not those that dvc.lock records"
+    assert refused in project.run("dvc", "repro", "--force", "--single-item", "use", fails=True)
+    project.run()
+    flip(project.cached("data/x.npz"))
+    (project.folder / "data/x.npz").unlink()
+    project.settings(SETTINGS | {"used": {"hand": 2, "foot": 1}})
+    said = project.run("dvc", "repro", fails=True)
+    assert "Stage 'make' is cached - skipping run, checking out outputs" in said
+    assert "error: data/x.npz is damaged" in said
+    project.settings(SETTINGS)
+    project.run()
+    assert project.results() == project.made
+
+
+def test_damaged_listings_and_weights(project: Project) -> None:
+    (listing,) = (project.folder / ".dvc/cache/files/md5").glob("*/*.dir")
+    flip(listing)
+    said = project.run()
+    assert "a listing in DVC's cache, is damaged; deleted" in said
+    assert project.results() == project.made
+    weights = project.folder / "weights/model.safetensors"
+    flip(weights)
+    os.utime(weights)  # DVC sees it, and takes it for a new version
+    said = project.run(fails=True)
+    assert f"error: {weights} is missing or damaged" in said
+    flip(weights)
+    os.utime(weights)
+    project.run()
+    assert project.results() == project.made
+
+
+def test_the_embedded_weights_are_those_that_are_stated(tmp_path: Path) -> None:
+    models = ROOT / "data/embedded/models"
+    checksums.check(models)
+    stated = {line.split()[1] for line in (models / checksums.NAME).read_text().splitlines()}
+    files = {path for path in models.rglob("*") if path.is_file() and path.name not in ("README.md", checksums.NAME)}
+    assert stated == {path.relative_to(models).as_posix() for path in files}
+    shutil.copy(models / checksums.NAME, tmp_path)
+    shutil.copytree(models / "minilm-heads", tmp_path / "minilm-heads")
+    checksums.check(tmp_path / "minilm-heads")
+    os.truncate(tmp_path / "minilm-heads/heads.safetensors", 2_000_000)
+    with pytest.raises(UserError, match=r"minilm-heads/heads.safetensors is missing or damaged"):
+        checksums.check(tmp_path / "minilm-heads")
+    with pytest.raises(UserError, match="is missing or damaged"):
+        checksums.check(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "bounds.json", "model.safetensors", "tokenizer.json"])
+def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of one that was fetched, and of one that a stage has made, also where no stage reads it."""
+    (tmp_path / "hub").mkdir()
+    for one in ("config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(ROOT / "data/embedded/models/judge" / one, tmp_path / "hub")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    pin = {"model": "some/model", "revision": "a" * 40, "low": -1, "high": 1}
+    Path("pin.json").write_text(json.dumps(pin))
+    settings = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"models": {"mine": "pin.json"}}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    model.main("mine")
+    made = Path("data/models/mine")
+    for folder, place in (("some/model", Path("hub")), (str(made), made)):
+        if not (place / name).exists():
+            continue
+        locate(folder)
+        flip(place / name)
+        os.utime(place / name)
+        with pytest.raises(UserError, match=rf"{name} is missing or damaged"):
+            locate(folder)
+
+
+def test_bounds_that_are_measured_again_are_stated_again(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "data/embedded/models/judge", tmp_path / "judge")
+    checksums.write(tmp_path)
+    store(tmp_path / "judge", {"low": -1, "high": 1})
+    assert "judge/bounds.json" in (tmp_path / checksums.NAME).read_text()
+    checksums.check(tmp_path)
+    flip(tmp_path / "judge/bounds.json")
+    os.utime(tmp_path / "judge/bounds.json")
+    with pytest.raises(UserError, match=r"bounds.json is missing or damaged"):
+        checksums.check(tmp_path / "judge")
+
+
+def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
+    deps, params = listed("attack@queries-tem", yaml.safe_load((ROOT / "params.yaml").read_text()))
+    assert {"data/rewrites/queries-tem", "data/vectors/minilm.npz", "epsilometer/mechanisms/words/tem.py"} <= set(deps)
+    assert {"audit.seed", "cells.queries-tem", "datasets.queries.use"} <= set(params)
+    (tmp_path / "b").mkdir()
+    for name in ("b/y", "a", "c.partial"):
+        (tmp_path / name).write_text("x")
+    assert digest(str(tmp_path)) == "360f7d8033924685c712eeacabdefd5b.dir"  # as `dvc add` records it
+
+
+def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> None:
+    """DVC appends stages as they end; a flow that was killed ends them in another order."""
+    lock = project.folder / "dvc.lock"
+    _, first, second = re.split("^(?=  (?:make|use):)", lock.read_text(), flags=re.MULTILINE)
+    lock.write_text(lock.read_text().replace(first + second, second + first))
+    assert lock.read_bytes() != project.made["dvc.lock"]
+    project.run()
+    assert project.results() == project.made
+    other = tmp_path / "dvc.lock"
+    other.write_text("schema: '2.0'\nstages:\n  b@x:\n    cmd: b\n  a:\n    deps:\n    - path: c\ndatasets: []\n")
+    put_in_order(other)
+    assert other.read_text() == (
+        "schema: '2.0'\nstages:\n  a:\n    deps:\n    - path: c\n  b@x:\n    cmd: b\ndatasets: []\n"
+    )
+    put_in_order(tmp_path / "none.lock")
+
+
+@pytest.mark.parametrize("what", ["dvc.yaml", "params.yaml"])
+def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
+    """For a moment the file is not there."""
+    path, aside = project.folder / what, project.folder / "aside"
+    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=3)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout)
+    path.rename(aside)
+    said, _ = process.communicate(timeout=300)
+    aside.rename(path)
+    assert process.returncode != 0
+    assert "Traceback" not in said
+    assert f"{what} is gone" in said or "does not exist" in said
+    project.run()
+    assert project.results() == project.made
+
+
+def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
+    held = open(project.folder / ".dvc/tmp/epsilometer.lock", "a+")  # noqa: SIM115 - until the end of the test
+    with held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind it
+        process = project.start()
+        signal.signal(signal.SIGINT, before)
+        assert process.stdout is not None
+        assert any("waiting for its end" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == f"{INTERRUPTED}\n"
+
+
+def test_two_at_once(project: Project) -> None:
+    """The second waits, says for whom, and finds all done."""
+    (project.folder / "data/sum.json").unlink()
+    first = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=2)
+    assert first.stdout is not None
+    assert any("Running stage 'make'" in line for line in first.stdout)
+    second = project.start()
+    said, _ = second.communicate(timeout=300)
+    rest, _ = first.communicate(timeout=300)
+    assert (first.returncode, second.returncode) == (0, 0), rest + said
+    assert f"note: another run of this project is under way (process {first.pid}: " in said
+    assert "Running stage" not in said
+    assert project.results() == project.made
+
+
+def test_clocks_that_go_wrong(project: Project) -> None:
+    """Content decides, whatever the times say: of sources, of compiled modules, of outputs."""
+
+    def total() -> float:
+        return float((project.folder / "data/sum.json").read_text())
+
+    before, factor = total(), project.folder / "factor.py"
+    for number, time_of_change in ((2, 0), (3, 4_000_000_000)):  # 1970, 2096
+        factor.write_text(f"FACTOR = {number}\n")
+        os.utime(factor, (time_of_change, time_of_change))
+        assert "Running stage 'use'" in project.run("dvc", "repro")
+        assert total() == pytest.approx(number * before)
+    with factor.open("r+") as file:  # same size, inode and time: neither DVC nor Python sees it
+        file.write("FACTOR = 4\n")
+    os.utime(factor, (4_000_000_000, 4_000_000_000))
+    assert "Running stage" not in project.run("dvc", "repro")
+    assert "Running stage 'use'" in project.run()
+    assert total() == pytest.approx(4 * before)
+    for name in ("x.npy", "sum.json"):
+        os.utime(project.folder / "data" / name, (0, 0))
+    assert "Running stage" not in project.run()
+    factor.write_text("FACTOR = 1\n")
+    project.run()
+    assert project.results() == project.made
+
+
+def test_set_up_goes_by_content(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/.ready").write_text("pyproject.tomlconstraints.txt")
+    make = ["make", "setup", "PYTHON=false"]
+    os.utime(tmp_path / "pyproject.toml", (4_000_000_000, 4_000_000_000))
+    assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode == 0
+    (tmp_path / "pyproject.toml").write_text("pyproject.tomX")
+    os.utime(tmp_path / "pyproject.toml", (0, 0))
+    assert subprocess.run(make, cwd=tmp_path, capture_output=True).returncode != 0, "it must install again"
+
+
+@pytest.mark.parametrize("what", ["factor.py", "params.yaml"])
+def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Project, what: str) -> None:
+    path = project.folder / what
+    good = path.read_text()
+    process = project.start("dvc", "repro", "--force", "--single-item", "use", pause=3)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout), "it has looked at its inputs"
+    if what == "params.yaml":
+        project.settings(SETTINGS | {"used": {"hand": 2, "foot": 1}})
+    else:
+        path.write_text("FACTOR = 7\n")
+    said, _ = process.communicate(timeout=300)
+    named = "params.yaml: used.hand" if what == "params.yaml" else what
+    assert process.returncode != 0, said
+    assert f"error: edited while this stage was running: {named};" in said
+    if what == "params.yaml":  # of another stage's: no matter
+        project.settings(SETTINGS | {"used": {"hand": 1, "foot": 2}})
+    path.write_text(good)
+    project.run()
+    assert project.results() == project.made
+
+
+def mount(*words: str) -> None:
+    done = subprocess.run(["mount", *words], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"needs the right to mount file systems: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount("-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path))
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def _table(path: Path, count: int) -> None:
+    tables.write(pl.DataFrame({"x": np.random.default_rng(0).normal(size=count)}), path, {"x": pl.Float64})
+
+
+def _array(path: Path, count: int) -> None:
+    tables.write_array(np.zeros(count), path)
+
+
+def _latents(path: Path, count: int) -> None:
+    with tables.ArrayWriter(path, count) as writer:
+        writer.write(np.arange(count), np.ones((count, 2), np.float32))
+
+
+def _json(path: Path, count: int) -> None:
+    tables.write_json(list(range(count)), path)
+
+
+@pytest.mark.parametrize("write", [_table, _array, _latents, _json])
+def test_a_full_disk_leaves_the_earlier_file(small_disk: Path, write: Callable[[Path, int], None]) -> None:
+    path = small_disk / "x"
+    write(path, 1000)
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="No space left on device"):
+        write(path, 200_000)
+    assert path.read_bytes() == before
+    assert [file.name for file in small_disk.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["vectors.npz", "lists.npz", "minilm-paraphraser"])
+def test_a_full_disk_while_the_library_keeps_what_it_has_made(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
+
+    def make() -> Path:
+        return resources.cached(name, "word vectors", lambda out: write_arrays(out, words=np.zeros(1 << 20)))
+
+    if name == "minilm-paraphraser":
+        make = resources.paraphraser
+    with pytest.raises(UserError, match=rf"^{name} cannot be kept in \S+: there is no space left .*; free some, then"):
+        make()
+    assert not [path for path in small_disk.rglob("*") if path.is_file() or "partial" in path.name]
+
+
+def test_the_command_line_says_what_the_disk_answered(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(*_: object) -> None:
+        (small_disk / "x").write_bytes(bytes(1 << 20))
+
+    monkeypatch.setattr(checking, "check", check)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["check", str(ROOT / "params.yaml")])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: there is no space left on the disk that it writes to; free some, then run again\n"
+    )
+
+
+def test_a_full_disk_under_data(project: Project) -> None:
+    """The stage says what is the matter; when there is space again, the next run goes on."""
+    data, kept = project.folder / "data", project.cached("data/x.npy")
+    mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(data))
+    try:
+        said = project.run("python", "-m", "epsilometer.pipeline.repro", "--force", fails=True)
+        assert "error: make: there is no space left on the disk that it writes to; free some, then run again" in said
+        assert kept.read_bytes() == project.made["data/x.npy"]
+        mount("-o", "remount,size=64m", "tmpfs", str(data))
+        project.run()
+        assert project.results() == project.made
+    finally:
+        subprocess.run(["umount", "-l", str(data)], check=True)
+
+
+def test_a_limit_on_the_size_of_files(project: Project) -> None:
+    """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
+    said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
+    assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
+    project.run()
+    assert project.results() == project.made
+
+
+@pytest.mark.parametrize("how", ["epsilometer.pipeline.repro", "dvc", "stage", "make"])
+def test_sigterm(project: Project, how: str) -> None:
+    """It ends within 10 s, nothing is left running, and the next run goes on."""
+    words = {
+        "epsilometer.pipeline.repro": ("python", "-m", "epsilometer.pipeline.repro", "--force"),
+        "dvc": ("dvc", "repro", "--force"),
+        "stage": ("dvc", "repro", "--force"),
+        "make": ("make", "audit"),
+    }[how]
+    if how == "make":
+        recipe = re.search(r"exec (python -m epsilometer.pipeline.repro) dvc.yaml", (ROOT / "Makefile").read_text())
+        assert recipe
+        (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
+    process = project.start(*words, pause=60)
+
+    def stages() -> list[Any]:
+        return [p for p in below(process) if "python make.py" in command(p)]
+
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout)
+    started = below(process)
+    begun = time.monotonic()
+    (stages()[-1] if how == "stage" else process).send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert wait(lambda: not any(map(at_work, started)), 10), [command(p) for p in started if at_work(p)]
+    assert time.monotonic() - begun < 10
+    project.run()
+    assert project.results() == project.made
+
+
+def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before work starts: which folder, what it must be, why it is not, what to do."""
+    monkeypatch.chdir(tmp_path)
+    Path("data/guesses").mkdir(parents=True)
+    mount("--bind", "data/guesses", "data/guesses")
+    try:
+        mount("-o", "remount,bind,ro", "data/guesses")
+        settings = yaml.safe_load((ROOT / "params.yaml").read_text())
+        message = rf"{tmp_path}/data/guesses must be writable.*Read-only file system.*; mount it writable"
+        with pytest.raises(UserError, match=message):
+            checking.check(params.Params.model_validate(settings | {"root": str(ROOT)}))
+    finally:
+        subprocess.run(["umount", "data/guesses"], check=True)

@@ -1,0 +1,249 @@
+"""The whole pipeline on a project of 20 texts: DVC reruns exactly what an edit touches."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from tests.support.places import ROOT
+
+VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2}
+TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
+
+
+class Project:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "DVC_NO_ANALYTICS": "1",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def repro(self, *targets: str) -> set[str]:
+        """The stages that ran, but for `code`, which always does."""
+        lines = self.run("dvc", "repro", *targets).splitlines()
+        return {line.split("'")[1] for line in lines if line.startswith("Running stage")} - {"code"}
+
+    def edit(self, change: dict) -> None:  # type: ignore[type-arg]
+        path = self.folder / "params.yaml"
+        params = yaml.safe_load(path.read_text())
+        for place, value in change.items():
+            section = params
+            *keys, last = place.split("/")
+            for key in keys:
+                section = section[key]
+            section[last] = value
+        path.write_text(yaml.safe_dump(params))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("epsilometer", "tasks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "data/embedded/models").mkdir(parents=True)
+    (folder / "data/embedded/models/README.md").write_text("none here")
+    for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    pl.DataFrame({"text": [*TEXTS, TEXTS[0]], "intent": ["PlayMusic"] * 21}).write_csv(folder / "songs.csv")
+    mine = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < 0.5 else 'play'\n"
+    (folder / "mine.py").write_text(mine)
+    (folder / "vectors.txt").write_text(
+        "".join(f"{w} {i} {i * i % 7}\n" for i, w in enumerate(["play", "song", "by", "a"]))
+    )
+    rr = "epsilometer/mechanisms/controls/randomized_response.py"
+    mechanisms = {
+        "rr": {"mechanism": "rr", "file": rr, "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]},
+        "mine": {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1]},
+        "santext": {
+            "mechanism": "santext",
+            "file": "epsilometer/mechanisms/words/santext.py",
+            "resource": "data/vectors/own.npz",
+            "epsilons": [2],
+        },
+    }
+    params = {
+        "root": ".",
+        "title": "Twenty texts",
+        "audit": {"seed": 0, "round": 0, "alpha": 0.01},
+        "datasets": {
+            "songs": {"source": "songs.csv", "labels": ["intent"], "use": "train", "match": None, "public": True}
+        },
+        "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
+        "trials": {"count": 200, "candidates": 2, "temperature": -10000},
+        "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
+        "models": {},
+        "triples": {},
+        "autoencoders": {},
+        "noise_aware": {},
+        "mechanisms": mechanisms,
+        "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
+        "attacks": {"lexical": {}, "likelihood": {}},
+        "instrument": {"epsilons": [1], "trials": 2000},
+        "claims": {"vocabulary": 3},
+        "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
+        "classification": {"labels": {}},
+        "downstream": {},
+        "sweeps": {},
+        "ablations": {f"songs-{name}": {**mechanisms[name], "dataset": "songs", **VARIED} for name in ("rr", "mine")},
+        "runtime": {"block": 65536, "workers": 1},
+        "notes": [],
+    }
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    made = Project(folder)
+    made.run("git", "init", "-q")
+    made.run("dvc", "init", "-q")
+    assert made.repro() == {
+        "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
+        "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
+        "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
+        "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
+    }  # fmt: skip
+    return made
+
+
+def test_what_comes_out(project: Project) -> None:
+    estimates = pl.read_parquet(project.folder / "data/estimates.parquet")
+    chosen = ("strongest", "strongest_inside")
+    assert estimates.select("mechanism", "epsilon", "attack").sort("mechanism", "epsilon", "attack").rows() == [
+        *(("mine", 1, attack) for attack in ("lexical", *chosen)),
+        *(("rr", 1, attack) for attack in ("lexical", "likelihood", *chosen)),
+        *(("rr", 5, attack) for attack in ("lexical", "likelihood", *chosen)),
+        *(("santext", 2, attack) for attack in ("lexical", "likelihood", *chosen)),
+    ]
+    rr = estimates.filter(mechanism="rr", epsilon=5)
+    assert rr["successes"].to_list()[-1] == max(rr["successes"])
+    assert rr["loss"].to_list()[-1] < max(rr["loss"])
+    assert estimates.select("mechanism", "epsilon", "verdict").unique().sort("mechanism", "epsilon").rows() == [
+        ("mine", 1, "no claim"), ("rr", 1, "not refuted"), ("rr", 5, "not testable"), ("santext", 2, "not refuted"),
+    ]  # fmt: skip
+    claims = pl.read_parquet(project.folder / "data/claims.parquet")
+    assert claims.select("mechanism", "epsilon", "verdict", "method", "inputs").rows() == [
+        ("mine", 1, "no claim", "none", 0),
+        ("rr", 1, "not refuted", "exact", 20),
+        ("rr", 5, "not refuted", "exact", 20),
+        ("santext", 2, "not refuted", "exact", 3),
+    ]
+    assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
+    ablations = pl.read_parquet(project.folder / "data/varied/ablations/songs-rr.parquet")
+    assert ablations.group_by("factor").len().sort("factor").rows() == [
+        ("candidates k", 6), ("seed", 6), ("temperature", 3),
+    ]  # fmt: skip
+    cut = pl.read_parquet(project.folder / "data/varied/tokens.parquet")
+    assert cut.select("dataset", "mechanism").rows() == [("songs", "santext")]
+    assert len(cut["tokens"].item()) == 7
+    assert set(cut["tokens"].item()) <= {"play", "song", "by", "a"}
+    outputs = pl.read_parquet(project.folder / "data/outputs.parquet")
+    assert outputs.filter(mechanism="santext")["units"].item() == 7
+    assert outputs.filter(mechanism="rr", epsilon=5)["composed"].item() == 5
+    # Of the seven words of each text `play`, `song` and `by` are known, and once `a`.
+    assert outputs.filter(mechanism="santext").select("unknown_words", "cut_texts").row(0) == (79 / 140, None)
+    assert outputs.filter(mechanism="rr")["unknown_words"].null_count() == 2
+    estimators = pl.read_parquet(project.folder / "data/estimators.parquet")
+    assert estimators["trials"].unique().sort().to_list() == [100, 200]
+    metrics = json.loads((project.folder / "reports/metrics.json").read_text())
+    assert metrics["songs"]["rr"]["5"]["likelihood"] > metrics["songs"]["rr"]["1"]["likelihood"]
+    assert json.loads((project.folder / "data/prepared/songs.json").read_text())["duplicates_merged"] == 1
+    assert "Twenty texts" in (project.folder / "reports/audit.html").read_text()
+
+
+def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> None:
+    command = [sys.executable, "-m", "epsilometer.cli"]
+    search = [*command, "calibrate", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"]
+    out = project.run(*search, "--target", "1")
+    (found,) = json.loads(out)
+    # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability
+    # q + (1 - q) 9 / 19, and at a loss of 1 that is e / (e + 1): eps = 2.90.
+    assert found["status"] == "found"
+    assert found["low"] < 2.90 < found["high"] <= 1.5 * found["low"] * (1 + 1e-9)
+    # What was counted is kept: cut short in the middle of a line, it is gone on with, and another target needs less.
+    (kept,) = (project.folder / "data/calibrating").glob("rr-songs-*.jsonl")
+    whole = kept.read_text()
+    kept.write_text(whole[: len(whole) // 2])
+    assert project.run(*search, "--target", "1") == out
+    assert {*kept.read_text().split("\n")} >= {*whole.split("\n")}
+    lines = whole.count("\n")
+    project.run(*search, "--target", "1")
+    assert kept.read_text().count("\n") <= lines + 1
+    rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
+    assert {row["attack"] for row in rows} == {"lexical", "likelihood", "strongest"}
+    assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)
+
+
+def test_nothing_changed_nothing_runs(project: Project) -> None:
+    assert project.repro() == set()
+
+
+def test_a_mechanisms_file_reruns_its_cell(project: Project) -> None:
+    file = project.folder / "mine.py"
+    file.write_text(file.read_text().replace("0.5", "0.25"))
+    assert project.repro("estimate") == {"rewrite@songs-mine", "attack@songs-mine", "estimate"}
+
+
+def test_an_attacks_parameter_leaves_the_rewrites_alone(project: Project) -> None:
+    project.edit({"attacks/lexical": {"longest": 3}})
+    ran = project.repro("estimate")
+    attacks = {"attack@songs-rr", "attack@songs-mine", "attack@songs-santext"}
+    assert attacks <= ran <= attacks | {"estimate"}
+
+
+def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Project) -> None:
+    kept = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
+    project.edit(
+        {
+            "mechanisms/rr/epsilons": [1, 5, 9],
+            "cells/songs-rr/epsilons": [1, 5, 9],
+            "ablations/songs-rr/epsilons": [1, 5, 9],
+        }
+    )
+    assert project.repro("estimate") == {"rewrite@songs-rr", "attack@songs-rr", "estimate"}
+    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == kept
+
+
+def test_runtime_settings_change_nothing(project: Project) -> None:
+    project.edit({"runtime": {"block": 16, "workers": 2}})
+    assert project.repro("estimate") == set()
+    before = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
+    project.run("dvc", "repro", "--force", "--single-item", "rewrite@songs-rr")
+    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == before
+
+
+def test_a_new_round_draws_fresh_noise_on_the_same_trials(project: Project) -> None:
+    before = pl.read_parquet(project.folder / "data/rewrites/songs-rr/1.parquet").sort("trial")["text"]
+    project.edit({"audit/round": 1})
+    ran = project.repro("estimate", "instrument")
+    assert {"rewrite@songs-rr", "rewrite@songs-mine", "instrument"} <= ran
+    assert not ran & {"prepare@songs", "embed@songs", "trials@songs", "vectors", "lists"}
+    after = pl.read_parquet(project.folder / "data/rewrites/songs-rr/1.parquet").sort("trial")["text"]
+    assert (before != after).any()
+
+
+def test_a_failed_stage_leaves_nothing_behind_and_the_next_run_goes_on(project: Project) -> None:
+    file = project.folder / "mine.py"
+    good = file.read_text()
+    file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
+    broken = subprocess.run(
+        ["dvc", "repro"], cwd=project.folder, env=project.environment, capture_output=True, text=True
+    )
+    assert broken.returncode != 0
+    assert "NoneType where a string is due" in broken.stderr + broken.stdout
+    assert not list((project.folder / "data/rewrites").glob("songs-mine/*"))
+    assert not list((project.folder / "data/rewrites").rglob("*.partial"))
+    file.write_text(good)
+    assert "rewrite@songs-rr" not in project.repro("estimate")

@@ -1,0 +1,608 @@
+"""Watching audits: progress, where a report comes from, and `make ui` with a browser on the real server."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import itertools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import yaml
+
+import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
+from tests.support.places import ROOT
+
+# isort: split
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
+
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows import artifacts, pages
+from epsilometer.report import origin
+from epsilometer.report.places import emptied
+from epsilometer.runtime import progress
+
+PATIENCE = 300  # seconds; other work may keep the cores busy
+
+
+# ------------------------------------------------------------------------------------------------------- progress
+
+
+def test_the_lines_of_progress_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(progress, "_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", said)
+    assert list(progress.track(range(3), 3, "encode: texts")) == [0, 1, 2]
+    read = [progress.parse(line) for line in said.getvalue().splitlines()]
+    assert [(p.label, p.done, p.total) for p in read if p] == [("encode: texts", d, 3) for d in (1, 2, 3)]
+    assert str(progress.Progress("rewrite", 30, 40, 12)) == "rewrite: 30 of 40, about 12 s left"
+
+
+def test_other_lines_are_no_progress() -> None:
+    for line in (
+        "",
+        "30 of 40",
+        "rewrite: 30 of 40",
+        "rewrite: x of 40, about 1 s left",
+        "> python -m epsilometer.pipeline.stages.rewrite",
+    ):
+        assert progress.parse(line) is None
+
+
+# --------------------------------------------------------------------------------------- where a report comes from
+
+
+BODY = (
+    "<body><!-- place: header --><!-- end of place -->{}<!-- place: origin --><!-- end of place -->"
+    "<!-- place: history --><!-- end of place --></body>"
+)
+
+
+@pytest.fixture
+def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a page's body and a lock, in a git repository."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(origin.RUN, raising=False)
+    _git(tmp_path, "init", "-q")
+    Path("data").mkdir()
+    Path("data/report.html").write_text(BODY.format("results"))
+    out = {"path": "data/estimates.parquet", "hash": "md5", "md5": "0123abcd"}
+    page = {"path": "data/report.html", "hash": "md5", "md5": "ffff"}
+    Path("dvc.lock").write_text(yaml.safe_dump({"stages": {"estimate": {"outs": [out]}, "report": {"outs": [page]}}}))
+    Path("params.yaml").write_text("one")
+    _git(tmp_path, "add", "dvc.lock", "params.yaml")
+    _git(tmp_path, "commit", "-q", "-m", "one")
+    Path(".git/info/exclude").write_text("data\n")
+    return tmp_path
+
+
+def test_the_page_names_commit_and_hashes(audited: Path) -> None:
+    origin.write()
+    shown = origin.PAGE.read_text()
+    head, date = _git(audited, "rev-parse", "HEAD"), f"{datetime.now(UTC):%Y-%m-}"
+    header, _, rest = shown.partition("results")
+    assert date in header
+    assert f"profile default · commit {head[:10]} · " in header
+    assert head in rest
+    assert emptied(shown) == origin.BODY.read_text()
+    assert "uncommitted" not in shown, "the report and dvc.lock are what an audit itself changes"
+    assert "data/estimates.parquet" in shown
+    assert "0123abcd" in shown
+    assert "ffff" not in shown, "no page can hold its own hash"
+    assert "dvc repro" in shown
+
+
+@pytest.mark.parametrize(("folder", "name"), [("runs/words", "words"), (".", "default"), ("elsewhere", "default")])
+def test_the_profile_is_the_folder_of_the_run(folder: str, name: str, tmp_path: Path) -> None:
+    assert origin.profile(tmp_path / folder) == name
+
+
+def test_uncommitted_changes_are_told(audited: Path) -> None:
+    Path("dvc.lock").write_text(Path("dvc.lock").read_text() + "# another run")
+    assert "uncommitted" not in origin.commit(Path())
+    for path in ("params.yaml", "mine.py"):
+        kept = Path(path).read_text() if Path(path).exists() else None
+        Path(path).write_text("two")
+        assert origin.commit(Path()).endswith(", with uncommitted changes")
+        Path(path).unlink() if kept is None else Path(path).write_text(kept)
+    assert "uncommitted" not in origin.commit(Path())
+
+
+def test_a_page_outside_of_git_says_so(tmp_path: Path) -> None:
+    assert "not in a git repository" in origin.commit(tmp_path)
+
+
+def test_the_page_links_to_the_run_and_the_body_knows_none(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = origin.BODY.read_bytes()
+    run = {"name": "<b>calm-owl</b>", "id": "12-34", "url": "http://127.0.0.1:4200/runs/flow-run/12-34"}
+    monkeypatch.setenv(origin.RUN, json.dumps(run))
+    origin.write()
+    shown = origin.PAGE.read_text()
+    assert '<a href="http://127.0.0.1:4200/runs/flow-run/12-34">&lt;b&gt;calm-owl&lt;/b&gt;</a>' in shown
+    monkeypatch.setenv(origin.RUN, json.dumps(run | {"url": "javascript:alert(1)"}))
+    origin.write()
+    assert "javascript" not in origin.PAGE.read_text()
+    assert origin.BODY.read_bytes() == body
+
+
+def test_a_page_is_kept_until_its_body_changes(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(origin.RUN, json.dumps({"name": "first", "id": "1", "url": None}))
+    origin.refresh()
+    monkeypatch.setenv(origin.RUN, json.dumps({"name": "second", "id": "2", "url": None}))
+    origin.refresh()
+    assert "first" in origin.PAGE.read_text(), "made by the first run, and only found up to date by the second"
+    origin.BODY.write_text(BODY.format("other results"))
+    origin.refresh()
+    assert "second" in origin.PAGE.read_text()
+    assert "other results" in origin.PAGE.read_text()
+
+
+# ------------------------------------------------------------------------------------------------- parts of make ui
+
+
+def test_report_pages_are_served_and_nothing_else(tmp_path: Path) -> None:
+    for path in ("reports/audit.html", "runs/atis/reports/audit.html", "data/private.csv", "reports/metrics.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(pages.Pages, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        answers = {}
+        for path in (
+            "/reports/audit.html",
+            "/runs/atis/reports/audit.html",
+            "/data/private.csv",
+            "/reports/metrics.json",
+            "/reports/",
+            "/",
+            "/runs/../data/private.csv",
+            "/runs/%2e%2e/reports/audit.html",
+            "/reports/audit.html/../../data/private.csv",
+        ):
+            connection = http.client.HTTPConnection(*server.server_address)
+            connection.request("GET", path)
+            answers[path] = connection.getresponse().status
+        for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            connection = http.client.HTTPConnection(*server.server_address)
+            connection.request("GET", "/reports/audit.html", headers=header)
+            assert connection.getresponse().status == 403
+        server.shutdown()
+    assert [path for path, status in answers.items() if status == 200] == list(answers)[:2]
+
+
+def test_links_lead_to_the_pages_while_they_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifacts, "ROOT", tmp_path)
+    page = tmp_path / "runs/atis/reports/audit.html"
+    with temporary_settings({PREFECT_HOME: tmp_path}):
+        assert artifacts._address(page) == page.as_uri()
+        (tmp_path / "ui.json").write_text('{"reports": "http://127.0.0.1:4201"}')
+        assert artifacts._address(page) == "http://127.0.0.1:4201/runs/atis/reports/audit.html"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
+)
+def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, told: bool) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    environment |= {"PREFECT_HOME": str(tmp_path / "home")} | ({"PREFECT_API_URL": url} if url else {})
+    code = "import flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    secret = (tmp_path / "home/secret").read_text()
+    assert done.stdout.strip() == (secret if told else "None"), done.stderr
+
+
+def test_a_taken_port_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as other, temporary_settings({PREFECT_HOME: tmp_path}):
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"port {port} is taken.*make ui PORT={port + 10}"):
+            epsilometer.pipeline.flows.ui.start(port)
+
+
+def test_another_process_of_the_same_number_is_none_of_the_parts(tmp_path: Path) -> None:
+    me = psutil.Process()
+    with temporary_settings({PREFECT_HOME: tmp_path}):
+        (tmp_path / "ui.json").write_text(json.dumps({"port": 1, "server": [me.pid, me.create_time() - 1]}))
+        assert epsilometer.pipeline.flows.ui._running() == {}
+        (tmp_path / "ui.json").write_text(json.dumps({"port": 1, "server": [me.pid, me.create_time()]}))
+        assert epsilometer.pipeline.flows.ui._running() == {"server": me}
+
+
+# -------------------------------------------------------------------------------------------- without Prefect's server
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DVC project of one stage."""
+    _dvc_project(tmp_path, {"one": {"cmd": "echo hello > one.txt", "outs": ["one.txt"]}})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_flow_says_that_its_server_is_down(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import epsilometer.pipeline.flows.audit
+
+    monkeypatch.setattr(sys, "argv", ["epsilometer.pipeline.flows.audit"])
+    down = f"http://127.0.0.1:{_free_ports()}/api"
+    with temporary_settings({PREFECT_API_URL: down}), pytest.raises(SystemExit) as ended:
+        epsilometer.pipeline.flows.audit.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"{down} does not answer" in said
+    assert "`make ui`" in said
+    assert "`make audit` needs none" in said
+    assert not (small / "one.txt").exists()
+
+
+def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    trap = tmp_path_factory.mktemp("trap")
+    (trap / "prefect.py").write_text("raise SystemExit('Prefect was imported')")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(trap), str(ROOT)]),
+        "PREFECT_API_URL": f"http://127.0.0.1:{_free_ports()}/api",
+        "DVC_NO_ANALYTICS": "1",
+    }
+    recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
+    assert "epsilometer check" in recipe
+    assert "python -m epsilometer.pipeline.repro dvc.yaml" in recipe
+    assert "flows" not in recipe
+    for command in (
+        ["epsilometer.pipeline.repro", "dvc.yaml"],
+        ["dvc", "repro"],
+        ["epsilometer.cli", "check", "--help"],
+    ):
+        done = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (small / "one.txt").read_text() == "hello\n"
+
+
+# ---------------------------------------------------------------------------------------- the real server, in a browser
+
+LONG = """
+import sys, time
+from epsilometer.runtime.progress import track
+import epsilometer.runtime.progress
+epsilometer.runtime.progress._SECONDS = 2
+for _ in track(range(int(sys.argv[1])), int(sys.argv[1]), "rewrite"):
+    time.sleep(0.5)
+print("all texts rewritten")
+open("long.txt", "w").write(sys.argv[1])
+"""
+STAGES: dict[str, Any] = {
+    "long": {"cmd": "python long.py 20", "deps": ["long.py"], "outs": ["long.txt"]},
+    "short": {"cmd": "cp short_source.txt short.txt", "deps": ["short_source.txt"], "outs": ["short.txt"]},
+    "last": {
+        "cmd": "python -c \"import sys; t = open('short.txt').read(); sys.exit('no x, please') if t == 'x' else"
+        " open('last.txt', 'w').write(t)\"",
+        "deps": ["long.txt", "short.txt"],
+        "outs": ["last.txt"],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A project with its server up; seconds: until it was."""
+
+    folder: Path
+    port: int
+    seconds: float
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def make(self, *command: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        environment |= {"PYTHONPATH": str(self.folder), "DVC_NO_ANALYTICS": "1"}
+        command = (sys.executable, "-m", *command)
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @property
+    def secret(self) -> str:
+        return (self.folder / ".prefect/secret").read_text()
+
+    @cached_property
+    def client(self) -> httpx.Client:
+        """One that knows the secret, and has a token against forged requests."""
+        client = httpx.Client(base_url=f"{self.url}/api/", auth=tuple(self.secret.split(":")), timeout=60)
+        token = client.get("csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
+        client.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
+        return client
+
+    def ask(self, path: str, **body: Any) -> Any:
+        until = time.monotonic() + PATIENCE
+        # 503: its database is busy. Prefect's own client asks again, too.
+        while (answer := self.client.post(path, json=body)).status_code == 503:
+            assert time.monotonic() < until, answer.text
+            time.sleep(1)
+        answer.raise_for_status()
+        return answer.json()
+
+    def start(self, deployment: str, **parameters: Any) -> str:
+        """Ask for a flow run by the worker; its id."""
+        return str(self.ask(f"deployments/{self.deployment(deployment)}/create_flow_run", parameters=parameters)["id"])
+
+    def deployment(self, name: str) -> str:
+        return str(self.client.get(f"deployments/name/{name}").raise_for_status().json()["id"])
+
+    def wait(self, run: str, *states: str) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE
+        while True:
+            found: dict[str, Any] = self.client.get(f"flow_runs/{run}").json()
+            if found["state_type"] in (states or ("COMPLETED", "FAILED", "CRASHED")):
+                return found
+            assert time.monotonic() < until, found["state"]
+            time.sleep(0.5)
+
+    def artifacts(self, run: str) -> dict[str | None, dict[str, Any]]:
+        return {a["key"]: a for a in self.ask("artifacts/filter", artifacts={"flow_run_id": {"any_": [run]}})}
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("watched")
+    for name in ("epsilometer", "tasks", "flows"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "prefect.yaml", folder)
+    (folder / "long.py").write_text(LONG)
+    (folder / "short_source.txt").write_text("short")
+    (folder / "reports/figures").mkdir(parents=True)
+    square = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><rect width='40' height='40'/></svg>"
+    (folder / "reports/figures/curves.svg").write_text(square)
+    (folder / "data").mkdir()
+    (folder / origin.BODY).write_text("<title>The report</title>" + BODY.format("results"))
+    _dvc_project(folder, STAGES)
+    made = Watched(folder, _free_ports(), 0)
+    begun = time.monotonic()
+    try:
+        assert made.make("epsilometer.pipeline.flows.ui", "start", "--port", str(made.port)).startswith(made.url)
+        yield Watched(folder, made.port, time.monotonic() - begun)
+    finally:
+        made.make("epsilometer.pipeline.flows.ui", "stop")
+
+
+def _reads(browser: Any, url: str, *texts: str) -> str:
+    """What the page says once it says all of these. It is drawn by scripts, and does not ask for late logs again."""
+    until = time.monotonic() + PATIENCE
+    for look in itertools.count():
+        if look % 40 == 0:
+            browser.get(url)
+        with contextlib.suppress(Exception):  # an element that a script has just replaced
+            found = str(browser.find_element("tag name", "body").text)
+            if all(text in found for text in texts):
+                return found
+        assert time.monotonic() < until, f"{url} does not show {texts} but {found}"
+        time.sleep(0.5)
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_make_ui_brings_everything_up_once(watched: Watched) -> None:
+    print(f"up after {watched.seconds:.1f} s")
+    recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
+    assert watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port)).startswith(watched.url)
+    assert json.loads((watched.folder / ".prefect/ui.json").read_text()) == recorded, "the same processes"
+    deployed = {one["name"]: one for one in watched.ask("deployments/filter")}
+    assert deployed.keys() == {"audit", "reaudit", "calibrate"}
+    (schedule,) = deployed["reaudit"]["schedules"]
+    assert schedule["schedule"] == {"cron": "0 3 * * 1", "timezone": "UTC", "day_or": True}
+    assert (watched.folder / ".prefect/prefect.db").is_file()
+    for part in ("server", "pages"):
+        listening = [c.laddr.ip for c in psutil.Process(recorded[part][0]).net_connections() if c.status == "LISTEN"]
+        assert set(listening) == {"127.0.0.1"}
+    assert (watched.folder / ".prefect").stat().st_mode & 0o777 == 0o700
+    assert (watched.folder / ".prefect/secret").stat().st_mode & 0o777 == 0o600
+
+
+ATTACK = {
+    "name": "theirs",
+    "trigger": {"type": "event", "posture": "Reactive", "expect": ["prefect.flow-run.Completed"], "threshold": 1},
+    "actions": [
+        {"type": "run-deployment", "source": "selected", "job_variables": {"command": "sh -c 'id > owned.txt'"}}
+    ],
+}
+
+FORGED = """<title>waiting</title><script>
+const body = JSON.stringify(%s);
+const socket = new Promise(done => {
+  const one = new WebSocket("ws://127.0.0.1:%d/api/events/in");
+  one.onopen = () => done("open"); one.onerror = one.onclose = () => done("closed");
+});
+const forged = {method: "POST", mode: "no-cors", body, headers: {"content-type": "text/plain"}};
+fetch("http://127.0.0.1:%d/api/automations/", forged)
+  .finally(async () => { document.title = "sent, socket " + await socket; });
+</script>"""
+
+
+@pytest.mark.slow
+def test_nobody_else_has_anything_run(watched: Watched, browser: Any, tmp_path: Path) -> None:
+    """An automation may start a deployment with a command of its own; neither a request nor a page can make one."""
+    attack = json.loads(json.dumps(ATTACK))
+    attack["actions"][0]["deployment_id"] = watched.deployment("audit/audit")
+    address, plain = f"{watched.url}/api/automations/", {"Content-Type": "text/plain"}
+    assert httpx.post(address, content=json.dumps(attack), headers=plain, timeout=60).status_code in (401, 403)
+    assert httpx.post(f"{address}filter", json={}, timeout=60).status_code in (401, 403)
+    for header in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{watched.port}"}):
+        for url in (f"{watched.url}/api/health", f"http://127.0.0.1:{watched.port + 1}/reports/audit.html"):
+            assert httpx.get(url, timeout=60).status_code in (200, 404), "there may be no report yet"
+            forged = httpx.get(url, headers=header, timeout=60)
+            assert forged.status_code in (400, 403), f"{header} at {url}"
+    curl = shutil.which("curl")
+    if os.geteuid() == 0 and curl:  # another user of this machine, who may not read the secret
+        asks = [curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST", address]
+        other = subprocess.run(asks, user=65534, cwd="/", capture_output=True, text=True)
+        assert other.stdout in ("401", "403")
+
+    (tmp_path / "page.html").write_text(FORGED % (json.dumps(attack), watched.port, watched.port))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.get(f"http://127.0.0.1:{server.server_address[1]}/page.html")
+        until = time.monotonic() + PATIENCE
+        while not browser.title.startswith("sent"):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        server.shutdown()
+    assert browser.title == "sent, socket closed"
+    assert watched.ask("automations/filter") == []
+
+
+@pytest.mark.slow
+def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
+    browser.get(watched.url)  # asks for the secret, once a browser
+    until = time.monotonic() + PATIENCE
+    while not (fields := browser.find_elements("css selector", "input[type=password]")):
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    fields[0].send_keys(watched.secret, "\n")
+    _reads(browser, f"{watched.url}/deployments", "audit", "reaudit", "calibrate")
+    run = watched.start("audit/audit")
+    until = time.monotonic() + PATIENCE
+    seen = set()
+    while watched.wait(run, "PENDING", "SCHEDULED", "RUNNING", "COMPLETED")["state_type"] != "COMPLETED":
+        seen |= {(a["description"], a["data"]) for a in watched.artifacts(run).values() if a["type"] == "progress"}
+        assert time.monotonic() < until
+        time.sleep(0.3)
+    assert len(seen) > 1, "progress was shown while the stage ran"
+    assert all(str(description).startswith("long: rewrite: ") for description, _ in seen)
+    name = watched.wait(run)["name"]
+    shown = _reads(browser, f"{watched.url}/runs/flow-run/{run}", name, "Completed", "3 Task runs", "Finished in state")
+    for text in ("all texts rewritten", "rewrite: 1", "Reproduced(type=COMPLETED)"):
+        assert text in shown
+
+    found = watched.artifacts(run)
+    assert {"figures", "report"} <= found.keys()
+    _reads(browser, f"{watched.url}/artifacts", "figures", "report")
+    _reads(browser, f"{watched.url}/artifacts/artifact/{found['figures']['id']}", "curves")
+    assert browser.find_element("css selector", "img[src^='data:image/svg+xml']").get_property("naturalWidth") == 40
+    _reads(browser, f"{watched.url}/artifacts/artifact/{found['report']['id']}", "audit.html")
+    link = browser.find_element("css selector", "a[href$='/reports/audit.html']").get_attribute("href")
+    page = _reads(browser, link, "results", "profile default")
+    assert browser.title == "The report"
+    assert "with uncommitted changes" not in page
+    assert browser.find_element("link text", name).get_attribute("href") == f"{watched.url}/runs/flow-run/{run}"
+
+    again = watched.start("audit/audit")
+    watched.wait(again)
+    cached = _reads(browser, f"{watched.url}/runs/flow-run/{again}", "reproduced: nothing, all was up to date")
+    assert cached.count("Finished in state Cached") == len(STAGES)
+
+
+@pytest.mark.slow
+def test_no_job_variable_overrides_how_a_run_starts(watched: Watched) -> None:
+    witness = watched.folder / "owned.txt"
+    variables = {
+        "command": f"sh -c 'id > {witness}'",
+        "working_dir": "/",
+        "env": {"PYTHONPATH": "/nowhere", "PATH": "/nowhere"},
+        "env.PREFECT_HOME": "/nowhere",
+    }
+    path = f"deployments/{watched.deployment('audit/audit')}/create_flow_run"
+    run = str(watched.ask(path, parameters={}, job_variables=variables)["id"])
+    assert watched.wait(run)["state_type"] == "COMPLETED"
+    assert not witness.exists()
+
+
+@pytest.mark.slow
+def test_a_failed_run_in_the_browser(watched: Watched, browser: Any) -> None:
+    (watched.folder / "short_source.txt").write_text("x")
+    run = watched.start("audit/audit")
+    assert watched.wait(run)["state_type"] == "FAILED"
+    shown = _reads(browser, f"{watched.url}/runs/flow-run/{run}", "Failed", "failed: last", "no x, please")
+    assert "not run for that: none" in shown
+    assert not watched.artifacts(run), "what is shown as a result is one"
+    (watched.folder / "short_source.txt").write_text("short")
+
+
+@pytest.mark.slow
+def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
+    """Also not the stage of a run that is under way."""
+    (watched.folder / "long.py").write_text(LONG + "# changed\n")
+    run = watched.start("audit/audit")
+    watched.wait(run, "RUNNING")
+    recorded = json.loads((watched.folder / ".prefect/ui.json").read_text())
+    family: list[psutil.Process] = []
+    until = time.monotonic() + PATIENCE
+    while not any("long.py" in " ".join(_command(one)) for one in family):
+        assert time.monotonic() < until
+        parts = [psutil.Process(recorded[part][0]) for part in epsilometer.pipeline.flows.ui.PARTS]
+        family = [*parts, *(child for part in parts for child in part.children(recursive=True))]
+        time.sleep(0.2)
+    assert "stopped" in watched.make("epsilometer.pipeline.flows.ui", "stop")
+    assert not [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not epsilometer.pipeline.flows.ui._in_use(watched.port)
+    assert not epsilometer.pipeline.flows.ui._in_use(watched.port + 1)
+    assert "PREFECT_API_URL" not in (watched.folder / ".prefect/profiles.toml").read_text()
+    assert "nothing was running" in watched.make("epsilometer.pipeline.flows.ui", "stop")
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _free_ports() -> int:
+    """A port that is free, as is the next."""
+    while True:
+        with socket.socket() as one, socket.socket() as two, contextlib.suppress(OSError, OverflowError):
+            one.bind(("127.0.0.1", 0))
+            two.bind(("127.0.0.1", one.getsockname()[1] + 1))
+            return int(one.getsockname()[1])
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
+    (folder / ".gitignore").write_text("/data\n/.prefect\n__pycache__\n*.txt\n")
+    _git(folder, "init", "-q")
+    environment = os.environ | {"DVC_NO_ANALYTICS": "1"}
+    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=folder, env=environment, check=True)
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-q", "-m", "one")
+
+
+def test_what_is_shown_and_what_is_not_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(epsilometer.pipeline.flows.ui, "start", lambda port: f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(sys, "argv", ["ui", "start"])
+    epsilometer.pipeline.flows.ui.main()
+    said = capsys.readouterr().out
+    assert "shows the audits that run as flows" in said
+    assert "`make audit` does without Prefect, so its runs are not there" in said
+
+
+def test_scheduled_re_audits_are_fresh() -> None:
+    """As docs/reaudits.md says: without fresh noise only changes are measured."""
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    scheduled = [one for one in deployments if "schedules" in one]
+    assert [one["name"] for one in scheduled] == ["reaudit"]
+    assert all(one["parameters"]["fresh"] is True for one in scheduled)

@@ -1,0 +1,609 @@
+"""Re-audits of a project of 20 texts: what was updated, each verdict, the event, the history, and bad input.
+
+The stages run in this process, without DVC and Prefect; `test_with_dvc_and_prefect` has both.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from huggingface_hub import close_session
+
+import epsilometer.pipeline.flows.reaudit  # sets Prefect's environment: before Prefect is imported
+from tests.support.commands import call
+from tests.support.toy import Toy
+
+# isort: split
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Completed, State
+from prefect.testing.utilities import prefect_test_harness
+
+import epsilometer.pipeline.stages.attack
+import epsilometer.pipeline.stages.estimate
+import epsilometer.pipeline.stages.prepare
+import epsilometer.pipeline.stages.rewrite
+import epsilometer.pipeline.stages.trials
+from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.project.params import read as read_params
+from epsilometer.reaudit import baseline, history, sources
+from epsilometer.report.history import put_in
+from epsilometer.report.places import emptied
+
+LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
+PARAMS = """\
+root: .
+audit: {seed: 0, round: 0, alpha: 0.01}  # round: fresh noise
+datasets:
+  songs: {source: songs.txt, use: train, public: true}
+embedding: {model: all-MiniLM-L6-v2}
+trials: {count: 300, candidates: 2, temperature: 0}
+words: {sources: {own: vectors.txt}}
+mechanisms: {}
+cells:
+  songs-mine: {dataset: songs, mechanism: mine, file: mine.py, epsilons: [1, 2], resource: data/prepared/songs.parquet}
+attacks: {lexical: {}}
+"""
+READ = "file: mine.py, epsilons: [1], resource: data/prepared"
+POETRY = f"  poems-mine: {{dataset: poems, mechanism: mine, {READ}/poems.parquet}}\n"
+
+
+class Project:
+    """What a re-audit has to do with: files, the stages, and what went out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.forced: list[str] = []
+        self.events: list[dict[str, Any]] = []
+        self.shown: dict[str, Any] = {}
+        self.leak(0.5)
+        (folder / "songs.txt").write_text("\n".join(f"please play song {i} by artist {i}" for i in range(20)))
+        (folder / "poems.txt").write_text("\n".join(f"read me poem {i} of poet {i}" for i in range(20)))
+        (folder / "vectors.txt").write_text("play 1 2\n")
+        (folder / "params.yaml").write_text(PARAMS)
+
+    def leak(self, share: float) -> None:
+        (self.folder / "mine.py").write_text(LEAKS.format(share))
+
+    def edit(self, old: str, new: str) -> None:
+        path = self.folder / "params.yaml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    def audit(
+        self, folder: str = ".", target: str | None = None, force: list[str] | None = None, return_state: bool = True
+    ) -> State[Any]:
+        """What `epsilometer.pipeline.flows.audit.audit` does, all stages of it."""
+        self.forced += force or []
+        params = read_params()
+        for name in params.datasets:
+            epsilometer.pipeline.stages.prepare.main(name)
+            Path("data/embeddings").mkdir(exist_ok=True)
+            np.save(f"data/embeddings/{name}.npy", np.eye(20, dtype=np.float32))
+            epsilometer.pipeline.stages.trials.main(name)
+        for name in params.cells:
+            epsilometer.pipeline.stages.rewrite.main(name)
+            epsilometer.pipeline.stages.attack.main(name)
+        epsilometer.pipeline.stages.estimate.main()
+        return Completed(message="reproduced: all")
+
+    def reaudit(self, fresh: bool = False) -> State[Any]:
+        return epsilometer.pipeline.flows.reaudit.reaudit.fn(".", fresh)
+
+
+class Log:
+    def __getattr__(self, level: str) -> Any:
+        return lambda *args: None
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", made.audit)
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "held", lambda folder, say: nullcontext())
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "get_run_logger", Log)
+    monkeypatch.setattr(
+        epsilometer.pipeline.flows.reaudit,
+        "emit_event",
+        lambda event, resource, payload: made.events.append({"event": event, "resource": resource, "payload": payload}),
+    )
+    for name, what in (("create_table_artifact", "table"), ("create_markdown_artifact", "markdown")):
+        monkeypatch.setattr(
+            epsilometer.pipeline.flows.reaudit,
+            name,
+            lambda key, what=what, **given: made.shown.update({key: given[what]}),
+        )
+    made.audit()
+    return made
+
+
+def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "accept")[0] == 0
+    project.leak(0.95)
+    state = project.reaudit()
+    assert state.is_failed()
+    said = str(state.message)
+    assert said.startswith("worse: 2 (of 2 tested")
+    assert "mine on songs at epsilon 1, attack lexical: worse, loss " in said
+    assert "- mine.py has changed (mechanism-mine)" in said
+    (event,) = project.events
+    assert event["event"] == EVENT
+    assert event["resource"] == {"prefect.resource.id": "epsilometer.audit.."}
+    assert event["payload"]["message"] == said
+    assert event["payload"]["changed"] == ["mine.py has changed (mechanism-mine)"]
+    for cell in event["payload"]["worse"]:
+        assert (cell["dataset"], cell["mechanism"], cell["attack"]) == ("songs", "mine", "lexical")
+        assert cell["now"]["loss"] > cell["before"]["upper"]
+        assert cell["p_value"] < 1e-9
+    json.dumps(event, allow_nan=False)
+    json.dumps(project.shown, allow_nan=False)
+    assert [row["verdict"] for row in project.shown["drift"]] == ["worse", "worse"]
+    assert project.shown["drift-message"] == said
+    assert "please play" not in said + json.dumps(project.shown) + json.dumps(event), "no text goes out"
+
+    again = project.reaudit(fresh=True)
+    assert again.is_failed(), "still worse than the baseline"
+    assert "mine.py has changed" in str(again.message), "what changed is told since the baseline, not since last time"
+
+    project.leak(0.5)
+    back = project.reaudit(fresh=True)
+    assert back.is_completed()
+    assert str(back.message).startswith("no evidence of change: 2 (of 2 tested")
+    assert "nothing is known to have changed since the baseline" in str(back.message)
+    assert len(project.events) == 2
+
+    project.edit(
+        "  songs: {source: songs.txt",
+        "  poems: {source: poems.txt, use: train, public: true}\n  songs: {source: songs.txt",
+    )
+    project.edit("  songs-mine:", POETRY + "  songs-mine:")
+    project.edit(
+        "attacks:",
+        "  songs-other: {dataset: songs, mechanism: other, file: mine.py, epsilons: [1], "
+        "resource: data/prepared/songs.parquet}\nattacks:",
+    )
+    more = project.reaudit()
+    assert more.is_completed()
+    assert str(more.message).startswith("new: 2, no evidence of change: 2")
+    assert "other on songs at epsilon 1, attack lexical: new" in str(more.message)
+    assert "- new (dataset-poems, mechanism-other)" in str(more.message)
+
+    assert call(capsys, "accept")[0] == 0
+    project.edit("  poems: {source: poems.txt, use: train, public: true}\n", "")
+    project.edit(POETRY, "")
+    less = project.reaudit()
+    assert less.is_completed()
+    assert "mine on poems at epsilon 1, attack lexical: gone" in str(less.message)
+    assert "- gone (dataset-poems)" in str(less.message)
+    assert not Path("sources/dataset-poems.json").exists()
+
+    rows = history.read()
+    assert len(history.audits(rows)) == 6, "one accepted, five re-audits; the last accepted was there already"
+    assert rows["round"].unique(maintain_order=True).to_list() == [0, 1, 2]
+    code, out, _ = call(capsys, "history", "--mechanism", "mine")
+    assert code == 0
+    assert "6 audits from " in out
+    line = next(line for line in out.splitlines() if line.startswith("songs") and " 1 " in line)
+    assert line.split()[3] == "6"
+    assert line.split()[-1][1] == "█", "the second was the worst"
+    code, out, _ = call(capsys, "history", "--json")
+    assert len(json.loads(out)) == len(rows)
+
+
+def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "accept")
+    written = {path: path.read_bytes() for path in Path("baseline").iterdir() if path.name != "history.csv"}
+    state = project.reaudit()
+    assert state.is_completed()
+    assert "2 of 2 are the baseline's own rewrites" in str(state.message)
+    assert not project.forced
+    first = {path: path.read_bytes() for path in Path("sources").iterdir()}
+    project.reaudit()
+    assert {path: path.read_bytes() for path in Path("sources").iterdir()} == first
+    assert all(path.read_bytes() == kept for path, kept in written.items()), "a re-audit leaves the baseline alone"
+    assert str(project.folder) not in b"".join([*first.values(), *written.values()]).decode(), "no machine paths"
+    call(capsys, "accept")
+    assert len(history.audits(history.read())) == 3, "what the history ends with is not added again"
+
+
+def test_fresh_noise_keeps_the_files_comments(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "accept")
+    state = project.reaudit(fresh=True)
+    assert "audit: {seed: 0, round: 1, alpha: 0.01}  # round: fresh noise\n" in Path("params.yaml").read_text()
+    assert state.is_completed()
+    assert "nothing can differ" not in str(state.message)
+    assert history.read()["round"].unique(maintain_order=True).to_list() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("audit: {seed: 0, round: 7, alpha: 0.01} # c\n", "audit: {seed: 0, round: 8, alpha: 0.01} # c\n"),
+        ("audit: {alpha: 0.01, seed: 3}\nx: 1\n", "audit: {alpha: 0.01, seed: 3, round: 8}\nx: 1\n"),
+        ("# a\naudit:\n  seed: 3 # s\n  round: 7 # r\nx: 7\n", "# a\naudit:\n  seed: 3 # s\n  round: 8 # r\nx: 7\n"),
+        ("audit:\n    seed: 3\n    alpha: 0.1\n", "audit:\n    seed: 3\n    round: 8\n    alpha: 0.1\n"),
+    ],
+)  # fmt: skip
+def test_the_round_is_written_in_place(before: str, after: str) -> None:
+    assert epsilometer.pipeline.flows.reaudit.with_round(before, 8) == after
+
+
+def test_a_packages_new_version_runs_the_stages_that_import_it(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Path("mine.py")
+    mine.write_text("import helper\n\n" + mine.read_text())
+    Path("helper.py").write_text("def f():\n    import rapidfuzz.distance\n")
+    monkeypatch.syspath_prepend(".")
+    project.audit()
+    call(capsys, "accept")
+    project.reaudit()
+    record = json.loads(Path("sources/mechanism-mine.json").read_text())
+    assert record["files"].keys() == {"mine.py", "helper.py"}
+    assert record["packages"].keys() == {"RapidFuzz"}
+    assert "attack-lexical" in sources.read()
+    real = sources.metadata.version
+    monkeypatch.setattr(sources.metadata, "version", lambda name: "99" if name == "RapidFuzz" else real(name))
+    state = project.reaudit()
+    assert project.forced == ["rewrite@songs-mine", "attack@songs-mine"]
+    assert f"package RapidFuzz: {record['packages']['RapidFuzz']} before, 99 now (" in str(state.message)
+    assert json.loads(Path("sources/mechanism-mine.json").read_text())["packages"] == {"RapidFuzz": "99"}
+
+
+def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "a" * 40, "b" * 40
+    Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": old}))
+    project.edit("mechanisms:", "models: {some: pin.json}\nmechanisms:")
+    call(capsys, "accept")
+    state = project.reaudit()  # the hub is offline in tests
+    assert state.is_completed()
+    assert "could not be asked, hence unknown:\n- model-some: model some/model (OfflineModeIsEnabled)" in str(
+        state.message
+    )
+    assert sources.read()["model-some"]["hub"] == {"type": "model", "id": "some/model", "revision": old, "latest": None}
+
+    monkeypatch.setattr(sources, "latest_revision", lambda place: new)
+    said = str(project.reaudit().message)
+    assert "model-some: the hub has revision bbbbbbbbbbbb of some/model, in use is aaaaaaaaaaaa" in said
+    assert "unknown" not in said
+    assert json.loads(Path("pin.json").read_text())["revision"] == old, "a pin is its user's"
+    monkeypatch.undo()
+    monkeypatch.chdir(project.folder)
+    now, unknown = sources.asked(sources.found(read_params()), sources.read())
+    assert len(unknown) == 1
+    assert sources.records(now)["model-some"]["hub"]["latest"] == new, "what was known stays"
+
+    Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": new}))
+    changed = sources.changes(sources.read(), sources.records(sources.found(read_params())))
+    assert changed == [
+        "pin.json has changed (model-some)",
+        f"revision: some/model@{old} before, some/model@{new} now (model-some)",
+    ]
+
+
+def test_the_hub_is_asked_and_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind = {"/api/models/a/b": "c" * 40, "/api/datasets/a/b": "d" * 40}[self.path.partition("?")[0]]
+            body = json.dumps({"id": "a/b", "sha": kind}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None: ...
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    close_session()  # a session remembers that it was offline
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub, socket.create_server(("127.0.0.1", 0)) as deaf:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        here, nowhere = (f"http://127.0.0.1:{port}" for port in (hub.server_port, deaf.getsockname()[1]))
+        assert sources.latest_revision({"type": "model", "id": "a/b"}, here) == "c" * 40
+        assert sources.latest_revision({"type": "dataset", "id": "a/b"}, here) == "d" * 40
+        monkeypatch.setattr(sources, "SECONDS", 0.3)
+        with pytest.raises(Exception, match="timed out"):
+            sources.latest_revision({"type": "model", "id": "a/b"}, nowhere)
+        hub.shutdown()
+    close_session()
+
+
+def test_without_a_baseline(project: Project) -> None:
+    state = project.reaudit()
+    assert state.is_failed()
+    assert (
+        state.message == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer accept`)"
+    )
+    assert not project.forced
+    assert not Path("sources").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{lexical: {}}", "{lexical: {longest: 2}}", "with attacks lexical, params.yaml says lexical {'longest': 2};"),
+        ("{lexical: {}}", "{length: {}}", "with attacks lexical, params.yaml says length;"),
+        ("alpha: 0.01", "alpha: 0.05", "with alpha 0.01, params.yaml says 0.05;"),
+        ("candidates: 2", "candidates: 3", "with k candidates 2, params.yaml says 3;"),
+    ],
+)
+def test_the_baseline_of_another_audit(
+    project: Project, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+) -> None:
+    call(capsys, "accept")
+    project.edit(old, new)
+    state = project.reaudit(fresh=True)
+    assert state.is_failed()
+    assert said in str(state.message)
+    assert "epsilometer accept" in str(state.message)
+    assert "round: 0" in Path("params.yaml").read_text(), "refused before anything was done"
+
+
+APPROXIMATE = """\
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+
+
+@component
+class Mine:
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites([text if text[-1] in "02468" else "play" for text in texts])
+
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
+"""
+
+
+def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the delta of the claim; a file of earlier versions, without that column, has delta 0."""
+    Path("mine.py").write_text(APPROXIMATE)
+    project.audit()
+    call(capsys, "accept")
+    rows = pl.read_parquet("data/estimates.parquet").filter(attack="lexical").sort("epsilon").to_dicts()
+    assert all(row["delta"] == 0.1 and 0 < row["loss"] < row["loss_at_delta_0"] for row in rows)
+    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [row["loss"] for row in rows]
+
+    path = Path("baseline/estimates.csv")
+    header, *lines = path.read_text().splitlines()
+    assert header.endswith(",delta")
+    path.write_text("\n".join([header, *lines]).replace(",delta", "").replace(",0.1", ""))
+    with pytest.raises(UserError, match="is not that of its successes"):
+        baseline.read()
+    Path("mine.py").write_text(APPROXIMATE.replace("delta=0.1", "delta=0"))
+    project.audit()
+    call(capsys, "accept")
+    path.write_text("\n".join(line.rpartition(",")[0] for line in path.read_text().splitlines()))
+    losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    assert losses == [row["loss_at_delta_0"] for row in rows]
+
+
+def swap_successes() -> None:
+    path = Path("baseline/estimates.csv")
+    header, row, *rest = path.read_text().splitlines()
+    parts = row.split(",")
+    parts[5] = str(int(parts[5]) - 1)
+    path.write_text("\n".join([header, ",".join(parts), *rest]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda: Path("baseline/about.json").write_text("{"), "damaged (Expecting"),
+        (lambda: Path("baseline/about.json").write_text("[]"), "damaged ("),
+        (lambda: Path("baseline/hits.csv").unlink(), "No such file"),
+        (lambda: Path("baseline/hits.csv").write_bytes(b"\xff\xfe"), "damaged ("),
+        (lambda: Path("baseline/hits.csv").write_text("a,b\n"), "hits.csv must have the columns dataset,"),
+        (
+            lambda: Path("baseline/hits.csv").write_text(Path("baseline/hits.csv").read_text()[:-60]),
+            "damaged (",
+        ),
+        (
+            lambda: Path("baseline/estimates.csv").write_text(
+                "\n".join(Path("baseline/estimates.csv").read_text().splitlines()[:-1])
+            ),
+            "estimates.csv and hits.csv do not have the same rows",
+        ),
+        (swap_successes, "hits.csv does not hold the"),
+        (
+            lambda: Path("baseline/estimates.csv").write_text(
+                Path("baseline/estimates.csv").read_text().replace(",0.", ",9.")
+            ),
+            "is not that of its successes",
+        ),
+    ],
+)
+def test_a_damaged_baseline(project: Project, capsys: pytest.CaptureFixture[str], damage: Any, said: str) -> None:
+    call(capsys, "accept")
+    damage()
+    with pytest.raises(UserError) as error:
+        baseline.read()
+    assert said in str(error.value)
+    assert "git checkout -- baseline" in str(error.value)
+
+
+def test_an_audit_that_is_not_that_of_the_parameters_is_not_accepted(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.edit("[1, 2]", "[1, 3]")
+    code, _, err = call(capsys, "accept")
+    assert code == 2
+    assert "not that of params.yaml" in err
+    assert not Path("baseline").exists()
+
+
+def line(**changed: str) -> str:
+    values = {
+        "date": "2026-01-05T03:00:00Z", "commit": "abc+", "round": "0", "dataset": "songs", "mechanism": "mine",
+        "epsilon": "1.0", "attack": "strongest", "trials": "300", "loss": "0.5", "point": "0.7", "upper": "0.9",
+        "ceiling": "4.0",
+    } | changed  # fmt: skip
+    return ",".join(values.values())
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([line(), line(loss="much")], "line 3: not a line of the history (could not convert string to float: 'much')"),
+        ([line()[:-20]], "line 2: not a line of the history"),
+        ([line(date="yesterday")], "line 2: not a line"),
+        ([line(), line(loss="nan")], "line 3: not a line of the history (nan is no loss)"),
+        (["<<<<<<< HEAD"], "line 2: not a line"),
+    ],
+)
+def test_a_malformed_line_of_the_history_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("baseline").mkdir()
+    history.FILE.write_text("\n".join([",".join(history.HISTORY), *lines]) + "\n")
+    code, out, err = call(capsys, "history")
+    assert (code, out) == (2, "")
+    assert f"baseline/history.csv, {said}" in err
+
+
+def test_history_without_an_audit_and_of_an_unknown_mechanism(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").touch()
+    assert "`epsilometer accept` and re-audits write it" in call(capsys, "history")[2]
+    Path("baseline").mkdir()
+    history.FILE.write_text(
+        "\n".join([",".join(history.HISTORY), line(), line(upper="inf", date="2027-01-05T03:00:00Z")])
+    )
+    assert "did you mean 'mine'" in call(capsys, "history", "--mechanism", "mime")[2]
+    found = history.read()
+    assert (history.made(found, 2026), history.made(found, 2027), history.made(found, 2025)) == (1, 1, 0)
+    assert found["upper"].to_list() == [0.9, float("inf")]
+    assert history.bars([0, 1, 2]) == "▁▅█"
+    assert history.bars([0, 0]) == "▁▁"
+
+
+def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
+    assert history.commit(tmp_path) == ""
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        return subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    run = tmp_path / "runs/x"
+    for path in ("mine.py", "dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    head = git("rev-parse", "HEAD")[:12]
+    assert history.commit(run) == history.commit(tmp_path) == head
+    for path in ("dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
+        (tmp_path / path).write_text("2")
+    assert history.commit(run) == history.commit(tmp_path) == head, "what an audit writes is no edit"
+    (tmp_path / "mine.py").write_text("2")
+    assert history.commit(run) == history.commit(tmp_path) == f"{head}+"
+
+
+def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> None:
+    body = "<p>report</p>" + "".join(
+        f"<!-- place: {name} --><!-- end of place -->" for name in ("history link", "history")
+    )
+    page, file = tmp_path / "audit.html", tmp_path / "history.csv"
+    page.write_text(body)
+    rows = [line(), line(attack="lexical"), line(mechanism="a<script>alert(1)</script>")]
+    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
+    put_in(page, history.read(file))
+    assert page.read_text() == body, "one audit is no course"
+    rows += [line(date="2026-01-12T03:00:00Z", point="0.9", upper="inf", commit="<b>")]
+    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
+    put_in(page, history.read(file))
+    shown = page.read_text()
+    assert '<a href="#history">' in shown
+    assert "2 audits from 2026-01-05 to 2026-01-12" in shown
+    assert "alert(1)" in shown
+    assert "<script>alert" not in shown
+    assert "&lt;b&gt;" in shown
+    (row,) = [part for part in shown.split("<tr>") if "+0.20" in part]
+    assert "<td>mine</td>" in row
+    assert "▇█" in row
+    drawn = json.loads(shown.split('id="history-figure">')[1].split("</script>")[0])
+    (points,) = [rows for name, rows in drawn["datasets"].items() if name == "history songs mine"]
+    assert [(point["point"], point["upper"]) for point in points] == [(0.7, 0.9), (0.9, 4.0)]
+    put_in(page, history.read(file))
+    assert page.read_text() == shown, "put in once, however often"
+    assert emptied(shown) == body
+
+
+@pytest.mark.slow
+def test_with_dvc_and_prefect(tmp_path: Path) -> None:
+    """The command itself, against a server: worse, sent by webhook; then back, with fresh noise."""
+    toy, sent = Toy(tmp_path), []
+    mine, other = tmp_path / "mine.py", tmp_path / "data/guesses/songs-rr.parquet"
+    mine.write_text(LEAKS.format(0.5))
+    rr = "epsilometer/mechanisms/controls/randomized_response.py"
+    toy.params["cells"] = {
+        f"songs-{name}": {"dataset": "songs", "mechanism": name, "file": file, "epsilons": [1]}
+        | {"resource": "data/prepared/songs.parquet"}
+        for name, file in (("mine", "mine.py"), ("rr", rr))
+    }
+    toy.params["attacks"] = {"lexical": {}}
+    toy.write_params()
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None: ...
+
+    with (
+        prefect_test_harness(server_startup_timeout=240),
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as receiver,
+    ):
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        send_to("http://127.0.0.1:9/nobody")
+        send_to(f"http://127.0.0.1:{receiver.server_port}/")  # instead of the other
+        toy.environment["PREFECT_API_URL"] = str(PREFECT_API_URL.value())
+        toy.environment["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"]  # of this process's server
+        assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
+        toy.run(sys.executable, "-m", "flows.audit")
+        toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
+        good, made = mine.read_text(), other.stat().st_mtime_ns
+
+        mine.write_text(good.replace("0.5", "0.97"))
+        said = toy.run(sys.executable, "-m", "flows.reaudit", code=1)
+        assert "mine on songs at epsilon 1, attack lexical: worse" in said
+        assert "- mine.py has changed (mechanism-mine)" in said
+        assert other.stat().st_mtime_ns == made, "what did not change was not made again"
+        for _ in range(300):
+            if sent:
+                break
+            time.sleep(0.1)
+        receiver.shutdown()
+    (message,) = sent
+    assert message["text"].startswith("worse: 1, no evidence of change: 1 (of 2 tested")
+    assert "mine on songs at epsilon 1" in message["text"]
+
+    mine.write_text(good)  # and without a server: the flow starts its own
+    del toy.environment["PREFECT_API_URL"], toy.environment["PREFECT_API_AUTH_STRING"]
+    said = toy.run(sys.executable, "-m", "flows.reaudit", "--fresh")
+    assert "no evidence of change: 2 (of 2 tested" in said
+    assert "round: 1" in (tmp_path / "params.yaml").read_text()

@@ -1,0 +1,107 @@
+"""The report on a telephone, on a desk and in the dark, as Chromium draws it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from epsilometer.report.figures import COLOURS
+from epsilometer.report.page import build
+from tests.support.audited import audit
+from tests.support.similarities import kept
+
+PATIENCE = 120  # seconds; other work may keep the cores busy
+
+# Elements that a reader meets as a column of letters: some words of text, and less than five of them side by side.
+SQUEEZED = """return [...document.querySelectorAll("td, th, p, li, dd")].filter(e =>
+    e.textContent.trim().length > 20 && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().width < 60
+).map(e => e.textContent.trim().slice(0, 40))"""
+# What is drawn smaller than it was made, so that its letters are too.
+SHRUNK = """return [...document.querySelectorAll(".figure svg.marks")].map(
+    e => e.getBoundingClientRect().width / e.viewBox.baseVal.width).filter(scale => scale < 0.8)"""
+# What is wider than what holds it, and cannot be scrolled to.
+CUT = """return [...document.querySelectorAll("main table, main .figure")].filter(e => {
+    const box = e.closest(".scroll, .overflow, .figure") ?? e.parentElement;
+    return e.scrollWidth > box.clientWidth + 1 && !["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+}).map(e => e.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("screens")
+    build(folder / "audit.html", folder / "figures", audit(kept=kept()))
+    return folder / "audit.html"
+
+
+def shown(browser: Any, page: Path, width: int, scheme: str = "light") -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """[height, width, 3] the whole page on a screen of this width, once all figures are drawn; kept beside it."""
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(page.as_uri())
+    until = time.monotonic() + PATIENCE
+    while browser.execute_script("return document.querySelectorAll('.figure > img').length"):
+        assert time.monotonic() < until, "a figure is not drawn"
+        time.sleep(0.2)
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    page.with_name(f"{width}-{scheme}.png").write_bytes(base64.b64decode(taken["data"]))
+    return _pixels(taken)
+
+
+@pytest.mark.parametrize(("width", "tallest"), [(400, 25_000), (1280, 15_000)])
+def test_the_page_fits_the_screen(browser: Any, page: Path, width: int, tallest: int) -> None:
+    pixels = shown(browser, page, width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(SQUEEZED) == []
+    assert browser.execute_script(SHRUNK) == []
+    assert browser.execute_script(CUT) == []
+    assert len(pixels) < tallest
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_in_the_dark_nothing_is_left_white(browser: Any, page: Path, width: int) -> None:
+    assert (shown(browser, page, width).mean(axis=2) > 200).mean() > 0.8  # the same measure sees the light page
+    pixels = shown(browser, page, width, "dark").mean(axis=2)
+    assert (pixels > 200).mean() < 0.05  # letters and lines
+    assert (pixels < 60).mean() > 0.8
+    boxes = (
+        "return [...document.querySelectorAll('.figure')].map(e => e.getBoundingClientRect()).map(r => [r.y, r.height])"
+    )
+    for top, height in browser.execute_script(boxes):
+        figure = pixels[round(top) : round(top + height)]
+        assert (figure < 60).mean() > 0.5, "a figure stays white"
+        assert (figure > 110).mean() > 0.002, "nothing of a figure can be seen"
+
+
+def test_every_colour_can_be_told_from_the_dark(browser: Any, page: Path) -> None:
+    """WCAG 2.1 asks for a contrast of 3 to 1 between a graphic and what is beside it."""
+    shown(browser, page, 1280, "dark")
+    squares = "".join(f'<rect y="{20 * i}" width="20" height="20" fill="{c}"/>' for i, c in enumerate(COLOURS))
+    svg = f'<div class="figure"><svg width="40" height="{20 * len(COLOURS)}">{squares}</svg></div>'
+    browser.execute_script("document.body.insertAdjacentHTML('afterbegin', arguments[0])", svg)
+    clip = {"x": 0, "y": 0, "width": 40, "height": 20 * len(COLOURS), "scale": 1}
+    pixels = _pixels(browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip}))
+    ground, colours = _luminance(pixels[10, 30]), _luminance(pixels[10::20, 10])
+    assert ((colours + 0.05) / (ground + 0.05) >= 3).all()
+
+
+def _pixels(taken: dict[str, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """[height, width, 3] of a screenshot."""
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB"))
+
+
+def _luminance(rgb: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """[...] of sRGB colours [..., 3] (WCAG 2.1)."""
+    parts = rgb / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))

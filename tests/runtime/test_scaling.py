@@ -1,0 +1,500 @@
+"""Slices in this process, in several and on Ray: the same results, in order, never too many under way."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Runtime
+from epsilometer.runtime import scaling
+from epsilometer.runtime.scaling import Engine, run, slices
+from tests.support.places import ROOT
+from tests.support.slice_work import deadly, failing, no_builder, odd_builder, threads
+
+TEXTS = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
+TWO = Engine(workers=2)
+RAY = Engine(workers=2, ray="auto")
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """A local cluster for all tests of this file, whose workers find its functions."""
+    if not importlib.util.find_spec("ray"):
+        pytest.skip("needs ray")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(ROOT)
+    with scaling.cluster(RAY) as connected:
+        yield connected
+    os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+# -- slices
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=200), st.integers(1, 60), st.integers(1, 3), st.booleans())
+def test_slices_hold_every_row_once_in_the_order_of_keys(keys: list[int], most: int, workers: int, whole: bool) -> None:
+    key = np.array(keys)
+    parts = slices(key, most, workers, whole)
+    np.testing.assert_array_equal(np.concatenate(parts), np.argsort(key, kind="stable"))
+    assert all(len(part) for part in parts)
+    if whole:
+        assert sum(len(set(key[part])) for part in parts) == len(set(keys))
+    else:
+        assert max(map(len, parts)) < 2 * most
+
+
+def test_several_workers_get_several_slices_each() -> None:
+    assert len(slices(np.arange(100_000), 1 << 16)) == 2
+    assert len(slices(np.arange(100_000), 1 << 16, workers=8)) == 32
+    assert len(slices(np.arange(200), 1 << 16, workers=8)) == 1  # not below what is worth the way
+
+
+# -- results
+
+
+class Watched(Sequence[int]):
+    """Numbers that remember which were asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.numbers, self.asked = range(count), 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, at: Any) -> Any:
+        number = self.numbers[at]
+        self.asked = max(self.asked, number + 1)
+        return number
+
+
+def in_order_and_bounded(engine: Engine, folder: Path, deaths: int) -> None:
+    parts = Watched(40)
+    most = 0
+    for number, (square, process) in enumerate(run(partial(deadly, folder, deaths, 1.0), parts, engine)):
+        assert square == number * number
+        assert (process == os.getpid()) == engine.here
+        most = max(most, parts.asked - number)
+    assert engine.workers < most <= engine.ahead
+    assert len(list(folder.iterdir())) == deaths
+
+
+def test_processes_give_results_in_order_and_never_too_many_are_under_way(tmp_path: Path) -> None:
+    assert [square for square, _ in run(partial(deadly, tmp_path, 0), range(5))] == [0, 1, 4, 9, 16]
+    in_order_and_bounded(TWO, tmp_path, 0)
+
+
+def test_ray_does_so_too_and_runs_the_slices_of_a_killed_worker_again(ray: Any, tmp_path: Path) -> None:
+    in_order_and_bounded(RAY, tmp_path, 1)
+
+
+def test_a_user_error_comes_as_it_was_raised(ray: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        list(run(partial(failing, UserError("epsilon must be > 0, got -1")), range(9), RAY))
+    assert type(caught.value) is UserError
+    assert str(caught.value) == "epsilon must be > 0, got -1"
+    shown = capfd.readouterr()
+    assert "ray" not in (shown.out + shown.err).lower()
+
+
+@pytest.mark.slow
+def test_other_errors_tell_where_they_happened_and_reach_no_log(ray: Any) -> None:
+    with pytest.raises(KeyError, match="secret-words") as caught:
+        list(run(partial(failing, KeyError("secret-words")), range(9), RAY))
+    assert "in fail" in caught.value.__notes__[0]
+    assert "secret-words" not in caught.value.__notes__[0]
+    with pytest.raises(UserError, match="the model is not there"):
+        list(run(no_builder, range(2), RAY))
+    with pytest.raises(RuntimeError, match="Odd in a worker"):
+        list(run(odd_builder, range(2), RAY))
+    logs = Path(ray._private.worker._global_node.get_logs_dir_path())
+    files = [path for path in logs.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"secret-words" in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_slice_that_kills_every_worker_is_an_error(ray: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="lost 4 workers one after the other"):
+        list(run(partial(deadly, tmp_path, 99), range(30), RAY))
+
+
+def test_a_process_that_was_killed_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a worker process died"):
+        list(run(partial(deadly, tmp_path, 1), range(30), TWO))
+
+
+def test_processes_share_the_processor() -> None:
+    """Each loads its libraries with its part of the cores, whose threads would else be in each other's way."""
+    share = str(max(1, (os.cpu_count() or 1) // 2))
+    own = os.environ.get("OMP_NUM_THREADS")
+    assert set(run(threads, range(4), TWO)) == {share}
+    assert os.environ.get("OMP_NUM_THREADS") == own
+
+
+def test_what_no_node_can_give_is_refused(ray: Any) -> None:
+    with pytest.raises(UserError, match=r"needs 1 CPU and 0\.5 GPU \(runtime\.gpus\), which no node"):
+        list(run(partial(failing, ValueError()), range(3), Engine(ray="auto", gpus=0.5)))
+
+
+@pytest.mark.slow
+def test_a_node_without_the_folder_is_named(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getcwd", lambda: str(tmp_path / "elsewhere"))
+    with pytest.raises(UserError, match=r"its node has no folder .*elsewhere"):
+        list(run(partial(failing, ValueError()), range(3), RAY))
+
+
+def test_a_local_cluster_listens_on_this_machine_alone_and_has_no_dashboard(ray: Any) -> None:
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("needs /proc")
+    listening = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # LISTEN
+                listening[f"socket:[{fields[9]}]"] = fields[1].rpartition(":")[0]
+    found = []
+    for process in _descendants(os.getpid()):
+        for link in Path(f"/proc/{process}/fd").glob("*"):
+            try:
+                found.append(listening.get(os.readlink(link)))
+            except OSError:
+                continue
+    addresses = {address for address in found if address}
+    assert addresses
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert addresses <= loopback
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert ray.nodes()[0]["NodeManagerAddress"] == "127.0.0.1"
+
+
+def _descendants(parent: int) -> list[int]:
+    children = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            children.append(int(status.parent.name))
+    return [one for child in children for one in (child, *_descendants(child))]
+
+
+# -- without a cluster
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"pip install 'epsilometer\[ray\]'"):
+        list(run(partial(failing, ValueError()), range(3), RAY))
+
+
+@pytest.fixture
+def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+
+def test_an_address_where_nothing_listens(unconnected: None) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    begun = time.monotonic()
+    with pytest.raises(UserError, match=f"no Ray cluster answers at {address}"):
+        list(run(partial(failing, ValueError()), range(3), Engine(ray=address)))
+    assert time.monotonic() - begun < 5
+
+
+def test_ray_address_names_the_cluster_of_auto(unconnected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(UserError, match=r"no Ray cluster answers at 127\.0\.0\.1:1 "):
+        list(run(partial(failing, ValueError()), range(3), RAY))
+
+
+def test_an_address_that_is_silent(unconnected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "_CONNECT", 0.5)
+    with socket.socket() as full, socket.socket() as waiting, socket.socket() as another:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for one in (waiting, another):  # its queue is full: a third is not answered at all
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        begun = time.monotonic()
+        with pytest.raises(UserError, match="no Ray cluster answers"):
+            list(run(partial(failing, ValueError()), range(3), Engine(ray=f"127.0.0.1:{full.getsockname()[1]}")))
+        assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silent", "HTTP"])
+def test_an_address_of_something_else(answer: bytes, unconnected: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray 2.60 itself would wait there for minutes."""
+    monkeypatch.setattr(scaling, "_CONNECT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        threading.Thread(target=_accept, args=(other, answer), daemon=True).start()
+        begun = time.monotonic()
+        with pytest.raises(UserError, match=f"no Ray cluster answers at {address}"):
+            list(run(partial(failing, ValueError()), range(3), Engine(ray=address)))
+        assert time.monotonic() - begun < 5
+
+
+def _accept(server: socket.socket, answer: bytes) -> None:
+    connection, _ = server.accept()
+    connection.sendall(answer)
+    connection.recv(1 << 10)
+    time.sleep(2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ray": "somewhere"}, "must be null, auto or the HOST:PORT"),
+        ({"ray": "ray://head:10001"}, "must be null, auto or the HOST:PORT"),
+        ({"ray": "auto", "gpus": 1.5}, "a share of one GPU or a whole number"),
+        ({"ray": "auto", "gpus": -1}, "greater than or equal to 0"),
+        ({"gpus": 0.5}, "shared out by Ray alone"),
+    ],
+)
+def test_wrong_settings(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Runtime(**given)
+    assert Runtime(ray="head-1.cluster:6379", gpus=0.25).engine == Engine(1, "head-1.cluster:6379", 0.25)
+
+
+# -- the stages
+
+
+LATENT = """
+import numpy as np
+from epsilometer.core.mechanism import Latents, Rewrites
+
+class Lengths:
+    def rewrite(self, texts, epsilon, noise):
+        before = self.encode(texts)
+        after = before + (noise.uniforms(3) / epsilon).astype(np.float32)
+        return Rewrites([f"{x:.3f}" for x in after[:, 0]], latents=Latents(before, after))
+
+    def encode(self, texts):
+        return np.array([[len(text), ord(text[-1]), text.count("1")] for text in texts], np.float32)
+
+    def guarantee(self, epsilon):
+        return None
+"""
+COUNTING = """
+from collections import Counter, defaultdict
+from epsilometer.core.attack import choose
+import numpy as np
+
+class Counting:
+    '''Guesses at random, and counts the distinct questions: as a judge does.'''
+
+    def __init__(self):
+        self.counts = defaultdict(Counter)
+
+    def guess(self, rewrites, candidates, context):
+        asked = {(text, *row) for text, row in zip(rewrites.texts, candidates.tolist())}
+        self.counts[context.epsilon]["asked"] += len(asked)
+        return choose(np.zeros(candidates.shape), context.noise)
+
+    def tally(self, epsilon):
+        return {**self.counts[epsilon], "cost": self.counts[epsilon]["asked"] / 1e6}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the stages rewrite and attack read, for 20 texts and 3,000 trials."""
+    monkeypatch.chdir(tmp_path)
+    texts = {"id": [str(i) for i in range(20)], "text": TEXTS, "split": ["train"] * 20}
+    tables.write(
+        pl.DataFrame({**texts, "words": pl.Series([7] * 20, dtype=pl.Int32)}),
+        "data/prepared/songs.parquet",
+        tables.PREPARED,
+    )
+    vectors = Noise.named(20, "vectors").uniforms(8).astype(np.float32)
+    tables.write_array(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), "data/embeddings/songs.npy")
+    uniforms = Noise.named(3000, "trials").uniforms(3)
+    first = (uniforms[:, 0] * 20).astype(int)
+    second = (first + 1 + (uniforms[:, 1] * 19).astype(int)) % 20
+    drawn = {
+        "trial": np.arange(3000),
+        "candidates": pl.Series(np.stack([first, second], 1).tolist(), dtype=pl.List(pl.Int32)),
+        "target": (uniforms[:, 2] * 2).astype(np.int16),
+    }
+    tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", tables.TRIALS)
+    (tmp_path / "latent.py").write_text(LATENT)
+    (tmp_path / "counting.py").write_text(COUNTING)
+    rr = str(ROOT / "epsilometer/mechanisms/controls/randomized_response.py")
+    here = {"resource": "data/prepared/songs.parquet", "dataset": "songs"}
+    params = {
+        "audit": {"seed": 0},
+        "datasets": {"songs": {"source": "songs.txt", "public": True}},
+        "trials": {"count": 3000},
+        "words": {"sources": {"own": "vectors.txt"}},
+        "mechanisms": {},
+        "cells": {
+            "songs-rr": {"mechanism": "rr", "file": rr, "epsilons": [1, 5], **here},
+            "songs-latent": {"mechanism": "latent", "file": "latent.py", "epsilons": [0.5], **here},
+        },
+        "attacks": {"likelihood": {}, "internal": {}, "length": {}, "counting.py": {}},
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    return tmp_path
+
+
+def stages(runtime: dict[str, Any], *cells: str) -> dict[str, bytes]:
+    """The bytes that the two stages write for these cells."""
+    from epsilometer.pipeline.stages import attack, rewrite
+
+    params = yaml.safe_load(Path("params.yaml").read_text())
+    Path("params.yaml").write_text(yaml.safe_dump({**params, "runtime": runtime}))
+    for cell in cells:
+        rewrite.main(cell)
+        attack.main(cell)
+    made = [path for cell in cells for path in Path("data").glob(f"*/{cell}*/*")]
+    made += [path for cell in cells for path in Path("data/guesses").glob(f"{cell}.*")]
+    return {str(path): path.read_bytes() for path in made}
+
+
+def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
+    whole = stages({}, "songs-rr", "songs-latent")
+    assert len(whole) == 2 + 3 + 4
+    assert stages({"block": 64}, "songs-rr", "songs-latent") == whole
+    counted = pl.read_json("data/guesses/songs-rr.json").filter(epsilon=5)
+    assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions, fewer than trials
+
+
+def test_stages_write_the_same_bytes_on_ray(project: Path, ray: Any) -> None:
+    assert stages({"block": 64, "workers": 2, "ray": "auto"}, "songs-rr") == stages({}, "songs-rr")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", [{"workers": 2, "ray": "auto"}, {"workers": 2}], ids=["ray", "processes"])
+def test_stages_with_latents_write_the_same_bytes(project: Path, ray: Any, runtime: dict[str, Any]) -> None:
+    assert stages({"block": 64, **runtime}, "songs-latent") == stages({}, "songs-latent")
+
+
+# -- across two machines, as two network namespaces that share this one's disk
+
+HEAD, OTHER = "10.77.61.1", "10.77.61.2"
+
+
+def ip(*command: str) -> str:
+    return subprocess.run(["ip", *command], capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+@pytest.fixture
+def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
+    """A Ray cluster of two nodes with a processor core each; how to run a command on either."""
+    if not importlib.util.find_spec("ray"):
+        pytest.skip("needs ray")
+    names = [f"eps{os.getpid()}{end}" for end in "ab"]
+    try:
+        for name in names:
+            ip("netns", "add", name)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs the right to make network namespaces ({error})")
+    on = {host: ["ip", "netns", "exec", name] for host, name in zip((HEAD, OTHER), names, strict=True)}
+    # A head asks for a token where it finds one, and a node that joins offers it only when told to: one of their own.
+    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    for name, value in {**settings, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", raising=False)
+    start = [str(Path(sys.executable).with_name("ray")), "start", "--num-cpus=1", "--object-store-memory=100000000"]
+    try:
+        ip("link", "add", "veth", "netns", names[0], "type", "veth", "peer", "name", "veth", "netns", names[1])
+        for host, name in zip((HEAD, OTHER), names, strict=True):
+            ip("-n", name, "addr", "add", f"{host}/24", "dev", "veth")
+            for device in ("lo", "veth"):
+                ip("-n", name, "link", "set", device, "up")
+        with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+            head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={folder}"]
+            for host, more in ((HEAD, head), (OTHER, [f"--address={HEAD}:6379"])):
+                command = [*on[host], *start, f"--node-ip-address={host}", *more]
+                started = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                if "timed out during startup" in started.stderr:
+                    pytest.skip("Ray gives a node 30 seconds to start, in which this machine did not manage it")
+                assert started.returncode == 0, started.stdout + started.stderr
+            yield on
+    finally:
+        for name in names:
+            for process in ip("netns", "pids", name).split():
+                os.kill(int(process), signal.SIGKILL)
+            ip("netns", "del", name)
+
+
+def on_head(on: dict[str, list[str]], code: str, folder: Path) -> subprocess.Popen[str]:
+    """A Python program on the head node."""
+    return subprocess.Popen(
+        [*on[HEAD], sys.executable, "-c", code],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_two_machines_write_the_same_bytes(project: Path, two_machines: dict[str, list[str]]) -> None:
+    whole = stages({}, "songs-rr", "songs-latent")
+    code = (
+        "from tests.runtime.test_scaling import stages\n"
+        f"runtime = {{'block': 64, 'workers': 2, 'ray': '{HEAD}:6379'}}\n"
+        "made = stages(runtime, 'songs-rr', 'songs-latent')\n"
+        "import ray\n"
+        f"ray.init('{HEAD}:6379', log_to_driver=False)\n"
+        "print(sorted(node['NodeManagerAddress'] for node in ray.nodes()))\n"
+    )
+    process = on_head(two_machines, code, project)
+    said, _ = process.communicate(timeout=500)
+    assert process.returncode == 0, said
+    assert str([HEAD, OTHER]) in said
+    made = {str(path): path.read_bytes() for path in map(Path, whole)}
+    assert made == whole
+
+
+@pytest.mark.slow
+def test_a_machine_that_dies_takes_no_slice_with_it(tmp_path: Path, two_machines: dict[str, list[str]]) -> None:
+    code = (
+        "from functools import partial\n"
+        "from epsilometer.runtime.scaling import Engine, run\n"
+        "from tests.support.slice_work import addresses\n"
+        f"engine = Engine(2, '{HEAD}:6379')\n"
+        "for number, (square, address) in enumerate(run(addresses, range(200), engine)):\n"
+        "    assert square == number * number\n"
+        "    print('from', address, flush=True)\n"
+        "print('all there')\n"
+    )
+    process = on_head(two_machines, code, tmp_path)
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line.strip())
+        if line.startswith(f"from {OTHER}") and said.count(line.strip()) == 3:
+            for victim in ip("netns", "pids", two_machines[OTHER][3]).split():
+                os.kill(int(victim), signal.SIGKILL)
+    assert process.wait() == 0, said[-20:]
+    assert said[-1] == "all there"
+    assert {f"from {HEAD}", f"from {OTHER}"} <= set(said)
+    assert len([line for line in said if line.startswith("from")]) == 200

@@ -1,0 +1,308 @@
+"""What an audit found, as the page takes it: every section filled, names and texts hostile."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
+from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.estimation import estimate
+from epsilometer.core.tables import (
+    ABLATIONS,
+    CLAIMS,
+    DENIABILITY,
+    DOWNSTREAM,
+    ESTIMATES,
+    ESTIMATORS,
+    FIRST_TOKENS,
+    OUTPUTS,
+    SIMILARITY,
+    TOKENS,
+)
+from epsilometer.report import page
+from epsilometer.report.page import (
+    AuditData,
+    Settings,
+)
+
+TRIALS = 1000
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+CONTROLS = ("identity", "randomized_response")
+INSIDE = ("internal",)  # attacks on latents, which nobody releases
+LEVEL = 0.01 / 16  # of a test
+Row = tuple[str, str, float, str, int, float | None, str]
+
+
+def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -> pl.DataFrame:
+    """Rows: dataset, mechanism, epsilon, attack, successes of 1,000, expected (None: no claim), verdict.
+
+    equal: trials with candidates of equal length, and successes among them, in every row. Attacks of INSIDE see
+    latents, all others the text. The rows of the strongest follow, over what is released and over everything.
+    """
+    cells: dict[tuple[str, str, float], list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row[:3], []).append(row)
+    chosen = []
+    for cell, them in cells.items():
+        for name, among in ((STRONGEST, [r for r in them if r[3] not in INSIDE]), (STRONGEST_INSIDE, them)):
+            if among:
+                best = max(among, key=lambda row: row[4])
+                chosen.append(((*cell, name, *best[4:]), best[3], len(among)))
+    made = []
+    for row, best, attacks in [*((row, None, 1) for row in rows), *chosen]:
+        dataset, mechanism, epsilon, attack, successes, expected, verdict = row
+        e = estimate(successes, TRIALS, alpha=0.01 / attacks)
+        of = best or attack
+        made.append(
+            {
+                "dataset": dataset,
+                "mechanism": mechanism,
+                "epsilon": epsilon,
+                "attack": attack,
+                "best_attack": best,
+                "control": mechanism in CONTROLS,
+                "sees": "latents" if of in INSIDE else "text",
+                "released": of not in INSIDE,
+                "validated": validated,
+                "trials": TRIALS,
+                "candidates": 2,
+                "successes": successes,
+                "success_rate": e.success_rate,
+                "delta": 0.0,
+                "loss": e.loss,
+                "loss_at_delta_0": e.loss,
+                "point": e.point,
+                "upper": e.upper,
+                "ceiling": e.ceiling,
+                "equal_trials": equal[0],
+                "equal_successes": equal[1],
+                "equal_loss": estimate(equal[1], equal[0]).loss if equal[0] else None,
+                "claim": f"{epsilon:g} per word" if expected else NO_CLAIM,
+                "covered": TRIALS if expected else 0,
+                "expected": expected,
+                "p_value": p_value(successes, TRIALS, expected) if expected else None,
+                "verdict": verdict,
+                "refutable": 4.63 if expected else None,
+                "trials_needed": trials_needed(expected / TRIALS, LEVEL) if expected else None,
+            }
+        )
+    return pl.DataFrame(made, schema=ESTIMATES)
+
+
+def checks(*rows: dict[str, object]) -> pl.DataFrame:
+    """Rows of `tables.CLAIMS`; what is not given is null, and every epsilon is an audited one."""
+    return pl.DataFrame([{"audited": True, **row} for row in rows], schema=dict(CLAIMS))
+
+
+def estimates() -> pl.DataFrame:
+    """Two data sets, four mechanisms, two attacks: an infinite upper end, losses of zero, a violated claim."""
+    rows: list[Row] = []
+    for dataset in ("queries", "letters"):
+        for attack in ("embedding", "length"):
+            length = attack == "length"
+            rows.append((dataset, "identity", 1.0, attack, 800 if length else 1000, None, NO_CLAIM))
+            for i, epsilon in enumerate((0.5, 5.0, 2500.0)):
+                rows += [
+                    (dataset, "dp_bart", epsilon, attack, 500, 900.0, NOT_REFUTED),
+                    (dataset, "mvc", epsilon, attack, 800 if length else 700 + 120 * i, 995.0, NOT_TESTABLE),
+                    (
+                        dataset,
+                        HOSTILE,
+                        epsilon,
+                        attack,
+                        600,
+                        500.0 if i == 1 else 700.0,
+                        (NOT_REFUTED, VIOLATED)[i == 1],
+                    ),
+                ]
+    return frame(*rows)
+
+
+def ends(mean: float, off: float = 0.0) -> tuple[float, float, float]:
+    """The macro F1 of a seed, and the interval of all."""
+    return mean + off, mean - 0.05, mean + 0.04
+
+
+def downstream() -> pl.DataFrame:
+    """A task and an attribute of queries, five seeds each."""
+    rows: list[tuple[object, ...]] = []
+    for label, role, baseline, clean, settings in (
+        ("intent", "task", 0.01, 0.8, {"private": (0.6, 0.3, 0.5)}),
+        ("gender", "attribute", 0.33, 0.7, {"static": (0.5, 0.4, 0.5), "adaptive": (0.6, 0.35, 0.4)}),
+    ):
+        rows.append(("queries", None, None, label, role, "majority", 0, *ends(baseline), None, baseline, 100, 50, 0))
+        for seed, off in enumerate((-0.02, -0.01, 0.0, 0.01, 0.02)):
+            binary = clean + 0.1 if role == "attribute" else None
+            rows.append(
+                ("queries", None, None, label, role, "clean", seed, *ends(clean, off), binary, clean, 100, 50, 0)
+            )
+            for setting, values in settings.items():
+                for mechanism, epsilon, value in zip(("mvc", HOSTILE, "mvc"), (0.5, 5.0, 2500.0), values, strict=True):
+                    scores = (*ends(value, off), binary, value)
+                    rows.append(("queries", mechanism, epsilon, label, role, setting, seed, *scores, 100, 50, 7))
+    return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
+
+
+def audit(**changes: object) -> AuditData:
+    truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
+    data = {
+        "estimates": estimates(),
+        "claims": checks(
+            {
+                "mechanism": "mvc",
+                "epsilon": 5.0,
+                "claim": "5 per word",
+                "verdict": NOT_TESTABLE,
+                "worst": 1.25,
+                "reason": "no draw could refute it",
+                "method": "Monte Carlo",
+                "claimed": 9.5,
+                "slack": 8.25,
+                "x": "cat",
+                "other": "dog",
+                "output": "bird",
+                "inputs": 24,
+                "draws": 4000,
+                "testable": 4.58,
+                "largest": 17.0,
+                "largest_method": "bound",
+            },
+            {
+                "mechanism": HOSTILE,
+                "epsilon": 5.0,
+                "claim": "5 per word",
+                "verdict": VIOLATED,
+                "method": "exact",
+                "claimed": 5.0,
+                "worst": math.inf,
+                "slack": -math.inf,
+                "x": HOSTILE,
+                "other": "dog",
+                "output": "cat",
+                "inputs": 1000,
+                "largest": math.inf,
+                "largest_method": "exact",
+            },
+            {
+                "mechanism": "dp_bart",
+                "epsilon": 5.0,
+                "claim": "5 per text",
+                "verdict": NOT_REFUTED,
+                "worst": 4.0,
+                "method": "largest found",
+                "claimed": 5.0,
+                "slack": 1.0,
+                "bound": -1.0,
+                "inputs": 200,
+            },
+        ),
+        "words": pl.DataFrame(
+            [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],
+            schema=dict(DENIABILITY),
+            orient="row",
+        ),
+        "downstream": downstream(),
+        "similarity": pl.DataFrame(
+            [
+                ("queries", name, e, 100, c, c - 0.1, c + 0.1, None)
+                for name, e, c in (
+                    ("identity", 1.0, 0.9),
+                    ("dp_bart", 0.5, 0.3),
+                    ("dp_bart", 5.0, 0.2),
+                    ("mvc", 0.5, 0.4),
+                    ("mvc", 2500.0, 0.8),
+                )
+            ],
+            schema=dict(SIMILARITY),
+            orient="row",
+        ),
+        "outputs": pl.DataFrame(
+            [
+                ("queries", "mvc", 5.0, "5 per word", 45.0, 9.0, 9.1, 14, 0.02, 0.6, 0.7, None, 0.123, None),
+                ("queries", HOSTILE, 5.0, "no claim", None, 9.0, None, None, 0.0, 0.0, 0.0, 1.25, None, 0.345),
+            ],
+            schema=dict(OUTPUTS),
+            orient="row",
+        ),
+        "estimators": pl.DataFrame(
+            [("queries", "mvc", 2500.0, "embedding", t, loss, 1.9) for t, loss in ((100, 1.5), (1000, 2.25))],
+            schema=dict(ESTIMATORS),
+            orient="row",
+        ),
+        "ablations": pl.DataFrame(
+            [
+                ("queries", name, 5.0, "embedding", value < 16, factor, value, 500, 0.7, 0.5, 0.8, math.inf, 4.5)
+                for name in ("mvc", HOSTILE)
+                for factor, values in (("candidates k", (2.0, 16.0)), ("temperature", (-1e4, 0.0)))
+                for value in values
+            ],
+            schema=dict(ABLATIONS),
+            orient="row",
+        ),
+        "first_tokens": pl.DataFrame(
+            [
+                ("queries", "dp_prompt", e, "flights to boston", r, token, p / (1 + r))
+                for e, p in ((10.0, 0.001), (250.0, 0.5))
+                for r, token in enumerate(["flights", HOSTILE])
+            ],
+            schema=dict(FIRST_TOKENS),
+            orient="row",
+        ),
+        "tokens": pl.DataFrame(
+            [
+                ("queries", name, "flights to bostn", ["flights", "to", *rest])
+                for name, rest in (("mvc", ["bos", HOSTILE]), ("dp_mlm", ["unknown"]))
+            ],
+            schema=dict(TOKENS),
+            orient="row",
+        ),
+        "tallies": pl.DataFrame(
+            [("judge", "asked", 2000.0), ("judge", "at_random", 3.0), ("judge", "cost", 0.25)],
+            schema=page.TALLIES,
+            orient="row",
+        ),
+        "disputes": pl.DataFrame(
+            [("queries", "mvc", 5.0, "embedding", "length", 12, "flights to boston", HOSTILE, "play jazz")],
+            schema=page.DISPUTES,
+            orient="row",
+        ),
+        "target": 1.75,
+        "instrument": pl.DataFrame(
+            [
+                {
+                    "epsilon": e,
+                    "trials": x.trials,
+                    "loss": x.loss,
+                    "point": x.point,
+                    "upper": x.upper,
+                    "ceiling": x.ceiling,
+                }
+                for e, x in zip((0.5, 1.0, 4.0), truth, strict=True)
+            ],
+            schema=page.INSTRUMENT,
+        ),
+        "examples": pl.DataFrame(
+            [
+                ("queries", "mvc", 0.5, 1.2, "flights to boston", HOSTILE),
+                ("queries", "dp_bart", 5.0, 0.9, "flights to boston", "planes & trains"),
+                ("queries", "mvc", 5.0, 3.4, "flights to boston", "flights from boston"),
+            ],
+            schema=page.EXAMPLES,
+            orient="row",
+        ),
+        "datasets": pl.DataFrame(
+            [
+                ("queries", "a grammar", True, 4000, 312, 0, 0, 0, 9.31, None, 115, 0.54),
+                ("letters", HOSTILE, False, 1200, 0, 2, 110, 14, 48.7, "words", 1100, 0.01),
+            ],
+            schema=page.DATASETS,
+            orient="row",
+        ),
+        "title": "An audit & its page",
+        "settings": Settings(trials=1000, candidates=2, temperature=-1e4, alpha=0.01, seed=0, round=3),
+        "version": "9.8.7",
+        "notes": ["dp_st was left out."],
+    }
+    return AuditData(**{**data, **changes})  # type: ignore[arg-type]

@@ -1,0 +1,120 @@
+"""A chat endpoint on this machine that fails in every way an endpoint can."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+KEY = "sk-planted-7c1f0e"
+FAULTS = ["429", "429 after 1", "500", "503", "time-out", "reset", "half", "page", "broken", "no choices",
+          "empty choices", "list"]  # fmt: skip
+
+
+class Server(ThreadingHTTPServer):
+    """Answers "re: <the user's message>", unless `fault` says otherwise for this message and attempt."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.fault: Callable[[str, int], str | None] = lambda message, attempt: None
+        self.reply: Callable[[str], str] = lambda message: f"re: {message}"
+        self.model: str | None = None  # None: the one that was asked
+        self.delay = 0.0
+        self.lock = threading.Lock()
+        self.asked: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
+        self.answered: Counter[str] = Counter()
+        self.busy = self.most_busy = 0
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is part of the tests."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = body["messages"][-1]["content"]
+        with server.lock:
+            attempt = sum(message == earlier for earlier, _, _ in server.asked)
+            server.asked.append((message, time.monotonic(), body))
+            server.busy += 1
+            server.most_busy = max(server.most_busy, server.busy)
+        try:
+            time.sleep(server.delay)
+            self._answer(message, body, server.fault(message, attempt))
+        finally:
+            with server.lock:
+                server.busy -= 1
+
+    def _answer(self, message: str, body: dict[str, Any], fault: str | None) -> None:
+        server = self.server
+        whole = json.dumps(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": server.model or body["model"],
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": server.reply(message)},
+                    }
+                ],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+            }
+        )
+        match fault:
+            case None:
+                with server.lock:
+                    server.answered[message] += 1
+                self._send(200, whole)
+            case "429 after 1":
+                self._send(429, "{}", ("Retry-After", "1"))
+            case "time-out":
+                time.sleep(1.5)
+            case "reset":
+                # With lingering off, closing sends a reset.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+            case "half":
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(whole)))
+                self.end_headers()
+                self.wfile.write(whole[: len(whole) // 2].encode())
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+            case "page":
+                self._send(200, "<html>busy</html>", kind="text/html")
+            case "broken":
+                self._send(200, whole[:-20])
+            case "no choices":
+                self._send(200, '{"id": "1", "object": "chat.completion"}')
+            case "empty choices":
+                self._send(200, json.dumps(json.loads(whole) | {"choices": []}))
+            case "list":
+                self._send(200, "[]")
+            case _:
+                # Servers like to quote what they refuse.
+                said = f"{message} {self.headers['Authorization']} {server.server_address}"
+                self._send(int(fault), json.dumps({"error": {"message": said}}))
+
+    def _send(self, status: int, body: str, *headers: tuple[str, str], kind: str = "application/json") -> None:
+        self.send_response(status)
+        for header in (("Content-Type", kind), ("Content-Length", str(len(body.encode()))), *headers):
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(body.encode())

@@ -1,0 +1,131 @@
+"""A project of six stages that runs in seconds, for tests of what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.places import ROOT
+
+STAGES = ("code", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
+
+# In place of the sentence encoder, which takes longer to load than all the rest.
+EMBED = """import sys
+import numpy as np
+from epsilometer.core import tables
+from epsilometer.pipeline.guard.entry import run
+
+def main(name):
+    tables.write_array(np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32), f"data/embeddings/{name}.npy")
+    tables.write_json({}, f"data/embeddings/{name}.json")
+
+run(main)
+"""
+
+MINE = """import numpy as np
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Latents, Rewrites
+
+@component
+class Mine:
+    def encode(self, texts):
+        return np.array([[len(text), text.count("a")] for text in texts], np.float32)
+
+    def rewrite(self, texts, epsilon, noise):
+        before = self.encode(texts)
+        after = before + (noise.uniforms()[:, :1] / epsilon).astype(np.float32)
+        return Rewrites([f"{x:.2f}" for x in after[:, 0]], latents=Latents(before, after))
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+
+class Toy:
+    """One data set of 20 texts and one mechanism, with latents; nothing in it loads a model."""
+
+    def __init__(self, folder: Path, trials: int = 200, stages: Sequence[str] = STAGES) -> None:
+        self.folder = folder
+        self.environment: dict[str, str] = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PREFECT")},
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(folder),
+            "SHELL": "/bin/sh",
+            "DVC_NO_ANALYTICS": "1",
+            "DO_NOT_TRACK": "1",
+            "DVC_SITE_CACHE_DIR": str(folder / ".dvc-site"),
+            "PREFECT_HOME": str(folder / ".prefect"),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        }
+        for name in ("epsilometer", "tasks", "flows"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in (".dvcignore", "pyproject.toml"):
+            shutil.copy(ROOT / name, folder / name)
+        (folder / ".gitignore").write_text("/data/*\n/.prefect/\n/.dvc-site/\n__pycache__/\n")
+        shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+        shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
+        (folder / "embed.py").write_text(EMBED)
+        (folder / "dvc.yaml").write_text(
+            yaml.safe_dump({"stages": {name: shipped[name] for name in stages}}, sort_keys=False)
+        )
+        (folder / "data/embedded/models").mkdir(parents=True)
+        (folder / "data/embedded/models/README.md").write_text("none here")
+        songs = [f"please play song {i} by artist {chr(97 + i)}" for i in range(20)]
+        (folder / "songs.txt").write_text("\n".join(songs) + "\n")
+        (folder / "mine.py").write_text(MINE)
+        (folder / "vectors.txt").write_text("play 0 1\nsong 1 0\n")
+        mine = {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]}
+        self.params: dict[str, Any] = {
+            "root": ".",
+            "title": "Twenty texts",
+            "audit": {"seed": 0, "round": 0, "alpha": 0.01},
+            "datasets": {"songs": {"source": "songs.txt", "use": "train", "match": None, "public": True}},
+            "embedding": {"model": "all-MiniLM-L6-v2", "precision": "float32"},
+            "trials": {"count": trials, "candidates": 2, "temperature": -10000},
+            "words": {"sources": {"own": "vectors.txt"}, "lists": 1},
+            "mechanisms": {"mine": mine},
+            "cells": {"songs-mine": {**mine, "dataset": "songs"}},
+            "attacks": {"length": {}},
+            "runtime": {"block": 65536, "workers": 1},
+        }
+        self.write_params()
+        for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+            subprocess.run(command, cwd=folder, env=self.environment, check=True, capture_output=True)
+
+    def write_params(self) -> None:
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(self.params, sort_keys=False))
+
+    def start(self, *command: str, **keywords: Any) -> subprocess.Popen[str]:
+        """The command in the project's folder, its output in one stream."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **keywords,
+        )
+
+    def run(self, *command: str, code: int = 0) -> str:
+        """What the command says; fails unless it ends with this exit code."""
+        process = self.start(*command)
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == code, said
+        return said
+
+    def results(self) -> dict[str, bytes]:
+        """The bytes of every file that the stages made, and of DVC's record of them."""
+        paths = [self.folder / "dvc.lock", *(self.folder / "data").rglob("*")]
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in paths
+            if path.is_file() and not path.name.startswith(".")
+        }
