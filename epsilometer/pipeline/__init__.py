@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import TracebackType
 
 # Stages may share the cores with others; threads that wait by spinning then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+RUNNER = "EPSILOMETER_RUNNER"  # the process that brings stages up to date, for those that it starts
+INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
+
+
+def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ctrl-C while modules are still loading: one line instead of a stack, said by the runner if there is one."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    elif RUNNER not in os.environ:
+        print(INTERRUPTED, file=sys.stderr)
+
+
+sys.excepthook = _one_line

@@ -30,15 +30,15 @@ from dvc.repo import Repo
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import write_text
+from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.guard.inputs import digest, recorded
-from epsilometer.pipeline.guard.parent import RUNNER, end_with_parent
+from epsilometer.pipeline.guard.parent import end_with_parent
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
 _CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
-_INTERRUPTED = 252  # how DVC ends when it is interrupted between stages
-INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
+_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage by Ctrl-C: after `guard.entry`, or before it
 
 
 @contextmanager
@@ -172,6 +172,19 @@ def _wrong(hashes: dict[str, str]) -> list[str]:
         return [path for path, found in zip(there, pool.map(digest, there), strict=True) if found != hashes[path]]
 
 
+class _Interruption(logging.Filter):
+    """Notices that DVC, or a stage below it, was interrupted, and withholds DVC's own message about that."""
+
+    noticed = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, KeyboardInterrupt) or (error and _STOPPED.search(str(error.__cause__))):
+            self.noticed = True
+            return False
+        return True
+
+
 def main() -> None:
     """The command line; exits as `dvc repro` does."""
     end_with_parent()
@@ -181,9 +194,11 @@ def main() -> None:
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
             corrupted.addHandler(logging.StreamHandler())
+            interruption = _Interruption()
+            logging.getLogger("dvc.cli").addFilter(interruption)
             code = dvc(["--wait-for-lock", "repro", *sys.argv[1:]])
-        if code == _INTERRUPTED:
-            print(INTERRUPTED, file=sys.stderr)
+        if interruption.noticed:
+            raise KeyboardInterrupt
         sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.places import ROOT
 
+from epsilometer.pipeline import INTERRUPTED
+
 SECRET = "zyxomma petiolatum"
 
 STAGE = """
@@ -95,9 +97,7 @@ def test_all_is_shown_on_demand(tmp_path: Path, body: str) -> None:
 def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
     done = stage(tmp_path, "raise KeyboardInterrupt(text)")
     assert done.returncode == 130
-    assert done.stderr.splitlines()[1:] == [
-        "interrupted; what other stages made is kept, and the next run goes on from there"
-    ]
+    assert done.stderr.splitlines()[1:] == [INTERRUPTED]
 
 
 def test_no_other_user_reads_what_stages_write(tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import embedded as resources
 from epsilometer.models.bounds import store
 from epsilometer.models.locate import locate
+from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.guard.inputs import digest, listed
-from epsilometer.pipeline.repro import INTERRUPTED, put_in_order
+from epsilometer.pipeline.repro import put_in_order
 from epsilometer.pipeline.stages import model
 from epsilometer.project import checking, params
 from epsilometer.runtime import checksums
@@ -116,7 +117,7 @@ class Project:
     def settings(self, settings: dict[str, Any]) -> None:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(settings))
 
-    def start(self, *words: str, pause: float = 0) -> subprocess.Popen[str]:
+    def start(self, *words: str, pause: float = 0, **keywords: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
             words or ("python", "-m", "epsilometer.pipeline.repro"),
             cwd=self.folder,
@@ -124,6 +125,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            **keywords,
         )
 
     def run(self, *words: str, fails: bool = False) -> str:
@@ -317,19 +319,50 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert project.results() == project.made
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Python takes SIGINT as ignored in what a shell runs behind it, and so would what it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
     held = open(project.folder / ".dvc/tmp/epsilometer.lock", "a+")  # noqa: SIM115 - until the end of the test
     with held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind it
         process = project.start()
-        signal.signal(signal.SIGINT, before)
         assert process.stdout is not None
         assert any("waiting for its end" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == f"{INTERRUPTED}\n"
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
+    """To all processes of the terminal, as Ctrl-C is: neither the stage nor DVC adds a line."""
+    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=60, start_new_session=True)
+    assert process.stdout is not None
+    assert any(line == "at work\n" for line in process.stdout)
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == f"{INTERRUPTED}\n"
+    project.run()
+    assert project.results() == project.made
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_ctrl_c_while_modules_load_is_one_line_too(below: bool) -> None:
+    """Which a stage leaves to the run that started it."""
+    code = "import epsilometer.pipeline; raise KeyboardInterrupt"
+    environment = os.environ | ({RUNNER: "1"} if below else {})
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ("" if below else f"{INTERRUPTED}\n")
 
 
 def test_two_at_once(project: Project) -> None:

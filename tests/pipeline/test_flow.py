@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
 from epsilometer.core import tables
+from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report import origin
@@ -145,6 +147,16 @@ def test_progress_is_an_artifact_of_the_run_and_the_run_is_named() -> None:
     assert artifact.description == "rewrite@toy: rewrite: 30 of 40, about 9 s left"
 
 
+def test_progress_is_no_reason_to_wait_for_a_server_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as nothing:
+        nothing.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nothing.getsockname()[1]}/api"
+        monkeypatch.setattr(output, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        monkeypatch.setattr(output, "get_run_logger", lambda: logging.getLogger("toy"))
+        monkeypatch.setattr(output, "create_progress_artifact", lambda *_, **__: pytest.fail("tries for half a minute"))
+        assert show(["rewrite: 10 of 40, about 30 s left"], "rewrite@toy") == ["rewrite: 10 of 40, about 30 s left"]
+
+
 def test_the_graph_is_the_folders_own(project: Path) -> None:
     _write_project(project / "runs/other")
     assert epsilometer.pipeline.flows.audit.dependencies(".", None) == NEEDS
@@ -205,7 +217,10 @@ def _artifacts(state: State[Any]) -> dict[str | None, str]:
 def test_without_its_server_the_process_ends_once_the_stages_have(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
 ) -> None:
-    """Within _GONE (20 s) and not after minutes; not while the server is there, and not when the end was reported."""
+    """Within _GONE (20 s) of the server's end and not after minutes, but not before the stages have ended.
+
+    Not while the server is there, and not when the end was reported.
+    """
     codes: list[int] = []
     monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_GONE", 0.2)
     monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_PAUSE", 0.02)
@@ -219,9 +234,15 @@ def test_without_its_server_the_process_ends_once_the_stages_have(
         if there:
             server.listen(100)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
-        monkeypatch.setattr(epsilometer.pipeline.flows.audit, "get_client", lambda **_: SimpleNamespace(api_url=url))
-        epsilometer.pipeline.flows.audit._end_without_server(1)
-        (watcher,) = (one for one in threading.enumerate() if one.name == "end-without-server")
+        monkeypatch.setattr(output, "get_client", lambda **_: SimpleNamespace(api_url=url))
+        earlier = {one for one in threading.enumerate() if one.name == "end-without-server"}
+        ended = epsilometer.pipeline.flows.audit._watch_server()
+        (watcher,) = {one for one in threading.enumerate() if one.name == "end-without-server"} - earlier
+        watcher.join(1)
+        assert watcher.is_alive(), "the stages go on"
+        if not there:
+            monkeypatch.setattr(epsilometer.pipeline.flows.audit, "_GONE", 0.9)  # less than it has been gone already
+        ended(1)
         watcher.join(1 if there else 30)
         assert watcher.is_alive() == there
         epsilometer.pipeline.flows.audit._reported.set()

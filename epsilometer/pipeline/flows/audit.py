@@ -10,17 +10,16 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import httpx
 from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
@@ -33,13 +32,15 @@ from prefect.states import Completed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline import INTERRUPTED
 from epsilometer.pipeline.flows.artifacts import publish
+from epsilometer.pipeline.flows.output import Server
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
 from epsilometer.pipeline.guard.inputs import GONE
-from epsilometer.pipeline.repro import INTERRUPTED, held
+from epsilometer.pipeline.repro import held
 
 _GRACE = 7.0  # seconds to report an end that SIGTERM asked for
-_GONE = 20.0  # seconds that the server refuses connections before it counts as gone
+_GONE = 20.0  # seconds without a connection to the server before it counts as gone
 _PAUSE = 1.0  # seconds between looks at it
 _reported = threading.Event()
 
@@ -70,10 +71,10 @@ def audit(folder: str = ".", target: str | None = None, force: list[str] | None 
     """
     _end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():
-        return _bring_up_to_date(folder, target, force or [])
+        return _bring_up_to_date(folder, target, force or [], _watch_server())
 
 
-def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> State[Any]:
+def _bring_up_to_date(folder: str, target: str | None, force: list[str], ended: Callable[[int], None]) -> State[Any]:
     try:
         needs = dependencies(folder, target)
     except StageFileDoesNotExistError as error:
@@ -97,7 +98,7 @@ def _bring_up_to_date(folder: str, target: str | None, force: list[str]) -> Stat
             order.done(stage)
         else:
             failed.append(stage)
-    _end_without_server(1 if failed else 0)
+    ended(1 if failed else 0)
     if failed:
         missed = [stage for stage in needs if stage not in futures]
         return Failed(message=f"failed: {', '.join(failed)}; not run for that: {', '.join(missed) or 'none'}")
@@ -154,32 +155,35 @@ def server() -> subprocess.Popen[bytes] | None:
     )
 
 
-def _end_without_server(code: int) -> None:
-    """Once the stages have ended, end this process too if the server is gone: Prefect would try for minutes to tell it.
+def _watch_server() -> Callable[[int], None]:
+    """Look at the server from now on until this run's end is reported.
 
-    Until the end is reported a thread looks at the server; one that is slow is waited for. code: to exit with.
+    What is returned is called when the stages have ended, with the code to exit with: once the server has been gone
+    for _GONE, be it since before then, this process ends too. Prefect would try for minutes to tell it. One that is
+    slow is waited for.
     """
-    url = httpx.URL(str(get_client(sync_client=True).api_url))
-    _reported.clear()
+    global _reported
+    _reported.set()  # an earlier run's watch ends
+    _reported = reported = threading.Event()
+    code: int | None = None
+    server = Server()
 
-    def answers() -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(_GONE)
-            return probe.connect_ex((url.host, url.port or (443 if url.scheme == "https" else 80))) == 0
+    def ended(exit_with: int) -> None:
+        nonlocal code
+        code = exit_with
 
     def watch() -> None:
         seen = time.monotonic()
-        while not _reported.wait(_PAUSE):
-            if answers():
+        while not reported.wait(_PAUSE):
+            if server.answers():
                 seen = time.monotonic()
-            elif time.monotonic() - seen >= _GONE:
-                said = (
-                    f"Prefect's server at {url} is gone: its records lack the end of this run, whose results are kept"
-                )
-                print(said, file=sys.stderr, flush=True)
+            elif code is not None and time.monotonic() - seen >= _GONE:
+                said = f"Prefect's server at {server} is gone: its records lack the end of this run, "
+                print(said + "whose results are kept", file=sys.stderr, flush=True)
                 os._exit(code)
 
     threading.Thread(target=watch, name="end-without-server", daemon=True).start()
+    return ended
 
 
 def _end_soon_after_sigterm() -> None:

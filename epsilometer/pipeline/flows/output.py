@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectException
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
@@ -22,6 +24,26 @@ from epsilometer.report.origin import RUN
 from epsilometer.runtime.progress import parse
 
 _LAST_LINES = 10  # which a failure repeats
+_CONNECT = 10.0  # seconds for the server to take a connection
+
+
+class Server:
+    """Prefect's server, as this process knows it. Its string is the address."""
+
+    def __init__(self) -> None:
+        self._url = httpx.URL(str(get_client(sync_client=True).api_url))
+
+    def __str__(self) -> str:
+        return str(self._url)
+
+    def answers(self) -> bool:
+        """Whether anything takes connections there. Asked first, for Prefect tries for half a minute or more."""
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        try:
+            socket.create_connection((self._url.host, port), _CONNECT).close()
+        except OSError:
+            return False
+        return True
 
 
 def show(output: Iterable[str], name: str) -> list[str]:
@@ -30,15 +52,16 @@ def show(output: Iterable[str], name: str) -> list[str]:
     From the first line on that `epsilometer.runtime.progress` knows, an artifact shows how far the program is. It has
     no key: Prefect's page of artifacts is for results.
     """
-    log, last, artifact, answers = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, True
+    log, last, artifact, server = get_run_logger(), deque[str](maxlen=_LAST_LINES), None, Server()
+    takes = True
     for line in filter(None, map(str.rstrip, output)):
         log.info("%s", line)
         last.append(line)
-        if answers and (progress := parse(line)):
+        if takes and (progress := parse(line)) and server.answers():
             try:
                 artifact = _shown(artifact, 100 * progress.done / progress.total, f"{name}: {progress}")
-            except (httpx.HTTPError, PrefectException):  # the server, tried for half a minute; the work goes on without
-                answers = False
+            except (httpx.HTTPError, PrefectException):
+                takes = False  # after half a minute or more; the work goes on without
     return [*last]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epsilometer.core.errors import UserError, disk_trouble
+from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.guard.withholding import SHOW, report, where, withhold
@@ -33,7 +34,8 @@ def run(main: Callable[..., None]) -> None:
         say(f"error: {error}")
         code = 2
     except KeyboardInterrupt:
-        say("interrupted; what other stages made is kept, and the next run goes on from there")
+        if RUNNER not in os.environ:  # which says it for all stages
+            say(INTERRUPTED)
         code = 130
     except BaseException as error:  # SystemExit too: with a text for its code, Python would print that
         if (trouble := disk_trouble(error)) is not None:

@@ -10,7 +10,8 @@ from contextlib import suppress
 
 import psutil
 
-RUNNER = "EPSILOMETER_RUNNER"  # the process that brings stages up to date, for those that it starts
+from epsilometer.pipeline import RUNNER
+
 _SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # which DVC puts between itself and a stage
 _PAUSE = 0.5  # seconds between looks
 
