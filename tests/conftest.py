@@ -26,11 +26,16 @@ settings.load_profile("epsilometer")
 
 @pytest.fixture(autouse=True)
 def _files_of_users() -> Iterator[None]:
-    """Forgets the files of users that a test loaded: another test may have one of the same name elsewhere."""
-    before = {name for name in sys.modules if name.startswith("epsilometer_user_")}
+    """Forgets the files of users that a test loaded, with helpers: another test may have some of the same names."""
+    modules, folders = set(sys.modules), list(sys.path)
     yield
-    for name in [name for name in sys.modules if name.startswith("epsilometer_user_") and name not in before]:
-        del sys.modules[name]
+    beside = [folder for folder in sys.path if folder not in folders]
+    sys.path[:] = folders
+    for name in set(sys.modules) - modules:
+        spec = getattr(sys.modules[name], "__spec__", None)
+        places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
+        if name.startswith("epsilometer_user_") or any(Path(p).is_relative_to(f) for p in places for f in beside):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

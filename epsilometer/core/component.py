@@ -20,6 +20,7 @@ from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.imports import beside
 
 T = TypeVar("T")
 
@@ -65,10 +66,11 @@ def module(kind: str, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(own_name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{name} is not a Python file that can be imported")
-    own = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = own
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.append(folder)  # for the helpers beside it; last, so that none takes a library's place
+    _check_helpers(path)
+    own = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = own
     try:
         spec.loader.exec_module(own)
     except Exception as error:
@@ -79,6 +81,19 @@ def module(kind: str, name: str) -> ModuleType:
 def _imported(file: Path) -> ModuleType:
     """The module of a file of this package."""
     return importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+
+
+def _check_helpers(path: Path) -> None:
+    """Refuse a user's file whose import of a helper beside it would get another file of that name."""
+    folder = path.resolve().parent
+    for name, file in beside(path).items():
+        spec = importlib.util.find_spec(name)
+        places = [] if spec is None else [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
+        if places and places[0] and folder not in Path(places[0]).resolve().parents:
+            raise UserError(
+                f"two files of one name would replace each other: {places[0]} and {file}, which {path.name} imports; "
+                "rename one of them"
+            )
 
 
 def find(kind: str, name: str, method: str) -> Callable[..., Any]:

@@ -6,6 +6,8 @@ The pipeline makes the same files in stages of its own, where DVC watches them.
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.models.locate import locate
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import note
+from epsilometer.runtime.unfinished import abandoned
 
 EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models"
 
@@ -59,7 +62,8 @@ def weights(name: str) -> Path:
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
     """Returns the resource of this name in the user's cache, a file or a folder, made on first use.
 
-    Raises UserError where the cache cannot be written to, and leaves nothing half written there.
+    Raises UserError where the cache cannot be written to, and leaves nothing half written there. What a killed process
+    has left is deleted.
     """
     from platformdirs import user_cache_path
 
@@ -68,8 +72,13 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
         from epsilometer.models.bounds import weights_hash
 
         path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
+    here = platform.node()  # several machines may share a home, and their processes have like numbers
+    for left in path.parent.glob(f"partial-{here}-*"):
+        number = re.match(r"\d+(?=-)", left.name.removeprefix(f"partial-{here}-"))
+        if number and abandoned(left, int(number[0])):
+            _delete(left)
     if not path.exists():
-        partial = path.with_name(f"partial-{os.getpid()}-{name}")
+        partial = path.with_name(f"partial-{here}-{os.getpid()}-{name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             note(f"made once, and kept in {path}: {description}")
@@ -82,6 +91,10 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
                 raise
             raise UserError(f"{name} cannot be kept in {path.parent}: {trouble}, then run again") from error
         finally:
-            shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+            _delete(partial)
     checksums.check(path)
     return path
+
+
+def _delete(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

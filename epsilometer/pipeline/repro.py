@@ -33,11 +33,11 @@ from epsilometer.core.tables import write_text
 from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.guard.inputs import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
+from epsilometer.runtime.unfinished import abandoned
 
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
-_CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
 _STOPPED = re.compile(r"exited with (130|-2)$")  # a stage by Ctrl-C: after `guard.entry`, or before it
 
 
@@ -98,8 +98,8 @@ def mend(folder: Path, say: Say) -> None:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
         put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
-            if not _writes(int(begun.suffixes[-2][1:]), begun.stat().st_mtime):
-                begun.unlink()
+            if abandoned(begun, int(begun.suffixes[-2][1:])):
+                begun.unlink(missing_ok=True)
         wrong = _wrong(recorded("outs", folder))
         for path in wrong[:_NAMED]:
             say(f"{path} is not what dvc.lock records: damaged, or of another run; it is made anew")
@@ -154,14 +154,6 @@ def _runs(number: int, words: str) -> bool:
         process = psutil.Process(number)
         said = " ".join(process.cmdline())
         return process.status() != psutil.STATUS_ZOMBIE and words.partition(" ")[2] in said
-    return False
-
-
-def _writes(number: int, last: float) -> bool:
-    """Whether the process that last wrote at that time still runs, and not one that ended unfetched or began later."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(number)
-        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() < last + _CLOCKS
     return False
 
 

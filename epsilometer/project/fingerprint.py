@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.core.component import PACKAGE
-from epsilometer.project.imports import reached
+from epsilometer.core.imports import reached
 
 
 def fingerprint(settings: Any, texts: Iterable[str], code: Path, data: Iterable[Path]) -> str:

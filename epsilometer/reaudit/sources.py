@@ -22,8 +22,8 @@ from typing import Any
 from epsilometer.core import tables
 from epsilometer.core.component import PACKAGE, shipped
 from epsilometer.core.errors import UserError
+from epsilometer.core.imports import reached
 from epsilometer.models.locate import EMBEDDED, hub_id
-from epsilometer.project.imports import reached
 from epsilometer.project.params import Params, PublicCorpus
 
 FOLDER = Path("sources")

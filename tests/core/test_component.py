@@ -28,3 +28,35 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     for word in ("before", "after-wards"):
         own.write_text(OWN.format(repr(word)))
         assert find("mechanisms", str(own), "rewrite")("", 1.0, None) == word
+
+
+@pytest.mark.parametrize("lazily", [False, True], ids=["at once", "in a function"])
+def test_two_helpers_of_one_name_are_refused(tmp_path: Path, lazily: bool) -> None:
+    """Python keeps one module of a name, and looks in the first folder first, so the second would get the first's."""
+    own = "def rewrite(text, epsilon, rng):\n    import {0}\n    return {0}.WORD\n"
+    if not lazily:
+        own = "import {0}\ndef rewrite(text, epsilon, rng):\n    return {0}.WORD\n"
+    for folder, name in (("one", "mine"), ("two", "yours"), ("three", "theirs")):
+        (tmp_path / folder).mkdir()
+        helper = "helper" if folder != "three" else "helper_of_three"
+        (tmp_path / folder / f"{name}.py").write_text(own.format(helper))
+        (tmp_path / folder / f"{helper}.py").write_text(f"WORD = {folder!r}\n")
+    (tmp_path / "three/helper.py").write_text("WORD = 'imported by nothing'\n")
+    first = find("mechanisms", str(tmp_path / "one/mine.py"), "rewrite")
+    refusal = r"two files of one name .*one/helper.py and .*two/helper.py, which yours.py imports; rename one of them"
+    with pytest.raises(UserError, match=refusal):
+        find("mechanisms", str(tmp_path / "two/yours.py"), "rewrite")
+    third = find("mechanisms", str(tmp_path / "three/theirs.py"), "rewrite")
+    assert (first("", 1.0, None), third("", 1.0, None)) == ("one", "three")
+
+
+def test_a_helper_package_of_one_name_is_refused(tmp_path: Path) -> None:
+    """Also one without `__init__.py`, and one that a helper imports."""
+    for folder in ("one", "two"):
+        (tmp_path / folder / "parts").mkdir(parents=True)
+        (tmp_path / folder / "parts/words.py").write_text(f"WORD = {folder!r}\n")
+        (tmp_path / folder / f"helper_{folder}.py").write_text("from parts.words import WORD\n")
+        (tmp_path / folder / f"own_{folder}.py").write_text(f"from helper_{folder} import WORD\n" + OWN.format("WORD"))
+    assert find("mechanisms", str(tmp_path / "one/own_one.py"), "rewrite")("", 1.0, None) == "one"
+    with pytest.raises(UserError, match=r"two files of one name .*one/parts and .*two/parts/words.py"):
+        find("mechanisms", str(tmp_path / "two/own_two.py"), "rewrite")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from epsilometer.core.imports import reached
 from epsilometer.project.fingerprint import fingerprint
-from epsilometer.project.imports import reached
 from tests.support.toy import STAGES, Toy
 
 MINE = """from helper import kept

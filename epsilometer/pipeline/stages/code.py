@@ -13,8 +13,8 @@ from pathlib import Path
 
 from epsilometer.core import tables
 from epsilometer.core.component import shipped
+from epsilometer.core.imports import reached
 from epsilometer.pipeline.guard.entry import run
-from epsilometer.project.imports import reached
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.reaudit.sources import hashes

@@ -36,6 +36,21 @@ def reached(file: Path, folders: Sequence[Path] = ()) -> tuple[list[Path], set[s
     return files, elsewhere
 
 
+def beside(file: Path) -> dict[str, Path]:
+    """The files in a file's own folder that its imports reach, also through each other, by top-level module."""
+    folder, todo = file.resolve().parent, [file.resolve()]
+    reached: list[Path] = []
+    while todo:
+        path = todo.pop()
+        if path in reached:
+            continue
+        reached.append(path)
+        for names, start in _imported(path):
+            todo += [found for name in names for found in _resolved(name, [start or folder])]
+        todo = [one for one in todo if one.is_relative_to(folder) and not one.is_relative_to(_PACKAGE)]
+    return {path.relative_to(folder).parts[0].removesuffix(".py"): path for path in reached[1:]}
+
+
 def _resolved(name: str, places: Sequence[Path]) -> list[Path]:
     """The module's file in the first place that has it, with the `__init__.py` of the packages that it is in."""
     parts = [part for part in name.split(".") if part]

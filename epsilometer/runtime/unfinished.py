@@ -1,0 +1,22 @@
+"""What a killed process had begun to write, under a name that holds its number, told from what one still writes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
+
+
+def abandoned(path: Path, number: int) -> bool:
+    """Whether the process of this number that wrote a file or folder has ended.
+
+    It has, too, where it was not fetched by its parent, and where its number is now that of one that began later.
+    """
+    with suppress(psutil.NoSuchProcess, FileNotFoundError):
+        process = psutil.Process(number)
+        began_before = process.create_time() < path.stat().st_mtime + _CLOCKS
+        return process.status() == psutil.STATUS_ZOMBIE or not began_before
+    return True
