@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.places import ROOT
-
 from epsilometer.pipeline import INTERRUPTED
+from tests.support.places import ROOT
 
 SECRET = "zyxomma petiolatum"
 

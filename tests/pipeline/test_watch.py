@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -31,10 +31,13 @@ import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefe
 from tests.support.places import ROOT
 
 # isort: split
+from prefect.exceptions import ParameterTypeError
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, pages
+from epsilometer.pipeline.flows.calibrate import calibrate
+from epsilometer.project.calibrating import Wish
 from epsilometer.report import origin
 from epsilometer.report.places import emptied
 from epsilometer.runtime import progress
@@ -606,3 +609,17 @@ def test_scheduled_re_audits_are_fresh() -> None:
     scheduled = [one for one in deployments if "schedules" in one]
     assert [one["name"] for one in scheduled] == ["reaudit"]
     assert all(one["parameters"]["fresh"] is True for one in scheduled)
+
+
+def test_the_calibration_takes_the_options_of_the_command() -> None:
+    """By the same definition, `calibrating.Wish`, and refused before a run begins."""
+    (deployed,) = (
+        one for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"] if one["name"] == "calibrate"
+    )
+    assert calibrate.validate_parameters(deployed["parameters"])["wish"] == Wish(1.0)
+    asked = {"target": 2, "sees": "text", "match": "words", "low": 0.5, "high": 9, "width": 1.5, "budget": 300}
+    assert calibrate.validate_parameters({"wish": asked})["wish"] == Wish(**asked)
+    shown = calibrate.parameters.model_dump()["definitions"]["Wish"]["properties"]
+    assert shown.keys() == {field.name for field in fields(Wish)}
+    with pytest.raises(ParameterTypeError, match="sees must be one of text, released, inside, got 'all'"):
+        calibrate.validate_parameters({"wish": {"target": 1, "sees": "all"}})

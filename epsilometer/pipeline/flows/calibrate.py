@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from prefect import flow
@@ -17,18 +18,23 @@ from prefect.artifacts import create_table_artifact
 
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.output import environment, show
+from epsilometer.project.calibrating import Wish
+
+_ONE_NAT = Wish(1.0)
 
 
 @flow(persist_result=False)
 def calibrate(
     folder: str = ".",
-    target: float = 1.0,
+    wish: Wish = _ONE_NAT,
     mechanisms: list[str] | None = None,
     datasets: list[str] | None = None,
-    attack: str = "strongest",
 ) -> None:
-    """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder."""
-    asked = {"target": target, "attack": attack, "mechanisms": mechanisms or [], "datasets": datasets or []}
+    """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder.
+
+    wish: what is sought, as by the options of `epsilometer calibrate`. mechanisms, datasets: all without names.
+    """
+    asked = {**asdict(wish), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:
         out = Path(results, "rows.json")
         with subprocess.Popen(
@@ -52,5 +58,5 @@ def calibrate(
     create_table_artifact(
         key=prefixed(Path(folder), "epsilon-at-target"),
         table=table,
-        description=f"The nominal epsilon at which the loss is {target:g} (nats), and the interval that it lies in.",
+        description=f"The nominal epsilon at which the loss is {wish.target:g} nats, and the interval that it lies in.",
     )
