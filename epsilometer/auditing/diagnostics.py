@@ -118,7 +118,8 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
         hardly = much(row["unknown_words"], row["cut_texts"])
         found += [f"{name}: {what}, so a low loss says little" for what in hardly]
     for row in used.to_dicts():
-        name = f"{row['mechanism']} on {row['dataset']} at ε = {row['epsilon']:g}"
+        name = f"{row['mechanism']} on {row['dataset']}"
+        name += "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
         found += [f"{name}: {what}" for what in _odd(row)]
     return found
 
@@ -153,7 +154,8 @@ def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 def _chance(curve: list[dict[str, Any]]) -> str | None:
     if not curve or curve[-1]["loss"] > 0:
         return None
-    return f"no attack does better than chance at the largest budget, ε = {curve[-1]['epsilon']:g}"
+    largest = curve[-1]["epsilon"]
+    return "no attack does better than chance" + ("" if largest is None else f" at the largest budget, ε = {largest:g}")
 
 
 def _odd(row: dict[str, Any]) -> list[str]:

@@ -26,6 +26,7 @@ from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import Estimate, estimate, strongest
 from epsilometer.auditing.trials import Trials, matched
 from epsilometer.core.attack import Attack, is_validated, sees
+from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import Mechanism, is_control, releases
 
 
@@ -66,7 +67,7 @@ def rows(
     def row(name: str, of: str, one: Estimate) -> dict[str, Any]:
         hits = int(right[of][equal].sum())
         return {
-            "epsilon": float(epsilon),
+            "epsilon": stored(epsilon),
             "attack": name,
             "best_attack": of if name in CHOSEN else None,
             "control": is_control(mechanism),

@@ -43,6 +43,11 @@ class CommandMechanism:
     command: str
     wants_all: ClassVar[bool] = True
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether the command names `{epsilon}`."""
+        return "{epsilon}" in self.command
+
     def __post_init__(self) -> None:
         arguments = self._arguments(1)
         if not arguments or shutil.which(arguments[0]) is None:

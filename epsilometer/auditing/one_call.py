@@ -31,7 +31,9 @@ from epsilometer.core.mechanism import (
     Mechanism,
     RewriteFunction,
     Rewrites,
+    budgets,
     build_mechanism,
+    has_budget,
     releases,
 )
 from epsilometer.core.randomness import Noise
@@ -49,7 +51,7 @@ Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a m
 def audit(
     texts: Sequence[str],
     mechanism: Named,
-    epsilons: Sequence[float],
+    epsilons: Sequence[float] | None = None,
     attacks: Attacks | None = None,
     trials: int = 2000,
     candidates: int = 2,
@@ -61,7 +63,8 @@ def audit(
     """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
 
     texts: the audited texts; equal ones count once. mechanism: the name of a shipped one or the path of a file, with
-    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. attacks: names
+    its `settings`; an object that is a Mechanism; or any function `rewrite(text, epsilon, rng) -> str`. epsilons: left
+    out for a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
     on standard error.
@@ -75,10 +78,12 @@ def audit(
     Raises UserError for values outside their range, before any model loads.
     """
     texts = distinct(texts)
-    check_epsilons(epsilons)
+    if epsilons is not None:
+        check_epsilons(epsilons)
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be in (0, 1), got {alpha}")
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    epsilons = budgets(made_by, epsilons)
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, candidates, temperature, seed)
     say(unread(made_by, texts))
@@ -124,6 +129,8 @@ def calibrate(
     """
     texts = distinct(texts)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    if not has_budget(made_by):
+        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
     applied = list(seeing(applicable(chosen, made_by), made_by, view=sees).items())
     if embedded is None:
         _, embedded = draw(texts, 1, candidates, temperature, seed)
@@ -295,7 +302,7 @@ def attacked(
 
     Where several do, a row `strongest` follows, and `strongest_inside` where not all see what is released.
     """
-    guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in epsilons}
+    guesses: list[dict[str, NDArray[np.integer]]] = [{} for _ in epsilons]
     for name, attack in attacks.items():
         if isinstance(attack, Selective) and not attack.applies(made_by):
             continue
@@ -303,11 +310,11 @@ def attacked(
             Context(texts, made_by, epsilon, Noise.named(len(drawn.target), seed, "attack", name, epsilon), embedded)
             for epsilon in epsilons
         ]
-        for epsilon, guess in zip(epsilons, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
-            guesses[epsilon][name] = guess
+        for slots, guess in zip(guesses, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
+            slots[name] = guess
     counts = np.array([len(words(text)) for text in texts])
     rows = []
-    for epsilon, slots in guesses.items():
+    for epsilon, slots in zip(epsilons, guesses, strict=True):
         claims = None if made_by is None else trial_claims(made_by, epsilon, texts, drawn.candidates)
         rows += estimates.rows(slots, attacks, drawn, counts, made_by, epsilon, claims, alpha)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}

@@ -33,7 +33,9 @@ def audit(
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
     command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
     rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
-    epsilons: Annotated[str | None, typer.Option(help="Privacy budgets: 1,10,100.")] = None,
+    epsilons: Annotated[
+        str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
+    ] = None,
     attacks: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +68,8 @@ def audit(
     """
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
-    if rewrites is None and (file is None or epsilons is None):
-        raise UserError("give a FILE of texts and --epsilons (only --rewrites needs neither)")
+    if rewrites is None and file is None:
+        raise UserError("give a FILE of texts (only --rewrites needs none)")
     if rewrites is not None and (file or epsilons):
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
     if settings and mechanism is None:
@@ -86,7 +88,7 @@ def audit(
         from epsilometer.auditing.external import CommandMechanism
 
         rule = "--epsilons must be numbers separated by commas"
-        budgets = [number(part, rule) for part in (epsilons or "").split(",")]
+        budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
         made = CommandMechanism(command) if command is not None else str(mechanism)
         common |= {"trials": 2000 if trials is None else trials, "settings": read_settings(settings)}
         found = api.audit(read_texts(str(file), text, rows, layout), made, budgets, chosen, **common)

@@ -24,7 +24,9 @@ from epsilometer.runtime.progress import note
 
 def rewrite(
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
-    epsilon: Annotated[float, typer.Option(help="The privacy budget.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy budget; none for a mechanism that takes none.")
+    ] = None,
     file: Annotated[
         Path | None, typer.Argument(help="A table, or texts one a line; lines on standard input by default.")
     ] = None,
@@ -47,13 +49,17 @@ def rewrite(
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
     from epsilometer.auditing.unread import say
     from epsilometer.core.guarantees import check_epsilons
+    from epsilometer.core.mechanism import budgets
     from epsilometer.corpora.files import TABLES, Layout, suffix
 
-    check_epsilons([epsilon], "--epsilon")
+    if epsilon is not None:
+        check_epsilons([epsilon], "--epsilon")
     layout = Layout(separator, not no_quotes, not no_header, encoding)
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
-    publisher = Publisher(one_call.mechanism(mechanism, read_settings(settings)), epsilon, seed)
+    made = one_call.mechanism(mechanism, read_settings(settings))
+    (budget,) = budgets(made, None if epsilon is None else [epsilon], "--epsilon")
+    publisher = Publisher(made, budget, seed)
     if seed is not None:
         note("with --seed the output can be inverted by whoever knows the seed; it is not for publication")
     if file is not None and suffix(file) in TABLES:

@@ -12,6 +12,7 @@ from typing import Any
 from epsilometer.core.errors import UserError
 
 EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
+NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: what is computed with it by mistake shows
 
 
 class Granularity(StrEnum):
@@ -66,6 +67,28 @@ class Guarantee:
         if self.delta:
             parts.append(f"delta {self.delta:g}")
         return ", ".join(parts) + f"; {_COVERED[self.neighbours]}"
+
+
+def stored(epsilon: float | None) -> float | None:
+    """Returns an epsilon as tables hold it: null in the place of NO_BUDGET."""
+    return None if epsilon is None or math.isnan(epsilon) else float(epsilon)
+
+
+def restored(epsilon: float | None) -> float:
+    """Returns what `stored` was given: NO_BUDGET in the place of null."""
+    return NO_BUDGET if epsilon is None else float(epsilon)
+
+
+def budget_name(epsilon: float | None) -> str:
+    """Returns an epsilon as names of files and keys spell it: `0.5`; `none` for NO_BUDGET."""
+    number = stored(epsilon)
+    return "none" if number is None else f"{number:g}"
+
+
+def at_budget(epsilon: float | None) -> str:
+    """Returns ` at epsilon 0.5`, for a sentence; nothing for NO_BUDGET."""
+    number = stored(epsilon)
+    return "" if number is None else f" at epsilon {number:g}"
 
 
 def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:

@@ -1,7 +1,8 @@
 """What a mechanism is: texts in, texts out, and the optional powers that some have.
 
 A user's own mechanism is a Python file with either a class that has `rewrite(texts, epsilon, noise)` and
-`guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim).
+`guarantee(epsilon)`, or a plain function `rewrite(text, epsilon, rng) -> str` (then without a claim). A mechanism
+without a privacy budget says `has_budget = False`, or is a function `rewrite(text, rng) -> str`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from numpy.typing import NDArray
 
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.guarantees import NO_BUDGET, Guarantee, check_epsilons
 from epsilometer.core.laws import Laws
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
-RewriteFunction = Callable[[str, float, np.random.Generator], str]
+RewriteFunction = Callable[[str, float, np.random.Generator], str] | Callable[[str, np.random.Generator], str]
 
 # What an adversary may see of a rewrite. Which of them a mechanism gives out is said by its `releases`.
 TEXT = "text"  # the rewritten text
@@ -297,19 +298,54 @@ def is_control(mechanism: Mechanism | None) -> bool:
     return bool(getattr(mechanism, "control", False))
 
 
+def has_budget(mechanism: Mechanism) -> bool:
+    """Whether a mechanism takes a privacy budget: its `has_budget`; it does where it says nothing."""
+    return bool(getattr(mechanism, "has_budget", True))
+
+
+def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, where: str = "epsilons") -> Sequence[float]:
+    """Returns the budgets to rewrite at: `epsilons`, or NO_BUDGET alone where there are none and none is needed.
+
+    Raises UserError, naming the place `where`, for epsilons out of range, and for none where the mechanism takes one.
+    """
+    if epsilons is not None:
+        check_epsilons(epsilons, where)
+        return epsilons
+    if has_budget(mechanism):
+        raise UserError(
+            f"{where} must be given, since this mechanism takes a privacy budget; only one that says "
+            "`has_budget = False`, or is a function rewrite(text, rng), goes without"
+        )
+    return [NO_BUDGET]
+
+
 class FunctionMechanism:
-    """A plain function `rewrite(text, epsilon, rng) -> str` as a mechanism without a claim."""
+    """A plain function as a mechanism without a claim: `rewrite(text, epsilon, rng) -> str`, or `rewrite(text, rng)`.
+
+    has_budget: whether the function takes an epsilon.
+    """
 
     def __init__(self, function: RewriteFunction) -> None:
-        self.function = function
+        self.function: Callable[..., str] = function
+        self.has_budget = not _takes(function, 2)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One call a text, each with a generator of its own."""
-        return Rewrites([self.function(text, epsilon, noise.generator(i)) for i, text in enumerate(texts)])
+        budget = [epsilon] if self.has_budget else []
+        return Rewrites([self.function(text, *budget, noise.generator(i)) for i, text in enumerate(texts)])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Nothing is claimed."""
         return None
+
+
+def _takes(function: Callable[..., str], arguments: int) -> bool:
+    """Whether a function can be called with so many arguments by position; not where it does not tell."""
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, where: str) -> Mechanism:

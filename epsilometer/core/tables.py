@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
@@ -238,6 +239,11 @@ def read(path: Path | str, schema: Schema) -> pl.DataFrame:
     return check(table, schema, str(path))
 
 
+def at_epsilon(table: pl.DataFrame, epsilon: float | None) -> pl.DataFrame:
+    """Returns the rows of a stored table at one budget; those without one for NO_BUDGET or None."""
+    return table.filter(pl.col("epsilon").eq_missing(pl.lit(stored(epsilon), pl.Float64)))
+
+
 class Writer:
     """Write a table piece by piece; the file appears under its name only when everything was written.
 
@@ -259,7 +265,9 @@ class Writer:
         return self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
 
     def write(self, table: pl.DataFrame) -> None:
-        """Append rows."""
+        """Append rows; an epsilon that is no number (`guarantees.NO_BUDGET`) becomes null."""
+        if "epsilon" in table.columns:
+            table = table.with_columns(pl.col("epsilon").fill_nan(None))
         self._pending.append(check(table, self.schema, self.path.name))
         self._rows += len(table)
         while self._rows >= _ROWS:

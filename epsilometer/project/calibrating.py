@@ -181,6 +181,8 @@ def _row(dataset: str, mechanism: str, wish: Wish, search: Callable[[], tuple[Ca
 
 
 def _search_cell(params: Params, cell: Cell, wish: Wish, watch: Callable[[str], Watch]) -> tuple[Calibrated, bool]:
+    if cell.epsilons is None:
+        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
     if len(cell.epsilons) < 2 and None in (wish.low, wish.high):
         raise UserError("params.yaml gives it one epsilon, so there is no range to search; --low and --high give one")
     low, high = wish.low or min(cell.epsilons), wish.high or max(cell.epsilons)

@@ -12,18 +12,23 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
-from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, build_mechanism
+from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
 from epsilometer.core.ragged import Ragged
-from epsilometer.project.params import Params
+from epsilometer.project.params import Cell, Params
 from epsilometer.project.paths import latents_path, rewrites_path
 
 
 def mechanism(params: Params, cell: str) -> Mechanism:
     """The cell's mechanism; its models load at first use."""
-    entry = params.cells[cell]
-    return build_mechanism(
-        params.path(entry.file), entry.settings, entry.resource, f"mechanisms.{entry.mechanism}.settings"
-    )
+    return build(params, params.cells[cell])
+
+
+def build(params: Params, entry: Cell) -> Mechanism:
+    """An entry's mechanism. Raises UserError where it takes a privacy budget and the entry names none."""
+    where = f"mechanisms.{entry.mechanism}"
+    made = build_mechanism(params.path(entry.file), entry.settings, entry.resource, f"{where}.settings")
+    budgets(made, entry.epsilons, f"{where}.epsilons")
+    return made
 
 
 def trials(dataset: str) -> Trials:

@@ -18,6 +18,7 @@ from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
+from epsilometer.project import cells
 from epsilometer.project.params import Dataset, Params
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import to_rewrite
@@ -59,8 +60,7 @@ def check(params: Params) -> list[str]:
     models += _classifier_model(params)
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values()):
-        where = f"mechanisms.{cell.mechanism}.settings"
-        built = build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+        built = cells.build(params, cell)
         if isinstance(built, Checked):
             built.check(params.datasets[cell.dataset].public)
     for name, cell in params.sweeps.items():

@@ -17,9 +17,12 @@ from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.core import tables
 from epsilometer.core.attack import Context, guess_all
 from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.runtime.progress import note
+
+_NO_BUDGET = "has no privacy budget at which it could be compared; audit it beside the others instead"
 
 
 def compare_cells(
@@ -39,6 +42,8 @@ def compare_cells(
         target = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)["target"]
         right = []
         for name, epsilon in (first, second):
+            if params.cells[f"{dataset}-{name}"].epsilons is None:
+                raise UserError(f"{name} {_NO_BUDGET}")
             guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", tables.GUESSES)
             found = guesses.filter(epsilon=epsilon)
             if found.is_empty():
@@ -65,6 +70,9 @@ def compare_texts(
     """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
     texts, attacks = api.distinct(texts), api.chosen_attacks(None)
     made = [api.as_mechanism(one, None, texts) for one, _ in (first, second)]
+    for mechanism, (label, _) in zip(made, (first, second), strict=True):
+        if not has_budget(mechanism):
+            raise UserError(f"{label} {_NO_BUDGET}")
     drawn, embedded = api.draw(texts, trials, 2, -10_000, seed)
     right = []
     for mechanism, (_, epsilon) in zip(made, (first, second), strict=True):

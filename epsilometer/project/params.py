@@ -23,7 +23,7 @@ from pydantic import (
 
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.guarantees import NO_BUDGET, check_epsilons
 from epsilometer.runtime.scaling import Engine
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -175,13 +175,21 @@ class NoiseAwareEntry(Section):
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets."""
+    """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets.
+
+    epsilons: left out for a mechanism that takes none (`core.mechanism.has_budget`).
+    """
 
     mechanism: str
     file: str
     resource: str | None = None
-    epsilons: tuple[float, ...]
+    epsilons: tuple[float, ...] | None = None
     settings: Mapping[str, Any] = {}
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The epsilons; NO_BUDGET alone where there are none."""
+        return (NO_BUDGET,) if self.epsilons is None else self.epsilons
 
 
 class Cell(MechanismEntry):
@@ -413,6 +421,8 @@ class Params(Section):
         """An entry spells its cell out again, as DVC cannot look it up; it must be the same."""
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
+        if self.cells[name].epsilons is None:
+            raise UserError(f"{kind}.{name} varies a cell at one epsilon, but its mechanism has none; leave it out")
         for field in Cell.model_fields:
             here, there = getattr(entry, field), getattr(self.cells[name], field)
             if here != there:
@@ -527,7 +537,8 @@ class Params(Section):
 
 def _check_entry(entry: MechanismEntry, where: str) -> None:
     """Refuse epsilons out of range, a path for a name, and a name for a path."""
-    check_epsilons(entry.epsilons, f"{where}.epsilons")
+    if entry.epsilons is not None:
+        check_epsilons(entry.epsilons, f"{where}.epsilons")
     if not _NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
         raise UserError(
             f"{where}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.core import tables
+from epsilometer.core.guarantees import budget_name
 from epsilometer.project.params import Params
 
 
@@ -25,19 +26,19 @@ def audited_texts(params: Params, dataset: str) -> list[str]:
     return audited(params, dataset)["text"].to_list()
 
 
-def rewrites_path(cell: str, epsilon: float) -> Path:
-    """One table an epsilon."""
-    return Path(f"data/rewrites/{cell}/{epsilon:g}.parquet")
+def rewrites_path(cell: str, epsilon: float | None) -> Path:
+    """One table an epsilon; `none.parquet` for a mechanism without a budget."""
+    return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def latents_path(cell: str, epsilon: float | None) -> Path:
     """The latents of a cell's trials: before the noise, and after it at each epsilon."""
-    return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else f'{epsilon:g}'}.npy")
+    return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
 def privatized_path(cell: str, epsilon: float) -> Path:
     """The rewritten texts that classifiers are trained on; one table an epsilon."""
-    return Path(f"data/privatized/{cell}/{epsilon:g}.parquet")
+    return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def varied_path(what: str, cell: str) -> Path:

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation import estimate
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import stored
 from epsilometer.project.params import Params
+from epsilometer.project.paths import rewrites_path
 from epsilometer.reaudit.drift import Cell, Measured
 from epsilometer.reaudit.sources import Record
 
@@ -69,12 +71,13 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
         drawn, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", tables.GUESSES)
         stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
-        if sorted(guesses["epsilon"].unique()) != sorted(set(cell.epsilons)):
+        if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
             raise stale
         for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
             hits = part.sort("trial")["guess"].to_numpy() == target
-            rewrites = folder / f"data/rewrites/{name}/{epsilon:g}.parquet"
-            one = Cell(cell.dataset, cell.mechanism, float(str(epsilon)), str(attack))
+            number = None if epsilon is None else float(str(epsilon))
+            rewrites = folder / rewrites_path(name, number)
+            one = Cell(cell.dataset, cell.mechanism, number, str(attack))
             successes, delta = counted.get(one, (None, 0.0))
             if successes != hits.sum():
                 raise stale
@@ -173,7 +176,7 @@ def _rows(path: Path, header: list[str], earlier: list[str] | None = None) -> li
 
 
 def _cell(row: dict[str, str]) -> Cell:
-    return Cell(row["dataset"], row["mechanism"], float(row["epsilon"]), row["attack"])
+    return Cell(row["dataset"], row["mechanism"], float(row["epsilon"]) if row["epsilon"] else None, row["attack"])
 
 
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:

@@ -21,6 +21,7 @@ from scipy.stats import fisher_exact
 from epsilometer.auditing.comparison import compare
 from epsilometer.auditing.estimation import Estimate
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import at_budget
 
 WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change", "new", "gone"
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
@@ -34,11 +35,11 @@ class Cell(NamedTuple):
 
     dataset: str
     mechanism: str
-    epsilon: float
+    epsilon: float | None  # None: the mechanism has no budget
     attack: str
 
     def __str__(self) -> str:
-        return f"{self.mechanism} on {self.dataset} at epsilon {self.epsilon:g}, attack {self.attack}"
+        return f"{self.mechanism} on {self.dataset}{at_budget(self.epsilon)}, attack {self.attack}"
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def read(path: Path | str = FILE) -> pl.DataFrame:
         raise UserError(f"{path}, line 1: must be {','.join(HISTORY)}; take the file back from git")
     for number, line in enumerate(lines[1:], start=2):
         try:
-            rows.append([_value(text, dtype) for text, dtype in zip(line, HISTORY.values(), strict=True)])
+            rows.append([_value(text, *column) for text, column in zip(line, HISTORY.items(), strict=True)])
             datetime.strptime(line[0], _DATE)
         except ValueError as error:
             raise UserError(
@@ -131,7 +131,9 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _value(text: str, dtype: object) -> object:
+def _value(text: str, name: str, dtype: object) -> object:
+    if name == "epsilon" and not text:
+        return None  # of a mechanism without a privacy budget
     if dtype == pl.Int64:
         return int(text)
     if dtype == pl.Float64:

@@ -27,7 +27,7 @@ def read(run: Path) -> pl.DataFrame:
     estimates = tables.read(run / "data/estimates.parquet", tables.ESTIMATES)
     claims = tables.read(run / "data/claims.parquet", tables.CLAIMS)
     verdicts = overall(estimates, claims).select("mechanism", "epsilon", overall="verdict")
-    return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", maintain_order="left")
+    return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
 
 
 def compare(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
@@ -41,7 +41,7 @@ def compare(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
         table.select(*ROW, *(pl.col(name).alias(f"{name}_{number}") for name in _COMPARED))
         for number, table in enumerate((one, other), start=1)
     ]
-    both = sides[0].join(sides[1], on=ROW, how="full", coalesce=True)
+    both = sides[0].join(sides[1], on=ROW, how="full", nulls_equal=True, coalesce=True)
     change = pl.col("point_2") - pl.col("point_1")
     return both.with_columns(
         change=pl.when(change.is_finite()).then(change),

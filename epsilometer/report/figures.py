@@ -16,6 +16,7 @@ import vl_convert
 from altair.utils._importers import vl_version_for_vl_convert
 
 from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
+from epsilometer.core.guarantees import budget_name
 
 Specification = dict[str, Any]
 """A figure as self-contained Vega-Lite: what browsers draw, and what pictures are made from."""
@@ -98,8 +99,10 @@ def nats(value: float, ceiling: float = math.inf) -> str:
     return f"{round(value, 2) + 0.0:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"  # + 0.0: never -0.00
 
 
-def budget(epsilon: float) -> str:
-    """A nominal epsilon as it is written everywhere: `0.5`, `2,500`."""
+def budget(epsilon: float | None) -> str:
+    """A nominal epsilon as it is written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
+    if epsilon is None:
+        return "–"
     return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
 
 
@@ -183,7 +186,8 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
     Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. Dots
     are hollow where the attack sees what is not released, or has not been validated for so many candidates. The
     strongest attack inside has a panel where it is another than the strongest on what is released. All figures of one
-    audit share their axes and styles. The parameter `highlight` (names; none for all) fades the rest.
+    audit share their axes and styles. A mechanism without a budget is a line across the panel. The parameter
+    `highlight` (names; none for all) fades the rest.
     """
     style = styles(estimates["mechanism"])
     if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
@@ -250,13 +254,17 @@ def curves(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specif
         def y(field: str) -> alt.Y:
             return alt.Y(f"{field}:Q", title=title, scale=y_scale, axis=alt.Axis(tickCount=6))
 
-        base = data(f"points {number}", rows)
+        base = data(f"points {number}", [row for row in rows if row["epsilon"] is not None])
+        without = data(f"without budget {number}", [row for row in rows if row["epsilon"] is None])
         limit = data(f"ceilings {number}", [{"ceiling": c} for c in ceilings])
         label = data(f"labels {number}", [{"text": "ceiling " + " and ".join(map(nats, ceilings))}])
         return alt.layer(
             limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),
             label.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
                 x=alt.value("width"), y=alt.value(-6), text="text:N"
+            ),
+            without.mark_rule(strokeWidth=1.8).encode(
+                y("loss"), colour, dash, opacity=shown(1, 0.1), tooltip=[tooltip[0], *tooltip[2:]]
             ),
             base.mark_area().encode(x, y("loss"), alt.Y2("upper"), colour, opacity=shown(0.13, 0.02)),
             base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
@@ -464,7 +472,9 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _range(values: pl.Series) -> tuple[float, float]:
-    ordered = values.sort()
+    ordered = values.drop_nulls().sort()
+    if ordered.is_empty():  # no mechanism has a budget
+        return 1.0, 1.0
     return float(ordered[0]), float(ordered[-1])
 
 
@@ -506,7 +516,7 @@ def metrics(estimates: pl.DataFrame, path: Path) -> None:
     tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for row in within_ceiling(estimates).sort("dataset", "mechanism", "epsilon", "attack").iter_rows(named=True):
         budgets = tree.setdefault(row["dataset"], {}).setdefault(row["mechanism"], {})
-        budgets.setdefault(f"{row['epsilon']:g}", {})[row["attack"]] = round(row["loss"], 3)
+        budgets.setdefault(budget_name(row["epsilon"]), {})[row["attack"]] = round(row["loss"], 3)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
 

@@ -46,7 +46,7 @@ from epsilometer.report import sweeps as swept
 from epsilometer.report import worth
 from epsilometer.report.figures import budget, nats, share
 from epsilometer.report.summary import REACH, hardly_read, hardly_read_cells, summary
-from epsilometer.report.wording import at_budgets, listed, odds
+from epsilometer.report.wording import at_budget, at_budgets, listed, odds
 
 LENGTH = "length"  # the attack that looks at the length of a rewrite and at nothing else
 
@@ -347,7 +347,7 @@ def worst_sentence(claims: pl.DataFrame) -> str:
     """Whether the worst case stays within the claims."""
     broken = claims.filter(verdict=VIOLATED).sort("mechanism", "epsilon")
     if len(broken):
-        named = listed([f"{row['mechanism']} at ε = {budget(row['epsilon'])}" for row in broken.to_dicts()])
+        named = listed([at_budget(row["mechanism"], row["epsilon"]) for row in broken.to_dicts()])
         return f"Beyond its claim: {named}."
     laws = claims.filter(pl.col("method").is_in(["exact", "largest found"]), pl.col("slack").is_not_null())
     if len(laws):
@@ -369,7 +369,7 @@ def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
         .unique()
     )
     rows = estimates.filter(attack=over).drop("attack").rename({"best_attack": "attack"})
-    return rows.join(met, on=CELL).sort(CELL)
+    return rows.join(met, on=CELL, nulls_equal=True).sort(CELL)
 
 
 def instrument_sentence(table: pl.DataFrame) -> str:
@@ -526,8 +526,10 @@ def _estimators(estimates: pl.DataFrame, estimators: pl.DataFrame) -> dict[str, 
     if not len(estimators):
         return {}
     cell = ["dataset", "mechanism", "epsilon", "attack"]
-    ends = strongest(estimates).filter(pl.col("epsilon") == pl.col("epsilon").max().over("dataset", "mechanism"))
-    found = estimators.join(ends.select(cell), on=cell).sort(*cell, "trials")
+    ends = strongest(estimates).filter(
+        pl.col("epsilon").eq_missing(pl.col("epsilon").max().over("dataset", "mechanism"))
+    )
+    found = estimators.join(ends.select(cell), on=cell, nulls_equal=True).sort(*cell, "trials")
     rows = []
     for values, table in found.group_by(cell, maintain_order=True):
         losses = dict(table.select("trials", "loss").iter_rows())
@@ -604,7 +606,9 @@ def _heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any
     matched = dict(datasets.select("dataset", "match").iter_rows())
     length = estimates.filter(attack=LENGTH).select(*CELL, length="loss")
     inside = strongest(estimates, STRONGEST_INSIDE).filter(~pl.col("released")).select(*CELL, "sees", inside="loss")
-    best = strongest(estimates).drop("sees").join(length, on=CELL, how="left").join(inside, on=CELL, how="left")
+    best = strongest(estimates).drop("sees")
+    for more in (length, inside):
+        best = best.join(more, on=CELL, how="left", nulls_equal=True)
     tables = []
     for (dataset,), table in best.sort("dataset", "control", *CELL[1:]).group_by("dataset", maintain_order=True):
         rows = {

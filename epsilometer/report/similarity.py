@@ -208,7 +208,7 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
                 }
             )
         lower, median, upper = np.quantile(values, QUARTERS).tolist()
-        label = budget(float(epsilon))
+        label = budget(None if epsilon is None else float(epsilon))
         marks.append(
             {"place": place, "label": label, "texts": len(rows), "lower": lower, "median": median, "upper": upper}
         )

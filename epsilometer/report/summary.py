@@ -18,7 +18,7 @@ from epsilometer.auditing.diagnostics import CHOSEN
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.unread import much
 from epsilometer.report.figures import budget
-from epsilometer.report.wording import at_budgets, listed, odds
+from epsilometer.report.wording import at_budget, at_budgets, listed, odds
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
 REACH = 10_000_000  # trials that nobody runs more of
@@ -138,11 +138,9 @@ def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[st
     often, nothing = [], []
     for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
         worst = rows.group_by("epsilon").agg(pl.max("success_rate", "loss")).sort("epsilon", descending=True)
-        above = [row["epsilon"] for row in worst.to_dicts() if row["success_rate"] >= OFTEN]
+        above = [(str(mechanism), row["epsilon"]) for row in worst.to_dicts() if row["success_rate"] >= OFTEN]
         if above:
-            every = len(above) == len(worst)
-            first = f"ε = {listed([budget(e) for e in sorted(above)])}"
-            often.append(f"{mechanism} at {'every ε' if every and len(above) > 1 else first}")
+            often.append(at_budgets(above, audited))
         nothing += [(str(mechanism), row["epsilon"]) for row in worst.to_dicts() if row["loss"] == 0]
     given = f"Given what is released and {k} texts, one of them its source, a guesser finds the source"
     sentences = [
@@ -180,13 +178,13 @@ def _by_length(best: pl.DataFrame) -> list[str]:
 def _inside(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
     """Whose unreleased parts give away more than the released ones could have, by both intervals."""
     outside = best.select(*CELL, outer="upper", right="success_rate")
-    more = inside.join(outside, on=CELL).filter(~pl.col("released"), pl.col("loss") > pl.col("outer"))
+    more = inside.join(outside, on=CELL, nulls_equal=True).filter(~pl.col("released"), pl.col("loss") > pl.col("outer"))
     if more.is_empty():
         return []
     most = more.with_columns(gap=pl.col("success_rate") - pl.col("right")).sort("gap", "mechanism", descending=True)
     rows = most.unique("mechanism", keep="first", maintain_order=True).to_dicts()
     shown = [
-        f"{row['mechanism']} at ε = {budget(row['epsilon'])} ({_seen(row['sees'])}: {odds(row['success_rate'])}; "
+        f"{at_budget(row['mechanism'], row['epsilon'])} ({_seen(row['sees'])}: {odds(row['success_rate'])}; "
         f"what is released: {odds(row['right'])})"
         for row in rows
     ]
@@ -214,7 +212,7 @@ def claims(verdicts: pl.DataFrame) -> list[str]:
         return [f"Nothing refutes {them}, which is no proof of {it}: {at_budgets(held, audited)}."]
     ways = {"both": "audit and exact check"}
     named = [
-        f"{row['mechanism']} at ε = {budget(row['epsilon'])} ({ways.get(row['by'], row['by'])})"
+        f"{at_budget(row['mechanism'], row['epsilon'])} ({ways.get(row['by'], row['by'])})"
         for row in broken.sort("mechanism", "epsilon").to_dicts()
     ]
     are = "is" if len(broken) == 1 else "are"
@@ -235,7 +233,9 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
             f"right every time would not refute them ({at_budgets(cells.rows(), made)})."
         )
         tests = estimates.filter(~pl.col("attack").is_in(CHOSEN)).group_by("mechanism", "epsilon")
-        least = cells.join(tests.agg(pl.min("trials_needed")), on=["mechanism", "epsilon"], how="left")
+        least = cells.join(
+            tests.agg(pl.min("trials_needed")), on=["mechanism", "epsilon"], how="left", nulls_equal=True
+        )
         least = least.sort("trials_needed", "mechanism", "epsilon")
         possible = least.filter(pl.col("trials_needed") <= REACH)
         others = len(least) - len(possible)
@@ -246,7 +246,7 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
             first = possible.row(0, named=True)
             rest = f"; {others} need{'s' * (others == 1)} {far}" if others else ""
             sentences.append(
-                f"The first of them, {first['mechanism']} at ε = {budget(first['epsilon'])}, can be tested from "
+                f"The first of them, {at_budget(first['mechanism'], first['epsilon'])}, can be tested from "
                 f"{first['trials_needed']:,} trials on{rest}."
             )
     for (reason,), rows in verdicts.filter(verdict=NOT_CHECKED).group_by("reason", maintain_order=True):
@@ -273,13 +273,17 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
         )
     if best.is_empty():
         return sentences
-    within, beyond = [], []
+    within: list[str] = []
+    beyond: list[str] = []
+    fixed: list[str] = []  # beyond the target, without a budget to lower
     for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
         upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
         # Beyond the first budget above the target nothing is named, even where a curve falls again.
         kept = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
-        within += [f"{mechanism} up to ε = {budget(float(kept[-1]))}"] if len(kept) and mechanism not in hardly else []
-        beyond += [] if len(kept) else [str(mechanism)]
+        if len(kept) and mechanism not in hardly:
+            within.append(str(mechanism) if kept[-1] is None else f"{mechanism} up to ε = {budget(float(kept[-1]))}")
+        if not len(kept):
+            (beyond if upper["epsilon"].null_count() == 0 else fixed).append(str(mechanism))
     share = odds(math.floor(20 * success_bound(target, int(best["candidates"].min()))) / 20)  # type: ignore[arg-type]
     limit = f"{target:g} nat{'s' * (target != 1)} (a guesser right at most {share} times)"
     if within:
@@ -287,6 +291,8 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
             f"Under every attack and on every data set here, {listed(within)} stayed within {limit}. Other texts and "
             "better attacks may show more."
         )
+    if fixed:
+        sentences.append(f"{listed(fixed)} went beyond {limit}, and there is no budget to lower.")
     if beyond:
         sentences.append(
             f"No audited budget of {listed(beyond)} stayed within {limit}: use smaller ones; `epsilometer calibrate "

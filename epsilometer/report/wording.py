@@ -25,19 +25,25 @@ def listed(names: Sequence[str], most: int = _NAMED) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def at_budgets(cells: Iterable[tuple[str, float]], audited: Iterable[tuple[str, float]]) -> str:
+def at_budget(mechanism: str, epsilon: float | None) -> str:
+    """`tem at ε = 5`; the name alone of a mechanism without a budget."""
+    return mechanism if epsilon is None else f"{mechanism} at ε = {budget(epsilon)}"
+
+
+def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tuple[str, float | None]]) -> str:
     """`mvc at every ε, tem at ε = 11 and 19`: mechanisms with their budgets, of those that were audited."""
     chosen, every = _by_name(cells), _by_name(audited)
     parts = []
     for name, epsilons in sorted(chosen.items()):
         all_of_them = len(epsilons) > 1 and epsilons >= every.get(name, epsilons)
-        at = "every ε" if all_of_them else f"ε = {listed([budget(e) for e in sorted(epsilons)])}"
-        parts.append(f"{name} at {at}")
+        at = " at every ε" if all_of_them else f" at ε = {listed([budget(e) for e in sorted(epsilons)])}"
+        parts.append(f"{name}{at if epsilons else ''}")
     return listed(parts)
 
 
-def _by_name(cells: Iterable[tuple[str, float]]) -> dict[str, set[float]]:
+def _by_name(cells: Iterable[tuple[str, float | None]]) -> dict[str, set[float]]:
+    """The budgets of each mechanism; none of one without."""
     found: dict[str, set[float]] = {}
     for name, epsilon in cells:
-        found.setdefault(name, set()).add(epsilon)
+        found.setdefault(name, set()).update(set() if epsilon is None else {epsilon})
     return found

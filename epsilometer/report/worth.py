@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.report.figures import budget, nats
+from epsilometer.report.figures import nats
+from epsilometer.report.wording import at_budget
 
 COSINE = "cosine"
 SEEDS = 5  # at least, to rank mechanisms by what was trained
@@ -33,7 +34,7 @@ def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstrea
     f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
         utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
     )
-    found = strongest.join(pl.concat([cosine, f1]), on=CELL).sort(
+    found = strongest.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
         "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
     )
     rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", "control", *kept)
@@ -91,7 +92,7 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
             parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
             continue
         parts.append(
-            f"on {dataset} {best['mechanism']} at ε = {budget(best['epsilon'])}"
+            f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
             f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "

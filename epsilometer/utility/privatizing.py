@@ -36,7 +36,7 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
 
 def collect(folder: Path, epsilon: float) -> list[str]:
     """The rewrites of all trials at this epsilon, in the trials' order."""
-    return pl.scan_parquet(folder / "*.parquet").filter(epsilon=epsilon).sort("row").collect()["text"].to_list()
+    return tables.at_epsilon(pl.read_parquet(folder / "*.parquet"), epsilon).sort("row")["text"].to_list()
 
 
 def _table(rows: np.ndarray[Any, np.dtype[np.int64]], epsilons: Sequence[float], block: Block) -> pl.DataFrame:

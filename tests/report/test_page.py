@@ -297,6 +297,27 @@ def test_a_bare_audit_has_a_page(tmp_path: Path) -> None:
     assert [p.name for p in sorted((tmp_path / "figures").iterdir())] == ["curves-queries.png", "curves-queries.svg"]
 
 
+def test_a_mechanism_without_a_budget_has_a_dash_in_tables_and_a_line_in_figures(tmp_path: Path) -> None:
+    none = pl.when(pl.col("mechanism") != "identity").then("epsilon")
+    text = "".join(Elements(_page(tmp_path, estimates().with_columns(epsilon=none))).text)
+    assert "identity at ε" not in text
+    figure = figures.curves(estimates().with_columns(epsilon=none), "queries")
+    lines = [rows for name, rows in figure["datasets"].items() if name.startswith("without budget")]
+    assert [[row["mechanism"] for row in rows] for rows in lines] == [["identity"]] * len(lines)
+    assert all(row["epsilon"] for name, rows in figure["datasets"].items() if name[:6] == "points" for row in rows)
+    everyone = pl.lit(None, pl.Float64)  # no budget at all, a mechanism of one's own among them
+    text = "".join(
+        Elements(
+            _page(
+                tmp_path,
+                frame(("queries", "mvc", 1.0, "embedding", 1000, None, NO_CLAIM)).with_columns(epsilon=everyone),
+            )
+        ).text
+    )
+    assert "against mvc." in text
+    assert "mvc went beyond" in text
+
+
 def test_examples_of_private_data_are_refused(tmp_path: Path) -> None:
     examples = audit().examples.with_columns(dataset=pl.lit("letters"))
     with pytest.raises(UserError, match=r"'letters' must not be shown.*public: true"):

@@ -1,7 +1,7 @@
 """The identity: every text comes out as it went in. The ceiling control of an audit; it claims nothing.
 
 An adversary that compares texts names the source every time, so the measured loss must reach the ceiling of the number
-of trials. Epsilon has no effect.
+of trials. It has no privacy budget.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Identity:
     """No privatization at all."""
 
     control: ClassVar[bool] = True
+    has_budget: ClassVar[bool] = False
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """The texts themselves."""

@@ -21,6 +21,7 @@ from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_
 from epsilometer.core import tables
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import origin
+from epsilometer.report.figures import budget
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",
@@ -76,7 +77,7 @@ def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame) -> str:
     judged = overall(estimates, claims).filter(pl.col("verdict") != NO_CLAIM)
     order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
-        f"| {row['verdict']} | {row['mechanism']} | {row['epsilon']:g} | {row['by'] or row['reason'] or ''} |"
+        f"| {row['verdict']} | {row['mechanism']} | {budget(row['epsilon'])} | {row['by'] or row['reason'] or ''} |"
         for row in judged.sort(order, "mechanism", "epsilon").to_dicts()
     ]
     return "\n".join(["| verdict | mechanism | epsilon | by, or why not |", "|---|---|---|---|", *rows])

@@ -48,7 +48,7 @@ def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]
         return
     text = audited_texts(params, cell.dataset)[0]
     where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
-    for epsilon, found in zip(cell.epsilons, built.first_tokens(text, cell.epsilons, SHOWN), strict=True):
+    for epsilon, found in zip(cell.budgets, built.first_tokens(text, cell.budgets, SHOWN), strict=True):
         for rank, (token, probability) in enumerate(found):
             yield {**where, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
 

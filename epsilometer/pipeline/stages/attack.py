@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
+from epsilometer.core.guarantees import stored
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.adversaries import attacks
@@ -53,13 +54,13 @@ def main(name: str) -> None:
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
         for attack, all_of in guesses.items():
-            for epsilon, guess in zip(cell.epsilons, all_of, strict=True):
+            for epsilon, guess in zip(cell.budgets, all_of, strict=True):
                 rows = {"epsilon": epsilon, "attack": attack, "trial": np.arange(count), "guess": guess}
                 writer.write(pl.DataFrame(rows))
     records = [
-        {"attack": attack, "epsilon": epsilon} | {what: round(number, 9) for what, number in tally.items()}
+        {"attack": attack, "epsilon": stored(epsilon)} | {what: round(number, 9) for what, number in tally.items()}
         for attack, counted in tallies.items()
-        for epsilon, tally in zip(cell.epsilons, counted, strict=True)
+        for epsilon, tally in zip(cell.budgets, counted, strict=True)
     ]
     tables.write_json(records, f"data/guesses/{name}.json")
 
@@ -76,7 +77,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     known = attacks(params)
 
     def guess(rows: NDArray[np.int64]) -> Guessed:
-        made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.epsilons]
+        made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets]
         found = Guessed(rows, {}, {})
         for attack_name, attack in known.items():
             if isinstance(attack, Selective) and not attack.applies(built):
@@ -84,12 +85,12 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
             stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
             contexts = [
                 Context(texts, built, epsilon, Noise.named(rows, *stream, epsilon), embedded, public)
-                for epsilon in cell.epsilons
+                for epsilon in cell.budgets
             ]
-            before = _tallies(attack, cell.epsilons)
+            before = _tallies(attack, cell.budgets)
             found.guesses[attack_name] = guess_all(attack, made, drawn.candidates[rows], contexts)
             if isinstance(attack, HasTally):
-                found.tallies[attack_name] = _added(_tallies(attack, cell.epsilons), before, -1)
+                found.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
         return found
 
     return guess

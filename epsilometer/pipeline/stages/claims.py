@@ -19,7 +19,7 @@ from epsilometer.auditing.finding import Finding
 from epsilometer.auditing.largest_loss import largest_loss
 from epsilometer.auditing.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
 from epsilometer.core import tables
-from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism
+from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.pipeline.guard.entry import run
@@ -59,7 +59,7 @@ def main() -> None:
                 row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
                 rows.append(row | _row(found, whole, private=_is_private(params, cell)))
             claims.write(pl.DataFrame(rows, schema=dict(tables.CLAIMS)))
-            if few[name] != cell.resource and isinstance(whole, HasInputs):
+            if cell.epsilons is not None and few[name] != cell.resource and isinstance(whole, HasInputs):
                 order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
                 words = [whole.inputs[i] for i in np.sort(np.argsort(order)[:WORDS])]
                 table = deniability(whole, words, cell.epsilons, DRAWS, params.audit.seed)
@@ -72,7 +72,9 @@ def _build(params: Params, cell: Cell, resource: str | None) -> Mechanism:
 
 def _budgets(params: Params, name: str, mechanism: Mechanism) -> dict[float, bool]:
     """The epsilons at which a mechanism is checked, and whether they are audited; in ascending order."""
-    audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.epsilons}
+    audited = {epsilon for cell in params.cells.values() if cell.mechanism == name for epsilon in cell.budgets}
+    if not has_budget(mechanism):
+        return dict.fromkeys(audited, True)
     added = extra_epsilons(mechanism, min(audited), params.audit.seed)
     return {epsilon: epsilon in audited for epsilon in sorted({*audited, *added})}
 

@@ -45,7 +45,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
     originals, left = [texts[i] for i in drawn.source], unread(built, texts)
     taken = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share}
-    for epsilon in cell.epsilons:
+    for epsilon in cell.budgets:
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
         (made, claims), guarantee = rewrites(name, epsilon), built.guarantee(epsilon)
         delta = guarantee.delta if guarantee else 0.0
@@ -53,7 +53,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         about = describe(originals, made.texts, units, made.latents)
         claim = {"claim": claimed(guarantee), "composed": composed(guarantee, about.units, claims.to_numpy())}
         yield "outputs", where | claim | asdict(about) | taken
-        here = guesses.filter(epsilon=epsilon).group_by("attack", maintain_order=True)
+        here = tables.at_epsilon(guesses, epsilon).group_by("attack", maintain_order=True)
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():
             for count in _counts(len(guess)):

@@ -37,7 +37,7 @@ def main(name: str) -> None:
     """Write data/downstream/<cell>.parquet."""
     params = read_params()
     cell = params.downstream[name]
-    asked = [(epsilon, *role) for epsilon in cell.epsilons for role in roles(params, cell.dataset)]
+    asked = [(epsilon, *role) for epsilon in cell.budgets for role in roles(params, cell.dataset)]
     found = [line for one in track(asked, len(asked), "downstream") for line in _rows(params, name, *one)]
     table = pl.DataFrame(found, schema=dict(tables.DOWNSTREAM))
     tables.write(table, f"data/downstream/{name}.parquet", tables.DOWNSTREAM)

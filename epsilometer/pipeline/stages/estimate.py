@@ -11,6 +11,7 @@ import polars as pl
 
 from epsilometer.auditing.estimates import judge, rows
 from epsilometer.core import tables
+from epsilometer.core.guarantees import restored
 from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism, trials
@@ -34,12 +35,13 @@ def _rows(params: Params, name: str) -> list[dict[str, Any]]:
     guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
     found = []
     for (epsilon,), table in guesses.group_by("epsilon", maintain_order=True):
+        budget = restored(epsilon)
         by_attack = table.sort("trial").group_by("attack", maintain_order=True)
         slots = {str(attack): part["guess"].to_numpy() for (attack,), part in by_attack}
         in_order = {attack: slots[attack] for attack in known if attack in slots}
-        claims = tables.read(rewrites_path(name, float(epsilon)), tables.REWRITES).sort("trial")["claim"].to_numpy()
+        claims = tables.read(rewrites_path(name, budget), tables.REWRITES).sort("trial")["claim"].to_numpy()
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism}
-        made = rows(in_order, known, drawn, words, built, float(epsilon), claims, params.audit.alpha)
+        made = rows(in_order, known, drawn, words, built, budget, claims, params.audit.alpha)
         found += [where | row for row in made]
     return found
 

@@ -17,9 +17,10 @@ import polars as pl
 
 from epsilometer.auditing.rewriting import Job
 from epsilometer.core import tables
-from epsilometer.core.mechanism import Mechanism, build_mechanism
+from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.guard.entry import run
+from epsilometer.project.cells import build
 from epsilometer.project.fingerprint import fingerprint
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -45,22 +46,20 @@ def main(name: str) -> None:
     row, seed = np.tile(rows["row"].to_numpy(), seeds), np.repeat(np.arange(seeds), len(rows))
     numbers = row + (seed << 32)  # a stream a text and seed
     stream = (params.audit.seed, params.audit.round, "privatize", cell.dataset, cell.mechanism)
-    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.epsilons]
+    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     whole = Path("data/privatizing") / name
     given = [stream, cell.model_dump(), numbers.tolist()]
     folder = whole / fingerprint(given, texts, Path(params.path(cell.file)), [Path(cell.resource)])
-    job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.epsilons, streams)
+    job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
-    for epsilon in cell.epsilons:
+    for epsilon in cell.budgets:
         made = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
         tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)
     shutil.rmtree(whole)
 
 
 def _mechanism(params: Params, name: str) -> Mechanism:
-    cell = params.downstream[name]
-    where = f"mechanisms.{cell.mechanism}.settings"
-    return build_mechanism(params.path(cell.file), cell.settings, cell.resource, where)
+    return build(params, params.downstream[name])
 
 
 if __name__ == "__main__":

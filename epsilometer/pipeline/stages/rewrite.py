@@ -32,11 +32,11 @@ def main(name: str) -> None:
         Noise.named(
             len(drawn.target), params.audit.seed, params.audit.round, "rewrite", cell.dataset, cell.mechanism, epsilon
         )
-        for epsilon in cell.epsilons
+        for epsilon in cell.budgets
     ]
-    job = Job(texts, drawn.source, cell.epsilons, streams)
+    job = Job(texts, drawn.source, cell.budgets, streams)
     built = mechanism(params, name)
-    claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.epsilons]
+    claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.budgets]
     engine = params.runtime.engine
     build = (lambda: built) if engine.here else partial(mechanism, params, name)
     size = params.runtime.block
@@ -46,11 +46,11 @@ def main(name: str) -> None:
     with ExitStack() as files:
         writers = [
             files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
-            for epsilon in cell.epsilons
+            for epsilon in cell.budgets
         ]
         before = files.enter_context(tables.ArrayWriter(latents_path(name, None), count))
         afters = [
-            files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.epsilons
+            files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.budgets
         ]
         for block in rewrite_blocks(build, job, size, engine):
             for made, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):

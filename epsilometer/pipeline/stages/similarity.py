@@ -50,7 +50,7 @@ def _pairs(params: Params) -> pl.DataFrame:
     parts = []
     for name, cell in params.cells.items():
         texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
-        for epsilon in cell.epsilons:
+        for epsilon in cell.budgets:
             made = rewrites(name, epsilon)[0].texts[: len(source)]
             rows = {
                 "trial": np.arange(len(source)),
@@ -73,7 +73,7 @@ def _leaked(params: Params) -> Iterator[pl.DataFrame]:
             used, slots = np.unique(source, return_inverse=True)
             found = identifiers(audited(params, cell.dataset)[used])
             known[cell.dataset] = [found[slot] for slot in slots]
-        for epsilon in cell.epsilons:
+        for epsilon in cell.budgets:
             counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
             yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)

@@ -1,0 +1,198 @@
+"""Mechanisms without a privacy budget: audited, rewritten with and shown without an epsilon, and no other goes without.
+
+Everything here is deterministic, so no test can raise a false alarm.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import epsilometer
+from epsilometer.auditing import one_call
+from epsilometer.cli import main
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
+from epsilometer.core.mechanism import FunctionMechanism, budgets, has_budget
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.pipeline.stages import attack, claims, diagnose, estimate, rewrite, similarity
+from epsilometer.project import cells
+from epsilometer.project.calibrating import NOT_SEARCHED, Wish, calibrate_cells
+from epsilometer.project.comparing import compare_cells, compare_texts
+from epsilometer.project.params import read
+from epsilometer.project.paths import latents_path, privatized_path, rewrites_path
+from epsilometer.reaudit import baseline, history
+
+ROOT = Path(__file__).parents[1]
+TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
+LEXICAL: dict[str, dict[str, Any]] = {"lexical": {}}
+
+
+def mask(text: str, rng: np.random.Generator) -> str:
+    return " ".join("***" if rng.random() < 0.5 else word for word in text.split())
+
+
+def test_a_function_that_takes_no_epsilon_is_called_without() -> None:
+    with_one = FunctionMechanism(lambda text, epsilon, rng: f"{text} {epsilon:g}")
+    without = FunctionMechanism(lambda text, rng: text.upper())
+    assert has_budget(with_one)
+    assert not has_budget(without)
+    assert with_one.rewrite(["a"], 2, Noise.named(1, "x")).texts == ["a 2"]
+    assert without.rewrite(["a"], NO_BUDGET, Noise.named(1, "x")).texts == ["A"]
+
+
+def test_what_stands_for_no_budget() -> None:
+    assert (stored(NO_BUDGET), stored(None), stored(2)) == (None, None, 2.0)
+    assert math.isnan(restored(None))
+    assert restored(2.0) == 2.0
+    assert (budget_name(NO_BUDGET), budget_name(0.5)) == ("none", "0.5")
+    assert rewrites_path("songs-identity", None) == Path("data/rewrites/songs-identity/none.parquet")
+    assert privatized_path("songs-identity", NO_BUDGET).name == "none.parquet"
+    assert {latents_path("c", e).name for e in (None, NO_BUDGET, 1.0)} == {"before.npy", "none.npy", "1.npy"}
+
+
+@pytest.mark.parametrize("mechanism", ["identity", Identity(), mask])
+def test_an_audit_needs_no_epsilons(mechanism: one_call.Named) -> None:
+    table = epsilometer.audit(TEXTS, mechanism, attacks=["lexical"], trials=200, temperature=0)
+    assert table["epsilon"].to_list() == [None, None][: len(table)]
+    assert table["loss"].min() > 0.5  # type: ignore[operator]  # `mask` leaves half of the words
+
+
+def test_who_takes_a_budget_must_be_given_one() -> None:
+    with pytest.raises(UserError, match="epsilons must be given, since this mechanism takes a privacy budget"):
+        epsilometer.audit(TEXTS, lambda text, epsilon, rng: text, attacks=["lexical"], trials=50, temperature=0)
+    with pytest.raises(UserError, match="at least one epsilon"):
+        budgets(Identity(), [])
+
+
+def test_there_is_nothing_to_calibrate_or_to_compare() -> None:
+    with pytest.raises(UserError, match="no privacy budget, so there is none to calibrate"):
+        one_call.calibrate(TEXTS, "identity", 1.0, low=0.1, high=10, attacks=["lexical"])
+    with pytest.raises(UserError, match="identity has no privacy budget at which it could be compared"):
+        compare_texts("songs", TEXTS, ("identity", 1.0), ("randomized_response", 2.0), trials=20)
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return int(exit.value.code or 0), out, err
+
+
+def test_the_command_line_needs_no_epsilon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS))
+    shared = ["--attacks", "lexical", "--trials", 100, "--temperature", 0]
+    code, out, _ = called(capsys, "audit", path, "--mechanism", "identity", *shared, "--json")
+    assert code == 0
+    assert json.loads(out)[0]["epsilon"] is None
+    assert called(capsys, "audit", path, "--mechanism", "identity", *shared)[0] == 0
+    code, out, _ = called(capsys, "audit", path, "--command", "cat", *shared, "--json")
+    assert code == 0
+    assert json.loads(out)[0]["epsilon"] is None
+    assert called(capsys, "rewrite", "--mechanism", "identity", path)[:2] == (0, "\n".join(TEXTS) + "\n")
+    for command in (["rewrite", path], ["audit", path, *shared]):
+        code, _, err = called(capsys, *command, "--mechanism", "randomized_response", "--set", 'resource=["a", "b"]')
+        assert code == 2
+        assert "takes a privacy budget" in err
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A prepared data set, its trials, and two cells: one without a budget, one with."""
+    monkeypatch.chdir(tmp_path)
+    identity = {"mechanism": "identity", "file": str(ROOT / "epsilometer/mechanisms/controls/identity.py")}
+    half = {"mechanism": "half", "file": "half.py", "epsilons": [1, 5]}
+    (tmp_path / "half.py").write_text("def rewrite(text, epsilon, rng):\n    return text\n")
+    params = {
+        "audit": {"seed": 0},
+        "datasets": {"songs": {"source": "songs.csv", "public": True}},
+        "trials": {"count": 100},
+        "words": {"sources": {"own": "vectors.txt"}},
+        "mechanisms": {"identity": identity, "half": half},
+        "cells": {
+            f"songs-{entry['mechanism']}": {**entry, "dataset": "songs", "resource": "data/prepared/songs.parquet"}
+            for entry in (identity, half)
+        },
+        "attacks": LEXICAL,
+        "utility": {"texts": 5, "metrics": {"changed": {}}},
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    prepared = {"id": TEXTS, "text": TEXTS, "split": ["train"] * len(TEXTS), "words": [3] * len(TEXTS)}
+    tables.write(pl.DataFrame(prepared, schema=dict(tables.PREPARED)), "data/prepared/songs.parquet", tables.PREPARED)
+    pairs = [[i % len(TEXTS), (i + 1 + i // len(TEXTS)) % len(TEXTS)] for i in range(100)]
+    drawn = {"trial": range(100), "candidates": pairs, "target": [i % 2 for i in range(100)]}
+    tables.write(pl.DataFrame(drawn, schema=dict(tables.TRIALS)), "data/trials/songs.parquet", tables.TRIALS)
+    tables.write_array(np.zeros((len(TEXTS), 2), np.float32), "data/embeddings/songs.npy")
+    return tmp_path
+
+
+def audited() -> pl.DataFrame:
+    for cell in read().cells:
+        rewrite.main(cell)
+        attack.main(cell)
+    estimate.main()
+    return tables.read("data/estimates.parquet", tables.ESTIMATES)
+
+
+def test_the_stages_write_null(project: Path) -> None:
+    estimates = audited()
+    assert sorted(p.name for p in Path("data/rewrites/songs-identity").iterdir()) == ["none.parquet"]
+    assert estimates.filter(attack="lexical").select("mechanism", "epsilon").rows() == [
+        ("half", 1.0), ("half", 5.0), ("identity", None),
+    ]  # fmt: skip
+    claims.main()
+    rows = tables.read("data/claims.parquet", tables.CLAIMS).select("mechanism", "epsilon", "audited").rows()
+    assert rows == [("half", 1.0, True), ("half", 5.0, True), ("identity", None, True)]
+    diagnose.main()
+    outputs = tables.read("data/outputs.parquet", tables.OUTPUTS)
+    assert outputs["epsilon"].to_list() == [1.0, 5.0, None]
+    assert set(tables.read("data/estimators.parquet", tables.ESTIMATORS)["mechanism"]) == {"identity", "half"}
+
+
+def test_the_baseline_and_the_history_keep_it(project: Path) -> None:
+    estimates = audited()
+    measured = baseline.accept(read(), {}, "abc").measured
+    assert baseline.read().measured.keys() == measured.keys()
+    (one,) = (cell for cell in measured if cell.mechanism == "identity" and cell.attack == "lexical")
+    assert one.epsilon is None
+    assert str(one) == "identity on songs, attack lexical"
+    history.append(estimates, "abc", 0)
+    assert history.ends_with(history.read(), estimates, 0)
+
+
+def test_a_project_says_who_needs_epsilons(project: Path) -> None:
+    params = yaml.safe_load(Path("params.yaml").read_text())
+    del params["cells"]["songs-half"]["epsilons"]
+    Path("params.yaml").write_text(yaml.safe_dump(params))
+    with pytest.raises(UserError, match=r"mechanisms\.half\.epsilons must be given"):
+        cells.mechanism(read(), "songs-half")
+    params["cells"]["songs-half"]["epsilons"] = [1, 5]
+    entry = {**params["cells"]["songs-identity"], "epsilon": 1}
+    Path("params.yaml").write_text(yaml.safe_dump({**params, "ablations": {"songs-identity": entry}}))
+    with pytest.raises(UserError, match=r"ablations\.songs-identity varies a cell at one epsilon"):
+        read()
+
+
+def test_a_project_is_not_calibrated_or_compared_without(project: Path) -> None:
+    (row,) = calibrate_cells(read(), Wish(1.0), ["identity"])
+    assert row["status"] == NOT_SEARCHED
+    assert "no privacy budget" in row["reason"]
+    audited()
+    with pytest.raises(UserError, match="identity has no privacy budget at which it could be compared"):
+        compare_cells(read(), ("identity", 1.0), ("half", 1.0), 0.01)
+
+
+def test_similarity_of_a_cell_without_a_budget(project: Path) -> None:
+    audited()
+    similarity.main()
+    assert tables.read("data/similarity.parquet", tables.SIMILARITY)["epsilon"].to_list() == [1.0, 5.0, None]
