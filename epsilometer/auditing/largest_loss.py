@@ -17,7 +17,7 @@ import numpy as np
 
 from epsilometer.auditing.claims import VIOLATED
 from epsilometer.auditing.finding import Finding
-from epsilometer.auditing.worst_case import StandsFor, one_law_each
+from epsilometer.auditing.worst_case import one_law_each
 from epsilometer.core.mechanism import HasDistance, HasInputs, HasLargestDistance, HasLaws, Mechanism
 
 _ENTRIES = 1e8  # inputs times outputs whose laws are computed: seconds
@@ -29,8 +29,6 @@ def largest_loss(mechanism: Mechanism, epsilon: float, found: Finding) -> tuple[
     found: what a check of the claim came to, of this mechanism or one over a part of its vocabulary. None where nothing
     is known.
     """
-    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
-        return largest_loss(mechanism.same_as, epsilon, found)
     if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
         outputs = mechanism.laws(mechanism.inputs[:1]).outputs
         if len(mechanism.inputs) * outputs <= _ENTRIES:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,22 +43,10 @@ _HAS_DELTA = "the claim has a delta, and losses of single outputs decide claims 
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 
 
-@runtime_checkable
-class StandsFor(Protocol):
-    """A mechanism that some of its settings make another one, whose worst case is then its own."""
-
-    @property
-    def same_as(self) -> Mechanism | None:
-        """The mechanism of the same law and the same claim, None where there is none."""
-        ...
-
-
 def check_claim(
     mechanism: Mechanism, epsilon: float, alpha: float = 0.01, seed: int = 0, inputs: int = EXACT
 ) -> Finding:
     """The strongest check that the mechanism allows; inputs: how many are enumerated, beyond that a sample of them."""
-    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
-        return check_claim(mechanism.same_as, epsilon, alpha, seed, inputs)
     claim = mechanism.guarantee(epsilon)
     if claim is None:
         return Finding(epsilon, "none", NO_CLAIM)
@@ -81,15 +68,11 @@ def check_claim(
 
 def is_sampled(mechanism: Mechanism) -> bool:
     """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
-    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
-        return is_sampled(mechanism.same_as)
     return isinstance(mechanism, HasInputs) and not isinstance(mechanism, HasLaws)
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
     """Where a mechanism is sampled: privacy budgets small enough that draws can refute its claim; from one budget."""
-    if isinstance(mechanism, StandsFor) and mechanism.same_as is not None:
-        return extra_epsilons(mechanism.same_as, epsilon, seed)
     if not is_sampled(mechanism) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)

@@ -110,6 +110,7 @@ def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
     from epsilometer.core.mechanism import releases
     from epsilometer.mechanisms.latents.adept import ADePT
     from epsilometer.mechanisms.selection.privrewrite import PrivRewrite
+    from epsilometer.mechanisms.words.exponential import Exponential
     from epsilometer.mechanisms.words.tem import TEM
 
     attack = LikelihoodAttack()
@@ -117,7 +118,7 @@ def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
         "tem": TEM(resource="vectors.npz"),
         "adept": ADePT(resource="model"),
         "full": PrivRewrite(resource="model"),
-        "em": PrivRewrite(variant="em"),
+        "em": Exponential(resource="vectors.npz"),
     }
     seen = {name: sees(attack, mechanism) for name, mechanism in given.items()}
     assert seen == {"tem": UNITS, "adept": LATENTS, "full": "provider", "em": UNITS}

@@ -30,8 +30,9 @@ Assumptions: epsilon belongs to a word, and holds between any two words, near or
 chosen without looking at the texts; a word outside the vocabulary is one fixed word of it before the noise. A data set
 that is not public may be rewritten through an endpoint: what leaves this machine has epsilon_1 a word.
 
-Variants: `em` releases z at the whole epsilon, no provider; `wp` is MVC (`words/mvc.py`), with MVC's
-claim, epsilon times a distance, which compares with no other variant's (section 5.1).
+The paper compares two more variants (section 5.1), which are other mechanisms, on the encoder's word vectors: `em`, z
+at the whole epsilon without a provider, is `exponential`; `wp` is `mvc`, whose claim, epsilon times a distance,
+compares with no other variant's.
 
 Departures. The printed formulas of u and Delta were reconstructed from the lemma's proof, every line of which fits.
 The text around them calls <Phi(x), Phi(y)> "their cosine similarity", of "normalised average embeddings". If averages
@@ -46,22 +47,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 from scipy.special import log_softmax
 
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.laws import log_likelihood
-from epsilometer.core.mechanism import PROVIDER, TEXT, UNITS, Rewrites, Unread
+from epsilometer.core.mechanism import PROVIDER, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
-from epsilometer.mechanisms.words.shared.moved import MovedWords
 from epsilometer.models.chat import check_environment
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
@@ -70,6 +70,7 @@ from epsilometer.models.provider import Provider, Remote, local
 from epsilometer.text.words import words
 
 SANITISED = -1  # in the place of the chosen candidate's number: the sanitised text was released
+_OTHERS = {"em": "exponential", "wp": "mvc"}  # the paper's variants that are mechanisms of their own
 _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all those of its words
 
 
@@ -77,7 +78,7 @@ _CHOICE = 1 << 32  # the number of a trial's uniform for phase 2, behind all tho
 class PrivRewrite:
     """resource: the local provider, a language model by id or folder; with `endpoint`, a model's name there, not read.
 
-    variant:      full; naive (Delta = 1); em (the sanitised text); wp (MVC). as_published: averages scaled to length 1.
+    variant:      full, or naive (Delta = 1); as_published: averages are scaled to length 1.
     k:            candidates asked for; temperature, max_new_tokens, prompt ({} stands for the text): how.
     tau:          the largest similarity of two candidates in the pool; 1 for no pruning.
     beta:         smoothing of the utility.
@@ -87,10 +88,11 @@ class PrivRewrite:
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
+    law_of: ClassVar[str] = PROVIDER  # the likelihood is of what provider and reader see together
 
     resource: str | Path | None = None
     endpoint: str | None = None
-    variant: Literal["full", "naive", "em", "wp"] = "full"
+    variant: Literal["full", "naive"] = "full"
     as_published: bool = False
     k: PositiveInt = 10
     tau: Annotated[float, Field(gt=0, le=1)] = 0.8
@@ -103,39 +105,26 @@ class PrivRewrite:
     workers: PositiveInt = 8
     device: str = "cpu"
 
+    @field_validator("variant", mode="before")
+    @classmethod
+    def _no_other_mechanism(cls, value: Any) -> Any:
+        if value in _OTHERS:
+            raise ValueError(
+                f"{value} is the mechanism `{_OTHERS[value]}` on the encoder's word vectors: write `file: "
+                f"epsilometer/mechanisms/words/{_OTHERS[value]}.py` and `resource: data/vectors/NAME.npz`"
+            )
+        return value
+
     @model_validator(mode="after")
-    def _consistent(self) -> PrivRewrite:
-        if self.resource is None and self.endpoint is None and self.variant in ("full", "naive"):
+    def _has_provider(self) -> PrivRewrite:
+        if self.resource is None and self.endpoint is None:
             raise ValueError("give resource, a language model by id or folder, or endpoint, the name of a model there")
-        if self.as_published and self.variant in ("em", "wp"):
-            raise ValueError(f"as_published is about the utility, which variant {self.variant} has not; leave it out")
-        if self.variant == "wp":
-            self.__dict__["log_likelihoods"] = None  # MVC's law cannot be computed
         return self
-
-    @property
-    def law_of(self) -> str:
-        """The likelihood is of what provider and reader see together; of `em` it is of the released words."""
-        return UNITS if self.variant == "em" else PROVIDER
-
-    @property
-    def releases(self) -> frozenset[str]:
-        """The chosen candidate's text; of `em` and `wp` the words themselves."""
-        return frozenset({TEXT, UNITS} if self.variant in ("em", "wp") else {TEXT})
 
     @cached_property
     def sanitiser(self) -> CosineMechanism:
         """Phase 1."""
         return CosineMechanism(resource=locate(self.encoder))
-
-    @cached_property
-    def _moved(self) -> MovedWords:
-        return MovedWords(resource=locate(self.encoder))
-
-    @property
-    def same_as(self) -> CosineMechanism | MovedWords | None:
-        """What `em` and `wp` are, law and claim: a mechanism on words, whose worst case can be checked."""
-        return self.sanitiser if self.variant == "em" else self._moved if self.variant == "wp" else None
 
     @cached_property
     def _sentences(self) -> Encoder:
@@ -152,19 +141,17 @@ class PrivRewrite:
 
     def check(self, public: bool) -> None:
         """Refuse an endpoint that is not configured; whether the texts are public does not matter."""
-        if self.endpoint is not None and self.variant in ("full", "naive"):
+        if self.endpoint is not None:
             check_environment()
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """As `HasUnread`: words that the sanitiser does not know; texts of more words than a candidate has tokens."""
-        counts = self.sanitiser.unread(texts)
-        if self.variant not in ("full", "naive"):
-            return counts
-        return counts + Unread(cut=sum(len(words(text)) > self.max_new_tokens for text in texts), texts=len(texts))
+        cut = sum(len(words(text)) > self.max_new_tokens for text in texts)
+        return self.sanitiser.unread(texts) + Unread(cut=cut, texts=len(texts))
 
     def budgets(self, epsilon: float) -> tuple[float, float]:
-        """epsilon_1 and epsilon_2; `em` spends all in phase 1."""
-        first = epsilon if self.variant == "em" else self.split * epsilon
+        """Returns epsilon_1 and epsilon_2."""
+        first = self.split * epsilon
         return first, epsilon - first
 
     def sensitivity(self, lengths: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -175,14 +162,10 @@ class PrivRewrite:
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon_1 + epsilon_2 for each word, whichever it is; the number of words is not protected."""
-        if self.variant == "wp":
-            return self._moved.guarantee(epsilon)
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """For d unlike words (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon; infinite for unlike lengths."""
-        if self.variant == "wp":
-            return self._moved.distance(texts, pairs, epsilon)
         unlike = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
@@ -195,8 +178,6 @@ class PrivRewrite:
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         """One uniform a word and one for the choice; a publication draws exactly. Units: the words, then the choice."""
         check_epsilons(epsilons)
-        if self.variant == "wp":
-            return [self._moved.rewrite(texts, e, noise) for e, noise in zip(epsilons, noises, strict=True)]
         seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
         pools = self._pools([text for made in seen for text in made.texts])
         return [
@@ -251,7 +232,7 @@ class PrivRewrite:
     def _pools(self, sanitised: Sequence[str]) -> dict[str, _Pool]:
         """The pool of each sanitised text, a function of that text alone."""
         distinct = list(dict.fromkeys(sanitised))
-        asked = [text for text in distinct if text] if self.variant != "em" else []
+        asked = [text for text in distinct if text]
         made = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
         kept = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in made.items()}))
         return {text: _Pool(kept.get(text, []), self._averages(kept.get(text, []))[0]) for text in distinct}

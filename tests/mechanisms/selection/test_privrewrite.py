@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
@@ -28,13 +28,15 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.privrewrite import SANITISED, PrivRewrite
 from epsilometer.mechanisms.words.exponential import Exponential
-from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 from epsilometer.models import chat
+from epsilometer.models.locate import locate
 from epsilometer.models.provider import DOCUMENT, INSTRUCTION, Local, Provider, local
 from epsilometer.text.vectors import WordVectors
 from tests.support import tiny_models
 from tests.support.endpoint import FAULTS, KEY, Server
+
+PROFILES = Path(__file__).parents[3] / "profiles"
 
 WORDS = ["good", "bad", "fine", "poor", "evil", "vile"]
 VECTORS = np.array([[1, 0], [-1, 0], [0.6, 0.8], [0, -1]], np.float32)
@@ -118,7 +120,6 @@ def marginal(possible: Rewrites, joint: NDArray[np.float64]) -> NDArray[np.float
         (3, {"beta": 0.0, "split": 0.05}),
         (2, {"split": 0.2, "k": 4, "tau": 0.9}),
         (3, {"variant": "naive", "split": 0.3}),
-        (2, {"variant": "em"}),
         (1, {"beta": 0.0}),
     ],
 )
@@ -197,7 +198,7 @@ def test_the_audit_refutes_the_published_form_and_not_the_shipped_one() -> None:
     assert attacked(small(**settings), pair, 0.3, 1500) == NOT_REFUTED
 
 
-@pytest.mark.parametrize("settings", [{}, {"variant": "naive"}, {"k": 4, "tau": 0.9}, {"variant": "em"}])
+@pytest.mark.parametrize("settings", [{}, {"variant": "naive"}, {"k": 4, "tau": 0.9}])
 def test_what_is_drawn_has_the_law_that_is_checked(settings: dict[str, Any]) -> None:
     """Chi-square over all outcomes of one text, 3,000 draws: a true law fails with probability 0.001 a case."""
     mechanism, epsilon, count = small(**settings), 4.0, 3000
@@ -320,7 +321,7 @@ def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanit
     assert set(made.units.values[made.units.offsets[1:] - 1]) == {0, 1}  # "???" is never chosen
     mechanism.__dict__["provider"] = Refuses()
     made = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
-    alone = small(variant="em").rewrite(["good poor"] * 50, 1.5, Noise.named(50, "x"))
+    alone = small().sanitiser.rewrite(["good poor"] * 50, 1.5, Noise.named(50, "x"))
     assert made.texts == alone.texts
     assert made.units is not None
     assert set(made.units.values[made.units.offsets[1:] - 1]) == {SANITISED}
@@ -392,7 +393,7 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
     private = ["Zorblax Quimby good bad", "good bad fine 555-0199"]
     made = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
     assert made.units is not None
-    sanitised = small(variant="em").rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
+    sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
     assert {message for message, _, _ in server.asked} == {INSTRUCTION.replace("{}", z) for z in sanitised}
     assert set(sanitised) != {"fine fine fine bad", *private}
     for _, _, body in server.asked:
@@ -406,9 +407,9 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
 
 
 def test_what_the_provider_sees_keeps_the_claim_of_phase_1(server: Server, remote: PrivRewrite) -> None:
-    """The exact law of the sanitised text between neighbours: epsilon_1 at most, half of epsilon."""
-    texts, _, joint = law(small(variant="em"), 2, remote.budgets(3.0)[0])
-    assert max(float((joint[i] - joint[j]).max()) for i, j in neighbours(texts)) <= 1.5 + 1e-9
+    """The exact law of a sanitised word between any two words: epsilon_1 at most, half of epsilon."""
+    (log_p,) = remote.sanitiser.laws(WORDS[:4]).log_probabilities(np.arange(4), [remote.budgets(3.0)[0]])
+    assert float(np.ptp(log_p, axis=0).max()) <= 1.5 + 1e-9
 
 
 def test_after_every_fault_nothing_is_lost_and_nothing_is_asked_twice(
@@ -464,36 +465,40 @@ def test_an_endpoint_is_checked_and_takes_private_data_sets(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(UserError, match="OPENAI_API_KEY is not set"):
         remote.check(public=True)
-    replace(remote, variant="em").check(public=False)
     PrivRewrite(resource="none").check(public=False)
 
 
 # ---------------------------------------------------------------------------------------- variants, and what is refused
 
 
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("words") / "vectors.npz"
-    WordVectors(WORDS[:4], VECTORS).save(path)
-    return path
+@pytest.mark.parametrize("profile", ["privrewrite", "privrewrite_real"])
+def test_em_and_wp_are_cells_of_exponential_and_mvc(profile: str) -> None:
+    entries = yaml.safe_load((PROFILES / f"{profile}.yaml").read_text())["mechanisms"]
+    for variant, name in (("em", "exponential"), ("wp", "mvc")):
+        entry = entries[f"privrewrite_{variant}"]
+        assert (entry["file"], entry["resource"]) == (
+            f"epsilometer/mechanisms/words/{name}.py",
+            "data/vectors/minilm.npz",
+        )
+        assert "settings" not in entry
 
 
-def test_em_is_the_exponential_mechanism_and_wp_is_mvc(vectors: Path) -> None:
-    texts, noise = ["good bad fine", "poor poor good"] * 20, Noise.named(40, "variants")
-    pairs = np.array([[0, 1], [0, 2]])
-    for variant, twin in (("em", Exponential(resource=vectors)), ("wp", MVC(resource=vectors))):
-        mechanism = PrivRewrite(variant=variant)  # type: ignore[arg-type]
-        mechanism.__dict__.update(sanitiser=Exponential(resource=vectors), _moved=MVC(resource=vectors))
-        assert mechanism.rewrite(texts, 4.0, noise).texts == twin.rewrite(texts, 4.0, noise).texts
-        assert mechanism.guarantee(4.0) == twin.guarantee(4.0)
-        np.testing.assert_array_equal(mechanism.distance(texts, pairs, 1.0), twin.distance(texts, pairs, 1.0))
-        found = check_claim(mechanism, 4.0)
-        assert found == check_claim(twin, 4.0)
-        assert found.method == {"em": "exact", "wp": "Monte Carlo"}[variant]
+def test_phase_1_is_the_exponential_mechanism_on_the_encoders_word_vectors(tmp_path: Path) -> None:
+    """So em, phase 1 at the whole epsilon, is a cell of it; the vectors are those that stage `vectors` writes."""
+    mechanism = PrivRewrite(resource="none")
+    WordVectors.from_transformer(locate(mechanism.encoder)).save(tmp_path / "minilm.npz")
+    twin = Exponential(resource=tmp_path / "minilm.npz")
+    assert isinstance(twin, type(mechanism.sanitiser))
+    assert twin.vocabulary.words == mechanism.sanitiser.vocabulary.words
+    np.testing.assert_array_equal(twin.vectors.exact, mechanism.sanitiser.vectors.exact)
+    texts, noise = ["a good flight to boston"] * 3, Noise.named(3, "em")
+    assert mechanism.sanitiser.rewrite(texts, 20.0, noise).texts == twin.rewrite(texts, 20.0, noise).texts
+
+
+def test_the_whole_mechanism_lists_no_inputs_and_is_attacked_by_its_likelihood() -> None:
     assert check_claim(small(), 4.0).method == "not checked"
     assert isinstance(small(), HasLikelihood)
     assert LikelihoodAttack().applies(small())
-    assert not LikelihoodAttack().applies(PrivRewrite(variant="wp"))
 
 
 def test_unlike_lengths_are_not_covered_and_all_words_cost_no_more_than_the_range() -> None:
@@ -515,11 +520,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"beta": float("inf")}, r"\.beta: .*finite"),
     ({"temperature": 0}, r"\.temperature: .*greater than 0, got 0"),
     ({"max_new_tokens": 0}, r"\.max_new_tokens: .*greater than 0"),
-    ({"variant": "wd"}, r"\.variant: Input should be 'full', 'naive', 'em' or 'wp', got 'wd'"),
-    (
-        {"variant": "em", "as_published": True},
-        "as_published is about the utility, which variant em has not; leave it out",
-    ),
+    ({"variant": "wd"}, r"\.variant: Input should be 'full' or 'naive', got 'wd'"),
+    ({"variant": "em"}, r"em is the mechanism `exponential` .*words/exponential\.py` and `resource: data/vectors/"),
+    ({"variant": "wp"}, r"wp is the mechanism `mvc` .*words/mvc\.py`"),
     ({"resource": None}, "give resource, a language model by id or folder, or endpoint"),
     ({"kk": 3}, "unknown setting in mechanisms.p.settings 'kk'"),
 ]
