@@ -22,7 +22,7 @@ export PREFECT_HOME := $(CURDIR)/.prefect
 .PHONY: audit utility test test-slow flow reaudit ui ui-stop bench setup install profile
 
 audit: setup profile
-	@cd $(FOLDER) && epsilometer check && exec python -m epsilometer.pipeline.repro dvc.yaml
+	@cd $(FOLDER) && epsilometer check && exec epsilometer repro dvc.yaml
 	@cd $(FOLDER) && epsilometer report
 
 utility:

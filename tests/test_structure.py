@@ -1,20 +1,19 @@
-"""The house's plan: imports point one way, and DVC knows every file that a stage uses."""
+"""The house's plan: imports point one way, and stages depend on records of their code."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from dvc.repo import Repo
 from networkx import descendants
 
-from epsilometer.core.component import shipped
-from tests.support.imports import ROOT, closure, direct
+from epsilometer.core import imports
+from epsilometer.core.imports import direct
+from tests.support.places import ROOT
 
 # Each folder may import from itself and from those before it.
 FLOORS = [
@@ -34,6 +33,10 @@ FLOORS = [
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
 
 
+def reached(file: Path) -> list[Path]:
+    return [path for path in imports.reached(file, [ROOT])[0] if path.name != "__init__.py"]
+
+
 def sources(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
@@ -43,19 +46,21 @@ def test_imports_point_one_way(file: Path) -> None:
     place = file.relative_to(ROOT / "epsilometer").parts[0].removesuffix(".py")
     if place == "__init__":
         return
-    for used in direct(file):
+    for used in direct(file, (ROOT,))[0]:
         package, *rest = used.relative_to(ROOT).parts
+        if rest == ["__init__.py"]:
+            continue
         assert package == "epsilometer", f"{file.name} imports {used.name}: the library knows neither stages nor flows"
         assert FLOOR[rest[0].removesuffix(".py")] <= FLOOR[place], f"{file} imports {used}, which stands above it"
 
 
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
     for file in sources("epsilometer/mechanisms"):
-        assert not any("attack" in str(used) or "estimation" in str(used) for used in closure(file))
+        assert not any("attack" in str(used) or "estimation" in str(used) for used in reached(file))
     for file in [*sources("epsilometer/attacks"), *sources("epsilometer/metrics")]:
-        used = [str(path) for path in closure(file)]
+        used = [str(path) for path in reached(file)]
         assert not any("estimation" in path or ("/mechanisms/" in path and "/shared/" not in path) for path in used)
-    used = {path.name for path in closure(ROOT / "epsilometer/auditing/estimation.py")}
+    used = {path.name for path in reached(ROOT / "epsilometer/auditing/estimation.py")}
     assert used == {"estimation.py", "errors.py"}
 
 
@@ -69,37 +74,19 @@ def test_the_library_knows_neither_dvc_nor_prefect() -> None:
         assert "from prefect" not in text
 
 
-def test_every_stage_lists_the_files_that_it_uses() -> None:
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    for name, stage in stages.items():
-        items: Any = [{}]
-        if "foreach" in stage:
-            items = reduce(lambda section, key: section[key], stage["foreach"][2:-1].split("."), params).values()
-        body = stage.get("do", stage)
-        task = ROOT / (body["cmd"].split()[2].replace(".", "/") + ".py")
-        for item in items:
-            used = closure(task)
-            listed = [dep.replace("${root}/", "") for dep in body["deps"]]
-            if isinstance(item, dict) and "file" in item:
-                listed = [dep.replace("${item.file}", item["file"]) for dep in listed]
-                used |= closure(ROOT / item["file"])
-            if name in ("attack", "estimate"):
-                used |= {path for a in params["attacks"] for path in closure(shipped("attacks")[a])}
-            if name == "instrument":
-                used |= closure(ROOT / "epsilometer/attacks/identification/likelihood.py")
-            files = {str(path.relative_to(ROOT)) for path in used}
-            missing = {f for f in files if not any(f == dep or f.startswith(dep + "/") for dep in listed)}
-            assert not missing, f"stage {name} uses {sorted(missing)}, which dvc.yaml does not list among its deps"
-            stale = {dep for dep in listed if dep.endswith(".py") and "${" not in dep and dep not in files}
-            assert not stale, f"stage {name} lists {sorted(stale)}, which it does not use"
+def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
+    for name, stage in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].items():
+        deps = stage.get("do", stage).get("deps", [])
+        assert not any(".py" in dep or "/epsilometer/" in dep for dep in deps), name
+        if name not in ("code", "resources"):
+            assert deps[0] in (f"data/code/{name}.json", f"data/code/{name}/${{key}}.json")
 
 
 @pytest.mark.parametrize("name", ["rewrite", "attack", "ablations", "sweeps", "privatize", "downstream"])
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
     """Else another cell's edit, or another data set, would run it again. Classifiers of clean texts are shared."""
     stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][name]["do"]
-    shared = {"data/code/attacks.json", "data/classifiers"}
+    shared = {"data/code/downstream.json", "data/classifiers"}
     read = {dep for dep in stage["deps"] if dep.startswith("data/")} - shared
     assert read
     assert not {dep for dep in read if "${key}" not in dep and "${item." not in dep}

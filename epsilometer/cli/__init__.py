@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from epsilometer.cli import audit, calibrate, claims, components, export, project, rewrite
+from epsilometer.cli import audit, calibrate, claims, components, export, pipeline, project, rewrite
 from epsilometer.core.errors import UserError, disk_trouble
 
 app = typer.Typer(
@@ -37,6 +37,9 @@ for command in (
     export.diff,
 ):
     app.command()(command)
+app.command()(pipeline.stage)
+app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
+app.command()(pipeline.why)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -48,6 +48,15 @@ def shipped(kind: str) -> Mapping[str, Path]:
     return {p.stem: p for p in files if not p.stem.startswith("_") and p.parent.name != "shared"}
 
 
+def file(kind: str, name: str) -> Path:
+    """Returns the Python file of a component, shipped or a user's own. Raises UserError for an unknown name."""
+    if name.endswith(".py"):
+        return Path(name)
+    if name not in shipped(kind):
+        raise unknown(f"{kind.removesuffix('s')}", name, names(kind))
+    return shipped(kind)[name]
+
+
 def module(kind: str, name: str) -> ModuleType:
     """The module of a component: `dp_mlm`, or the path of a .py file (`mine/noise.py`)."""
     path = Path(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from epsilometer.core.errors import UserError
@@ -11,29 +12,34 @@ from epsilometer.core.errors import UserError
 _PACKAGE = Path(__file__).parents[1]
 
 
-def reached(file: Path, folders: Sequence[Path] = ()) -> tuple[list[Path], set[str]]:
+def reached(
+    file: Path, folders: Sequence[Path] = (), follow: Callable[[Path], bool] = lambda _: True
+) -> tuple[list[Path], set[str]]:
     """The files that a file's imports reach, itself the first, and the names of the top-level modules found elsewhere.
 
     Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file (as
     `component.module` has Python do), then in `folders`, then where this package lies; what is found in none of them
-    is a library's, and is not followed. Raises UserError where a file is missing or is not Python.
+    is a library's, and is not followed, nor is this package's `__init__`, which imports what is asked of it alone.
+    follow: which files count. Raises UserError where a file is missing or is not Python.
     """
-    places = list(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
-    files: list[Path] = []
+    places = tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
+    files: dict[Path, None] = {}
     elsewhere: set[str] = set()
     todo = [file.resolve()]
     while todo:
         path = todo.pop()
         if path in files:
             continue
-        files.append(path)
-        for names, folder in _imported(path):
-            here = places if folder is None else [folder]
-            own = [found for name in names for found in _resolved(name, here)]
-            todo += [one for one in own if one != _PACKAGE / "__init__.py"]  # which imports what is asked of it alone
-            if not own and folder is None:
-                elsewhere.add(names[0].partition(".")[0])
-    return files, elsewhere
+        files[path] = None
+        own, others = direct(path, places)
+        todo += [one for one in own if one != _PACKAGE / "__init__.py" and follow(one)]
+        elsewhere |= others
+    return list(files), elsewhere
+
+
+def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
+    """Returns the files that a file imports itself, looked for in these folders, and other top-level modules."""
+    return _direct(file, file.stat().st_mtime_ns if file.is_file() else 0, places)
 
 
 def beside(file: Path) -> dict[str, Path]:
@@ -45,13 +51,26 @@ def beside(file: Path) -> dict[str, Path]:
         if path in reached:
             continue
         reached.append(path)
-        for names, start in _imported(path):
+        for names, start in _statements(path):
             todo += [found for name in names for found in _resolved(name, [start or folder])]
         todo = [one for one in todo if one.is_relative_to(folder) and not one.is_relative_to(_PACKAGE)]
     return {path.relative_to(folder).parts[0].removesuffix(".py"): path for path in reached[1:]}
 
 
-def _resolved(name: str, places: Sequence[Path]) -> list[Path]:
+@cache
+def _direct(file: Path, changed: int, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
+    files: list[Path] = []
+    elsewhere: set[str] = set()
+    for names, folder in _statements(file):
+        here = places if folder is None else (folder,)
+        own = [path for name in names for path in _resolved(name, here)]
+        files += own
+        if not own and folder is None:
+            elsewhere.add(names[0].partition(".")[0])
+    return files, elsewhere
+
+
+def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
     """The module's file in the first place that has it, with the `__init__.py` of the packages that it is in."""
     parts = [part for part in name.split(".") if part]
     for place in places:
@@ -63,7 +82,7 @@ def _resolved(name: str, places: Sequence[Path]) -> list[Path]:
     return []
 
 
-def _imported(file: Path) -> Iterator[tuple[list[str], Path | None]]:
+def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
     """Of each import the modules that it may mean, and the folder that a relative one starts from."""
     try:
         tree = ast.parse(file.read_bytes())
@@ -83,4 +102,6 @@ def _imported(file: Path) -> Iterator[tuple[list[str], Path | None]]:
             module = node.module or ""
             names = [name for name in [module, *(f"{module}.{alias.name}" for alias in node.names)] if name]
             yield names, file.parents[node.level - 1] if node.level else None
+        elif isinstance(node, ast.expr):
+            continue  # holds no statement
         todo += ast.iter_child_nodes(node)

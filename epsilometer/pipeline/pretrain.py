@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from importlib import import_module
 from pathlib import Path
@@ -84,4 +85,4 @@ def _device() -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, "pretrain", *sys.argv[1:])

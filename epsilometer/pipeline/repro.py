@@ -1,6 +1,6 @@
 """`dvc repro` for runs that nobody watches: one at a time, and never on damaged files.
 
-usage: python -m epsilometer.pipeline.repro [arguments of dvc repro]
+usage: epsilometer repro [arguments of dvc repro]
 
 Waits while another run of this project is under way, mends what a killed one left half written, names what is damaged,
 and lets DVC make that anew. Ends with the process that started it.
@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +31,7 @@ from dvc.repo import Repo
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import write_text
 from epsilometer.pipeline import INTERRUPTED, RUNNER
-from epsilometer.pipeline.guard.inputs import digest, recorded
+from epsilometer.pipeline.dvc_files import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.runtime.unfinished import abandoned
 
@@ -177,7 +177,7 @@ class _Interruption(logging.Filter):
         return True
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """The command line; exits as `dvc repro` does."""
     end_with_parent()
     try:
@@ -188,7 +188,7 @@ def main() -> None:
             corrupted.addHandler(logging.StreamHandler())
             interruption = _Interruption()
             logging.getLogger("dvc.cli").addFilter(interruption)
-            code = dvc(["--wait-for-lock", "repro", *sys.argv[1:]])
+            code = dvc(["--wait-for-lock", "repro", *arguments])
         if interruption.noticed:
             raise KeyboardInterrupt
         sys.exit(code)
@@ -200,4 +200,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -20,9 +20,10 @@ from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
+from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
-from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params
 from epsilometer.runtime.progress import now_and_then
@@ -192,16 +193,18 @@ def _search_cell(params: Params, cell: Cell, wish: Wish, watch: Callable[[str], 
     embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
     match = wish.match or params.match(cell.dataset)
     given = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
-    kept = fingerprint(
+    read = [Path(cell.resource)] if cell.resource else []
+    kept = digest(
         [*given, match, params.audit.seed],
         table["text"],
-        Path(params.path(cell.file)),
-        [Path(cell.resource), embeddings, *named_files([named, cell.settings, *named.values()])],
+        [Path(__file__), params.code(cell), *(file("attacks", name) for name in named)],
+        [*read, embeddings, *named_files([named, cell.settings, *named.values()])],
+        Path(params.root).resolve(),
     )
     label = f"{cell.mechanism} on {cell.dataset}"
     found = api.calibrate(
         table["text"].to_list(),
-        build_mechanism(params.path(cell.file), cell.settings, cell.resource, f"mechanisms.{cell.mechanism}.settings"),
+        build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"mechanisms.{cell.mechanism}.settings"),
         wish.target,
         low,
         high,

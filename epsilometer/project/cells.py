@@ -26,7 +26,7 @@ def mechanism(params: Params, cell: str) -> Mechanism:
 def build(params: Params, entry: Cell) -> Mechanism:
     """An entry's mechanism. Raises UserError where it takes a privacy budget and the entry names none."""
     where = f"mechanisms.{entry.mechanism}"
-    made = build_mechanism(params.path(entry.file), entry.settings, entry.resource, f"{where}.settings")
+    made = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{where}.settings")
     budgets(made, entry.epsilons, f"{where}.epsilons")
     return made
 

@@ -65,7 +65,7 @@ def check(params: Params) -> list[str]:
             built.check(params.datasets[cell.dataset].public)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
-            build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+            build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
     for name, settings in params.attacks.items():
         attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
         if isinstance(attack, Checked):

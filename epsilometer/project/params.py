@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from epsilometer.core.component import describe
+from epsilometer.core.component import describe, shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import NO_BUDGET, check_epsilons
 from epsilometer.runtime.scaling import Engine
@@ -50,7 +50,7 @@ _EXAMPLE = """an entry of your own looks like this:
 mechanisms:
   mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
 cells:
-  queries-mine: {dataset: queries, <<: *mine, resource: data/prepared/queries.parquet}"""
+  queries-mine: {dataset: queries, <<: *mine}"""
 
 
 NO_PROJECT = (
@@ -175,13 +175,13 @@ class NoiseAwareEntry(Section):
 
 
 class MechanismEntry(Section):
-    """A mechanism to audit: the file that it is, the resource that it reads, its settings and its privacy budgets.
+    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any.
 
     epsilons: left out for a mechanism that takes none (`core.mechanism.has_budget`).
     """
 
     mechanism: str
-    file: str
+    file: str | None = None
     resource: str | None = None
     epsilons: tuple[float, ...] | None = None
     settings: Mapping[str, Any] = {}
@@ -193,21 +193,9 @@ class MechanismEntry(Section):
 
 
 class Cell(MechanismEntry):
-    """A mechanism on a data set: what DVC reruns as a whole. A mechanism that reads nothing may name its data set."""
+    """A mechanism on a data set: what DVC reruns as a whole."""
 
     dataset: str
-    resource: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _resource(cls, value: Any) -> Any:
-        """DVC lists what a cell reads, and cannot leave it out of a list."""
-        if isinstance(value, dict) and value.get("resource") is None and "dataset" in value:
-            raise ValueError(
-                "name what the mechanism reads, for DVC to watch; for one that reads nothing its data set: "
-                f"`resource: data/prepared/{value['dataset']}.parquet`"
-            )
-        return value
 
 
 class Instrument(Section):
@@ -428,7 +416,7 @@ class Params(Section):
             if here != there:
                 raise UserError(
                     f"{kind}.{name}.{field} must be that of cells.{name}, {there!r}, got {here!r}; an entry begins as "
-                    "its cell's line does, with the same data set, `<<` and resource"
+                    "its cell's line does, with the same data set and `<<`"
                 )
 
     def _check_labels(self, dataset: str, labels: Labels) -> None:
@@ -497,7 +485,7 @@ class Params(Section):
     def code_paths(self) -> Iterator[tuple[str, str]]:
         """The files of mechanisms, attacks and metrics that run, relative to the project."""
         for kind, entries in (("mechanisms", self.mechanisms), ("cells", self.cells), ("downstream", self.downstream)):
-            yield from ((f"{kind}.{name}.file", entry.file) for name, entry in entries.items())
+            yield from ((f"{kind}.{name}.file", entry.file) for name, entry in entries.items() if entry.file)
         yield from (("attacks", name) for name in self.attacks)
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
@@ -534,6 +522,10 @@ class Params(Section):
         """A source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
 
+    def code(self, entry: MechanismEntry) -> Path:
+        """Returns the Python file of a mechanism, from the run's folder."""
+        return Path(self.root, entry.file) if entry.file else shipped("mechanisms")[entry.mechanism]
+
 
 def _check_entry(entry: MechanismEntry, where: str) -> None:
     """Refuse epsilons out of range, a path for a name, and a name for a path."""
@@ -544,11 +536,11 @@ def _check_entry(entry: MechanismEntry, where: str) -> None:
             f"{where}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
             f"`file`\n{_EXAMPLE}"
         )
-    if not entry.file.endswith(".py"):
-        raise UserError(
-            f"{where}.file must be the path of a .py file, got {entry.file!r}; shipped mechanisms are "
-            f"epsilometer/mechanisms/FAMILY/NAME.py\n{_EXAMPLE}"
-        )
+    if entry.file is None and entry.mechanism not in shipped("mechanisms"):
+        message = unknown(f"mechanism in {where}", entry.mechanism, sorted(shipped("mechanisms")))
+        raise UserError(f"{message}; one of your own needs `file`\n{_EXAMPLE}")
+    if entry.file is not None and not entry.file.endswith(".py"):
+        raise UserError(f"{where}.file must be the path of a .py file, got {entry.file!r}\n{_EXAMPLE}")
 
 
 def _leaves(path: str, up: int = 0) -> bool:

@@ -1,29 +1,25 @@
 """Where an audit's results come from, recorded, so that a change has a name: files, packages, settings, revisions.
 
-One small tracked file a source (`sources/<name>.json`) says what it was at the last re-audit. DVC sees changed files
-and settings by itself; a package that a mechanism, attack or generator imports is no dependency of a stage, so its new
-version is found here, with the stages that it makes stale. A pinned revision is changed by nobody but its user (clip
+One small tracked file a source (`sources/<name>.json`) says what it was at the last re-audit. What a change makes
+stale, DVC sees by itself (`epsilometer.project.code`). A pinned revision is changed by nobody but its user (clip
 bounds were measured on it): a newer one on the hub is told, not taken.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epsilometer.core import tables
 from epsilometer.core.component import PACKAGE, shipped
+from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError
-from epsilometer.core.imports import reached
 from epsilometer.models.locate import EMBEDDED, hub_id
+from epsilometer.project import code
 from epsilometer.project.params import Params, PublicCorpus
 
 FOLDER = Path("sources")
@@ -38,67 +34,51 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 
 @dataclass(frozen=True)
 class Source:
-    """stages: those that a new version of one of its packages makes stale, by their names in dvc.yaml."""
+    """Something that results come from: a data set, a mechanism, an attack, a model."""
 
     name: str
     record: Record
-    stages: Sequence[str] = ()
 
 
 def found(params: Params, folder: Path = Path(".")) -> list[Source]:
     """The sources of the audit in a folder as they are now, without asking the hub."""
     project = (folder / params.root).resolve()
 
-    def code(path: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
-        files, modules = reached(project / path, [project])
-        packages = _versions(modules - sys.stdlib_module_names)
-        return {"files": hashes(sorted(files), project), "packages": packages} | _said(settings)
+    def python(file: str | Path, settings: Mapping[str, Any] | None = None) -> Record:
+        return {**code.record([project / file], project)} | _said(settings)
 
     def data(path: str, settings: Mapping[str, Any] | None = None) -> Record:
         file = project / path
         if file.suffix == ".py":
-            return code(file, settings)
-        record: Record = {"files": hashes([file], project)} | _said(settings)
+            return python(file, settings)
+        record: Record = {"files": code.hashes([file], project)} | _said(settings)
         pin = _pin(file)
         for kind in ("dataset", "model"):
             if pin.keys() >= {kind, "revision"}:
                 record["hub"] = _on_hub(kind, pin[kind], pin["revision"])
         return record
 
-    cells, generated = params.cells, ".py"
     sources = [Source("audit", _said({"seed": params.audit.seed, "trials": params.trials.model_dump()}))]
     for name, dataset in params.datasets.items():
-        prepares = [f"prepare@{name}"] if dataset.source.endswith(generated) else []
-        sources.append(
-            Source(f"dataset-{name}", data(dataset.source, dataset.model_dump(exclude={"source"})), prepares)
-        )
-    for name in dict.fromkeys(cell.mechanism for cell in cells.values()):
-        own = {key: cell for key, cell in cells.items() if cell.mechanism == name}
-        first = next(iter(own.values()))
-        stages = [f"{stage}@{key}" for stage in ("rewrite", "attack") for key in own]
-        sources.append(Source(f"mechanism-{name}", code(first.file, first.settings), stages))
+        sources.append(Source(f"dataset-{name}", data(dataset.source, dataset.model_dump(exclude={"source"}))))
+    for name in dict.fromkeys(cell.mechanism for cell in params.cells.values()):
+        cell = next(cell for cell in params.cells.values() if cell.mechanism == name)
+        own = project / cell.file if cell.file else shipped("mechanisms")[name]
+        sources.append(Source(f"mechanism-{name}", python(own, cell.settings)))
     for name, given in params.attacks.items():
-        file = name if name.endswith(".py") else shipped("attacks")[name]
-        record = code(file, given) | _model_on_hub(given.get("model"), folder)
-        sources.append(Source(f"attack-{Path(name).stem}", record, [f"attack@{key}" for key in cells]))
-    encoder = code(PACKAGE / "models/encoder.py", params.embedding.model_dump())
-    embeds = [f"embed@{name}" for name in params.datasets]
-    sources.append(Source("embedding", encoder | _model_on_hub(params.embedding.model, folder), embeds))
+        record = python(component_file("attacks", name), given) | _model_on_hub(given.get("model"), folder)
+        sources.append(Source(f"attack-{Path(name).stem}", record))
+    encoder = python(PACKAGE / "models/encoder.py", params.embedding.model_dump())
+    sources.append(Source("embedding", encoder | _model_on_hub(params.embedding.model, folder)))
     for name, path in params.models.items():
         sources.append(Source(f"model-{name}", data(path)))
     for name, path in params.words.sources.items():
         sources.append(Source(f"words-{name}", data(path)))
-    for stage, entries in (
-        ("triples", params.triples),
-        ("autoencoder", params.autoencoders),
-        ("noise_aware", params.noise_aware),
-    ):
+    for entries in (params.triples, params.autoencoders, params.noise_aware):
         for name, entry in entries.items():
             corpus: PublicCorpus = entry.corpus
-            stages = [f"{stage}@{name}"] if corpus.source.endswith(generated) else []
-            sources.append(
-                Source(f"corpus-{name}", data(corpus.source, entry.model_dump(exclude={"corpus": {"source"}})), stages)
-            )
+            settings = entry.model_dump(exclude={"corpus": {"source"}})
+            sources.append(Source(f"corpus-{name}", data(corpus.source, settings)))
     return sources
 
 
@@ -119,7 +99,7 @@ def asked(
             except Exception as error:  # whatever the hub's client raises: no network, a time-out, no such id
                 unknown.append(f"{source.name}: {place['type']} {place['id']} ({type(error).__name__})")
                 revision = known.get("latest") if known.get("id") == place["id"] else None
-            source = Source(source.name, source.record | {"hub": place | {"latest": revision}}, source.stages)
+            source = Source(source.name, source.record | {"hub": place | {"latest": revision}})
         told.append(source)
     return told, unknown
 
@@ -157,17 +137,6 @@ def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str
         for what in _differences(before[name], now[name]):
             told.setdefault(what, []).append(name)
     return [f"{what} ({', '.join(names)})" for what, names in told.items()]
-
-
-def outdated(before: Mapping[str, Record], sources: Iterable[Source]) -> list[str]:
-    """The stages to run although DVC sees no change: packages have other versions than when they were recorded."""
-    stages = [
-        stage
-        for source in sources
-        if source.name in before and before[source.name].get("packages") != source.record.get("packages")
-        for stage in source.stages
-    ]
-    return list(dict.fromkeys(stages))
 
 
 def records(sources: Iterable[Source]) -> dict[str, Record]:
@@ -236,31 +205,3 @@ def _model_on_hub(name: Any, folder: Path) -> Record:
     if not named or name.endswith(EMBEDDED) or name.startswith(("data/", ".")) or (folder / name).exists():
         return {}
     return {"hub": _on_hub("model", *hub_id(name))}
-
-
-def _shown(path: Path, project: Path) -> str:
-    """From the project's folder; of a file elsewhere its name alone."""
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.name
-
-
-def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
-    """By path from the project the hash of each file, and of each file in a folder."""
-    files = [
-        file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
-    ]
-    return {_shown(file, project): _hash(file) for file in files}
-
-
-def _hash(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
-
-
-def _versions(modules: Iterable[str]) -> dict[str, str]:
-    names = sorted({name for module in modules for name in _distributions().get(module, ["?" + module])})
-    return {name.removeprefix("?"): "absent" if name[0] == "?" else metadata.version(name) for name in names}
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()

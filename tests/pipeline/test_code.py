@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.imports import reached
-from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.code import digest
 from tests.support.toy import STAGES, Toy
 
 MINE = """from helper import kept
@@ -16,6 +16,8 @@ MINE = """from helper import kept
 def rewrite(text, epsilon, rng):
     return text if kept(rng) else "play"
 """
+ALWAYS = {"code", "resources"}  # stages that always run
+CALIBRATE = ("python", "-m", "epsilometer.pipeline.guard.entry", "calibrate", "rows.json")
 VARIED = {"epsilon": 1, "trials": 20, "candidates": [], "temperatures": [0], "seeds": 0}
 ATTACK = """import guessing
 
@@ -33,7 +35,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """
     made = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
     plain = made.params["cells"]["songs-mine"]
-    own = {"mechanism": "own", "file": "own.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 50]}
+    own = {"mechanism": "own", "file": "own.py", "epsilons": [1, 50]}
     made.params["mechanisms"]["own"] = own
     made.params["cells"] = {"songs-mine": plain, "songs-own": {**own, "dataset": "songs"}}
     made.params["ablations"] = {name: {**cell, **VARIED} for name, cell in made.params["cells"].items()}
@@ -53,8 +55,11 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 def repro(toy: Toy) -> set[str]:
     """The stages that ran."""
-    lines = toy.run("dvc", "repro").splitlines()
-    return {line.split("'")[1] for line in lines if line.startswith("Running stage")}
+    return ran(toy.run("dvc", "repro"))
+
+
+def ran(log: str) -> set[str]:
+    return {line.split("'")[1] for line in log.splitlines() if line.startswith("Running stage")}
 
 
 def append(toy: Toy, name: str, text: str) -> None:
@@ -63,25 +68,70 @@ def append(toy: Toy, name: str, text: str) -> None:
 
 
 def test_only_what_a_changed_helper_reaches_runs_again(toy: Toy) -> None:
-    assert repro(toy) == {"code"}
+    assert repro(toy) == ALWAYS
     append(toy, "helper.py", "\n\ndef kept(rng):\n    return rng.random() < 0.25\n")
-    assert repro(toy) == {"code", "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
+    assert repro(toy) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
     append(toy, "guessing.py", "\n\ndef first(candidates):\n    return np.ones(len(candidates), int)\n")
     every = {f"{stage}@songs-{name}" for stage in ("attack", "ablations") for name in ("mine", "own")}
-    assert repro(toy) == {"code", "estimate", *every}
+    assert repro(toy) == {*ALWAYS, "estimate", *every}
     append(toy, "own.py", "\n")
-    assert repro(toy) >= {"code", "rewrite@songs-own"}
+    assert repro(toy) >= {*ALWAYS, "rewrite@songs-own"}
+
+
+def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_nothing(toy: Toy) -> None:
+    toy.run("dvc", "repro")
+    append(toy, "epsilometer/runtime/progress.py", "\n# edited\n")
+    append(toy, "epsilometer/pipeline/guard/parent.py", "\n# edited\n")
+    assert toy.run("epsilometer", "why") == "nothing has changed\n"
+    package = toy.folder / "pretended.py"  # a package of the helper's, of which this is the version
+    package.write_text("")
+    info = toy.folder / "pretended-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 1\n")
+    (info / "top_level.txt").write_text("elsewhere_pretended\n")
+    append(toy, "helper.py", "\n\ndef unused():\n    import elsewhere_pretended\n")
+    toy.run("dvc", "repro")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 2\n")
+    said = toy.run("epsilometer", "why", "rewrite")
+    assert said == "rewrite@songs-own:\n  package pretended: 1 before, 2 now\n"
+    log = toy.run("dvc", "repro")
+    assert ran(log) == {*ALWAYS, "rewrite@songs-own", "attack@songs-own", "ablations@songs-own", "estimate"}
+    assert "why: package pretended: 1 before, 2 now" in log
+
+
+def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
+    toy.run("dvc", "repro")
+    before = (toy.folder / "params.yaml").read_text()
+    songs = (toy.folder / "songs.txt").read_text()
+    try:
+        (toy.folder / "params.yaml").write_text(before.replace("epsilons:\n  - 1\n", "epsilons:\n  - 2\n"))
+        (toy.folder / "songs.txt").write_text(songs + "one more song\n")
+        (toy.folder / "data/trials/songs.json").unlink()
+        append(toy, "own.py", "\n")
+        said = toy.run("epsilometer", "why")
+        for line in (
+            "prepare@songs:\n  input songs.txt has changed",
+            "trials@songs:\n  output data/trials/songs.json is missing",
+            "rewrite@songs-own:\n  setting cells.songs-own.epsilons: [1, 50] before, [2, 50] now\n",
+            "  file own.py has changed\n",
+        ):
+            assert line in said
+        toy.run("epsilometer", "why", "rewrit", code=2)
+    finally:
+        (toy.folder / "params.yaml").write_text(before)
+        (toy.folder / "songs.txt").write_text(songs)
+        toy.run("dvc", "repro")
 
 
 def test_another_data_set_leaves_the_cells_alone(toy: Toy) -> None:
     toy.params["datasets"]["more"] = toy.params["datasets"]["songs"]
-    entry = toy.params["cells"]["songs-mine"] | {"dataset": "more", "resource": "data/prepared/more.parquet"}
+    entry = toy.params["cells"]["songs-mine"] | {"dataset": "more"}
     toy.params["cells"]["more-mine"] = entry
     toy.params["ablations"]["more-mine"] = {**entry, **VARIED}
     toy.write_params()
     new = {f"{stage}@more" for stage in ("prepare", "embed", "trials")}
     new |= {f"{stage}@more-mine" for stage in ("rewrite", "attack", "ablations")}
-    assert repro(toy) == {"code", "estimate", *new}
+    assert repro(toy) == {*ALWAYS, "estimate", *new}
 
 
 def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
@@ -103,16 +153,14 @@ def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
 
 
 def test_the_record_names_the_files(toy: Toy) -> None:
-    own = json.loads((toy.folder / "data/code/cells/songs-own.json").read_text())
-    assert own.keys() == {"own.py", "helper.py"}
-    attacks = json.loads((toy.folder / "data/code/attacks.json").read_text())
-    assert attacks.keys() >= {
-        "guess.py",
-        "guessing.py",
-        "epsilometer/attacks/identification/length.py",
-        "epsilometer/core/attack.py",
-    }
-    assert "epsilometer/__init__.py" not in attacks
+    rewrite = json.loads((toy.folder / "data/code/rewrite/songs-own.json").read_text())
+    assert rewrite["files"].keys() >= {"own.py", "helper.py", "epsilometer/pipeline/stages/rewrite.py"}
+    assert rewrite["packages"].keys() >= {"numpy", "polars"}
+    attack = json.loads((toy.folder / "data/code/attack/songs-own.json").read_text())
+    used = {"guess.py", "guessing.py", "epsilometer/attacks/identification/length.py", "epsilometer/core/attack.py"}
+    assert attack["files"].keys() >= used
+    neutral = ("epsilometer/__init__.py", "epsilometer/runtime/", "epsilometer/pipeline/guard/")
+    assert not [file for file in attack["files"] if file.startswith(neutral)]
 
 
 def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
@@ -135,7 +183,7 @@ def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     assert elsewhere == {"numpy", "typing", "missing"}
 
     def name() -> str:
-        return fingerprint({}, [], tmp_path / "mine.py", [])
+        return digest({}, [], [tmp_path / "mine.py"], [], tmp_path)
 
     before = name()
     (tmp_path / "other.py").write_text("1")
@@ -149,9 +197,9 @@ def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None
     quoting = "text = 'PLEASE PLAY'.lower()\n    print(text)\n    raise RuntimeError(text)\n"
     append(toy, "helper.py", f"\n\ndef kept(rng):\n    {quoting}")
     asked = {"target": 0.5, "attack": "guess.py", "budget": 200, "mechanisms": ["own"], "datasets": []}
-    shown = toy.run("python", "-m", "epsilometer.pipeline.stages.calibrate", "rows.json", json.dumps(asked), code=1)
+    shown = toy.run(*CALIBRATE, json.dumps(asked), code=1)
     assert "please play" not in shown
     assert "RuntimeError: message withheld" in shown
     asked["mechanisms"] = ["mine"]
-    toy.run("python", "-m", "epsilometer.pipeline.stages.calibrate", "rows.json", json.dumps(asked))
+    toy.run(*CALIBRATE, json.dumps(asked))
     assert {row["mechanism"] for row in json.loads((toy.folder / "rows.json").read_text())} == {"mine"}

@@ -30,7 +30,7 @@ from epsilometer.models import embedded as resources
 from epsilometer.models.bounds import store
 from epsilometer.models.locate import locate
 from epsilometer.pipeline import INTERRUPTED, RUNNER
-from epsilometer.pipeline.guard.inputs import digest, listed
+from epsilometer.pipeline.dvc_files import digest, listed
 from epsilometer.pipeline.repro import put_in_order
 from epsilometer.pipeline.stages import model
 from epsilometer.project import checking, params
@@ -533,7 +533,7 @@ def test_a_full_disk_under_data(project: Project) -> None:
 
 def test_a_limit_on_the_size_of_files(project: Project) -> None:
     """The same where nothing may be mounted: a file may not grow beyond 100 kB."""
-    said = project.run("sh", "-c", "ulimit -f 200; exec python -m epsilometer.pipeline.repro --force", fails=True)
+    said = project.run("sh", "-c", "ulimit -f 200; exec epsilometer repro --force", fails=True)
     assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
     project.run()
     assert project.results() == project.made
@@ -549,7 +549,7 @@ def test_sigterm(project: Project, how: str) -> None:
         "make": ("make", "audit"),
     }[how]
     if how == "make":
-        recipe = re.search(r"exec (python -m epsilometer.pipeline.repro) dvc.yaml", (ROOT / "Makefile").read_text())
+        recipe = re.search(r"exec (epsilometer repro) dvc.yaml", (ROOT / "Makefile").read_text())
         assert recipe
         (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
     process = project.start(*words, pause=60)

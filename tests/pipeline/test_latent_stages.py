@@ -15,6 +15,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.pipeline.stages import autoencoder, noise_aware
+from epsilometer.runtime import checksums
 from tests.support import tiny_models
 from tests.support.places import ROOT
 
@@ -60,12 +61,14 @@ def test_an_autoencoder_of_what_is_audited_says_so(
 def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
     bart = tiny_models.save_bart(Path("bart"))
     (bart / "bounds.json").write_text("{}")  # of the logits of other weights
+    checksums.write(bart)
     training = {"variant": "pr", "length": 6, "steps": 2, "batch": 4}
     write(settings, noise_aware={"model": "bart", "training": training})
     noise_aware.main("tiny")
     out = Path("data/noise_aware/tiny")
     assert json.loads((out / "training.json").read_text())["dimensions"] == [24]
     assert not (out / "bounds.json").exists()
+    checksums.check(out)
     made = DPBART(resource=out, variant="pr", length=6).rewrite(["a b"], 100.0, Noise.named(1, "x"))
     assert made.latents is not None
     assert made.latents.after.shape == (1, 6 * 24)

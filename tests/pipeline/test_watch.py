@@ -64,7 +64,7 @@ def test_other_lines_are_no_progress() -> None:
         "30 of 40",
         "rewrite: 30 of 40",
         "rewrite: x of 40, about 1 s left",
-        "> python -m epsilometer.pipeline.stages.rewrite",
+        "> epsilometer stage rewrite",
     ):
         assert progress.parse(line) is None
 
@@ -266,7 +266,7 @@ def test_an_audit_without_flows_never_touches_prefect(small: Path, tmp_path_fact
     }
     recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
     assert "epsilometer check" in recipe
-    assert "python -m epsilometer.pipeline.repro dvc.yaml" in recipe
+    assert "epsilometer repro dvc.yaml" in recipe
     assert "flows" not in recipe
     for command in (
         ["epsilometer.pipeline.repro", "dvc.yaml"],

@@ -38,6 +38,7 @@ import epsilometer.pipeline.stages.rewrite
 import epsilometer.pipeline.stages.trials
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT, send_to
+from epsilometer.project import code
 from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, history, sources
 from epsilometer.report.history import put_in
@@ -54,7 +55,7 @@ trials: {count: 300, candidates: 2, temperature: 0}
 words: {sources: {own: vectors.txt}}
 mechanisms: {}
 cells:
-  songs-mine: {dataset: songs, mechanism: mine, file: mine.py, epsilons: [1, 2], resource: data/prepared/songs.parquet}
+  songs-mine: {dataset: songs, mechanism: mine, file: mine.py, epsilons: [1, 2]}
 attacks: {lexical: {}}
 """
 READ = "file: mine.py, epsilons: [1], resource: data/prepared"
@@ -66,7 +67,6 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.forced: list[str] = []
         self.events: list[dict[str, Any]] = []
         self.shown: dict[str, Any] = {}
         self.leak(0.5)
@@ -83,11 +83,8 @@ class Project:
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
 
-    def audit(
-        self, folder: str = ".", target: str | None = None, force: list[str] | None = None, return_state: bool = True
-    ) -> State[Any]:
+    def audit(self, folder: str = ".", target: str | None = None, return_state: bool = True) -> State[Any]:
         """What `epsilometer.pipeline.flows.audit.audit` does, all stages of it."""
-        self.forced += force or []
         params = read_params()
         for name in params.datasets:
             epsilometer.pipeline.stages.prepare.main(name)
@@ -210,7 +207,6 @@ def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.Capture
     state = project.reaudit()
     assert state.is_completed()
     assert "2 of 2 are the baseline's own rewrites" in str(state.message)
-    assert not project.forced
     first = {path: path.read_bytes() for path in Path("sources").iterdir()}
     project.reaudit()
     assert {path: path.read_bytes() for path in Path("sources").iterdir()} == first
@@ -242,7 +238,7 @@ def test_the_round_is_written_in_place(before: str, after: str) -> None:
     assert epsilometer.pipeline.flows.reaudit.with_round(before, 8) == after
 
 
-def test_a_packages_new_version_runs_the_stages_that_import_it(
+def test_a_packages_new_version_has_a_name(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = Path("mine.py")
@@ -256,10 +252,9 @@ def test_a_packages_new_version_runs_the_stages_that_import_it(
     assert record["files"].keys() == {"mine.py", "helper.py"}
     assert record["packages"].keys() == {"RapidFuzz"}
     assert "attack-lexical" in sources.read()
-    real = sources.metadata.version
-    monkeypatch.setattr(sources.metadata, "version", lambda name: "99" if name == "RapidFuzz" else real(name))
+    real = code.metadata.version
+    monkeypatch.setattr(code.metadata, "version", lambda name: "99" if name == "RapidFuzz" else real(name))
     state = project.reaudit()
-    assert project.forced == ["rewrite@songs-mine", "attack@songs-mine"]
     assert f"package RapidFuzz: {record['packages']['RapidFuzz']} before, 99 now (" in str(state.message)
     assert json.loads(Path("sources/mechanism-mine.json").read_text())["packages"] == {"RapidFuzz": "99"}
 
@@ -329,7 +324,6 @@ def test_without_a_baseline(project: Project) -> None:
     assert (
         state.message == "there is no baseline in baseline yet; accept the current audit as one (`epsilometer accept`)"
     )
-    assert not project.forced
     assert not Path("sources").exists()
 
 

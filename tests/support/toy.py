@@ -14,7 +14,7 @@ import yaml
 
 from tests.support.places import ROOT
 
-STAGES = ("code", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
+STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
 
 # In place of the sentence encoder, which takes longer to load than all the rest.
 EMBED = """import sys
@@ -26,7 +26,7 @@ def main(name):
     tables.write_array(np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32), f"data/embeddings/{name}.npy")
     tables.write_json({}, f"data/embeddings/{name}.json")
 
-run(main)
+run(main, "embed", *sys.argv[1:])
 """
 
 MINE = """import numpy as np
@@ -71,6 +71,7 @@ class Toy:
         (folder / ".gitignore").write_text("/data/*\n/.prefect/\n/.dvc-site/\n__pycache__/\n")
         shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
         shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
+        shipped["resources"]["deps"] = ["data/code", "data/prepared"]
         (folder / "embed.py").write_text(EMBED)
         (folder / "dvc.yaml").write_text(
             yaml.safe_dump({"stages": {name: shipped[name] for name in stages}}, sort_keys=False)
@@ -81,7 +82,7 @@ class Toy:
         (folder / "songs.txt").write_text("\n".join(songs) + "\n")
         (folder / "mine.py").write_text(MINE)
         (folder / "vectors.txt").write_text("play 0 1\nsong 1 0\n")
-        mine = {"mechanism": "mine", "file": "mine.py", "resource": "data/prepared/songs.parquet", "epsilons": [1, 5]}
+        mine = {"mechanism": "mine", "file": "mine.py", "epsilons": [1, 5]}
         self.params: dict[str, Any] = {
             "root": ".",
             "title": "Twenty texts",

@@ -19,7 +19,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.project.checking import check
-from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.code import digest
 from epsilometer.project.params import Params, read
 from epsilometer.utility import downstream
 from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune, majority, scores
@@ -365,16 +365,16 @@ def test_slices_of_other_texts_settings_code_or_data_have_another_name(tmp_path:
     code, data = tmp_path / "mine.py", tmp_path / "vectors.npz"
     code.write_text("x = 1")
     data.write_bytes(b"12")
-    base = fingerprint({"epsilon": 1}, ["a b"], code, [data])
-    assert fingerprint({"epsilon": 1}, ["a b"], code, [tmp_path / "vectors.npz"]) == base
-    assert fingerprint({"epsilon": 1}, ["a b"], code, [tmp_path]) != base
-    assert fingerprint({"epsilon": 2}, ["a b"], code, [data]) != base
-    assert fingerprint({"epsilon": 1}, ["a", "b"], code, [data]) != base
+    base = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
+    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path / "vectors.npz"], tmp_path) == base
+    assert digest({"epsilon": 1}, ["a b"], [code], [tmp_path], tmp_path) != base
+    assert digest({"epsilon": 2}, ["a b"], [code], [data], tmp_path) != base
+    assert digest({"epsilon": 1}, ["a", "b"], [code], [data], tmp_path) != base
     code.write_text("x = 2")
-    changed = fingerprint({"epsilon": 1}, ["a b"], code, [data])
+    changed = digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path)
     assert changed != base
     data.write_bytes(b"123")
-    assert fingerprint({"epsilon": 1}, ["a b"], code, [data]) != changed
+    assert digest({"epsilon": 1}, ["a b"], [code], [data], tmp_path) != changed
 
 
 # ---------------------------------------------------------------------------------------------------------- stages

@@ -102,7 +102,7 @@ class DPBART(LatentMechanism):
             there = f"one for {record.variant}" if record else "none"
             raise UserError(
                 f"variant {self.variant} needs a model with a pruning.json for it, and {str(self.resource)!r} has "
-                f"{there}; train it (python -m epsilometer.pipeline.stages.noise_aware NAME), or use variant: clv"
+                f"{there}; train it (epsilometer stage noise_aware NAME), or use variant: clv"
             )
         if record.width != self._model.width:
             raise UserError(

@@ -33,10 +33,10 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import INTERRUPTED
+from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.artifacts import publish
 from epsilometer.pipeline.flows.output import Server
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
-from epsilometer.pipeline.guard.inputs import GONE
 from epsilometer.pipeline.repro import held
 
 _GRACE = 7.0  # seconds to report an end that SIGTERM asked for
@@ -62,19 +62,18 @@ def _has_reported(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
     on_crashed=[_has_reported],
     on_cancellation=[_has_reported],
 )
-def audit(folder: str = ".", target: str | None = None, force: list[str] | None = None) -> State[Any]:
+def audit(folder: str = ".", target: str | None = None) -> State[Any]:
     """Bring the audit in a folder up to date, or one stage of it and what that depends on.
 
     A stage is submitted as soon as what it depends on is done, so that none waits in another's place. Where one
-    fails, those that depend on it are not run, all others are, and the flow fails at the end. force: stages to run
-    although DVC sees no change, by address.
+    fails, those that depend on it are not run, all others are, and the flow fails at the end.
     """
     _end_soon_after_sigterm()
     with held(Path(folder), get_run_logger().warning), stopped_with_this():
-        return _bring_up_to_date(folder, target, force or [], _watch_server())
+        return _bring_up_to_date(folder, target, _watch_server())
 
 
-def _bring_up_to_date(folder: str, target: str | None, force: list[str], ended: Callable[[int], None]) -> State[Any]:
+def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], None]) -> State[Any]:
     try:
         needs = dependencies(folder, target)
     except StageFileDoesNotExistError as error:
@@ -87,7 +86,7 @@ def _bring_up_to_date(folder: str, target: str | None, force: list[str], ended: 
     while order.is_active():
         for stage in order.get_ready():
             waiting = [futures[n] for n in needs[stage]]
-            futures[stage] = reproduce.submit(stage, stage in force, return_state=False, wait_for=waiting)
+            futures[stage] = reproduce.submit(stage, return_state=False, wait_for=waiting)
             running[futures[stage]] = stage
         if not running:
             break  # what is left depends on a stage that failed

@@ -38,7 +38,7 @@ def calibrate(
     with tempfile.TemporaryDirectory() as results:
         out = Path(results, "rows.json")
         with subprocess.Popen(
-            [sys.executable, "-m", "epsilometer.pipeline.stages.calibrate", str(out), json.dumps(asked)],
+            [sys.executable, "-m", "epsilometer.pipeline.guard.entry", "calibrate", str(out), json.dumps(asked)],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -62,9 +62,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     updates = sources.changes(recorded, sources.records(now))
     get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
 
-    prefix = "" if folder == Path(".") else f"{folder}/dvc.yaml:"
-    outdated = [prefix + stage for stage in sources.outdated(recorded, now)]
-    done: State[Any] = audit(str(folder), "estimate", outdated, return_state=True)
+    done: State[Any] = audit(str(folder), "estimate", return_state=True)
     if not done.is_completed():
         return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.made(past, datetime.now(UTC).year))

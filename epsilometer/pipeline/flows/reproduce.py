@@ -16,8 +16,8 @@ from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed, Failed, State
 
+from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.output import environment, show
-from epsilometer.pipeline.guard.inputs import GONE
 
 _ONE_READER = threading.Lock()  # DVC promises nothing about threads
 _running: set[subprocess.Popen[str]] = set()
@@ -40,20 +40,20 @@ def stopped_with_this() -> Iterator[None]:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, task_run_name="{stage}")
-def reproduce(stage: str, force: bool = False) -> State[Any]:
+def reproduce(stage: str) -> State[Any]:
     """Bring one stage up to date, by its address (`embed@queries`, `runs/atis/dvc.yaml:report`).
 
     What it depends on must be up to date. Ends Cached, Reproduced, or Failed with the last lines of the output, which
-    a direct call raises. force: run it although DVC sees no change.
+    a direct call raises.
     """
     try:
-        if not force and not stale(stage):
+        if not stale(stage):
             return Completed(name="Cached")
     except StageFileDoesNotExistError as error:
         return Failed(message=f"{stage}: {error.file} {GONE}")
     except DvcException as error:
         return Failed(message=f"{stage}: {error}")
-    command = [sys.executable, "-m", "epsilometer.pipeline.repro", "--single-item", *["--force"] * force, stage]
+    command = [sys.executable, "-m", "epsilometer.pipeline.repro", "--single-item", stage]
     with _STARTING:
         if _stopped.is_set():
             return Failed(message=f"{stage} was not started: the flow was stopped")

@@ -1,22 +1,43 @@
-"""How a stage's module is run as a program."""
+"""How a stage is run as a program: `epsilometer stage NAME [ENTRY]`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from epsilometer.core.errors import UserError, disk_trouble
-from epsilometer.pipeline import INTERRUPTED, RUNNER
+from epsilometer.core.component import PACKAGE
+from epsilometer.core.errors import UserError, disk_trouble, unknown
+from epsilometer.pipeline import INTERRUPTED, RUNNER, why
+from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.guard.withholding import SHOW, report, where, withhold
 from epsilometer.runtime.progress import say
 
+STAGES = PACKAGE / "pipeline" / "stages"
+_SHOWN = 5  # reasons for a run
 
-def run(main: Callable[..., None]) -> None:
-    """Call a stage with the command line's arguments; its inputs are checked, and it ends with its parent.
+
+def stage(name: str, *arguments: str) -> None:
+    """Run the stage of that name in `epsilometer.pipeline.stages`, for one entry where it has several.
+
+    Raises UserError where there is none of that name.
+    """
+    known = sorted(path.stem for path in STAGES.glob("[!_]*.py"))
+    if name not in known:
+        raise unknown("stage", name, known)
+
+    def main(*given: str) -> None:
+        import_module(f"epsilometer.pipeline.stages.{name}").main(*given)
+
+    run(main, " ".join([name, *arguments]), *arguments)
+
+
+def run(main: Callable[..., None], label: str, *arguments: str) -> None:
+    """Call the work of a stage; its inputs are checked, and it ends with its parent.
 
     A user's error and a disk's is one message and exit code 2, Ctrl-C one and 130. Any other error, whatever its kind,
     shows where it happened but not its message, which may quote a private text and would end in logs; neither is
@@ -28,8 +49,9 @@ def run(main: Callable[..., None]) -> None:
     data.chmod(0o700)  # private texts are in it
     written = withhold()
     try:
+        _say_why()
         with guarded():
-            main(*sys.argv[1:])
+            main(*arguments)
     except UserError as error:
         say(f"error: {error}")
         code = 2
@@ -39,8 +61,7 @@ def run(main: Callable[..., None]) -> None:
         code = 130
     except BaseException as error:  # SystemExit too: with a text for its code, Python would print that
         if (trouble := disk_trouble(error)) is not None:
-            stage = " ".join([os.path.basename(sys.argv[0]).removesuffix(".py"), *sys.argv[1:]])
-            say(f"error: {stage}: {trouble}, then run again; what other stages made is kept")
+            say(f"error: {label}: {trouble}, then run again; what other stages made is kept")
             code = 2
         elif written is None:
             raise
@@ -52,3 +73,21 @@ def run(main: Callable[..., None]) -> None:
     report(written)
     if code:
         sys.exit(code)
+
+
+def _say_why() -> None:
+    """Where DVC runs a stage again, what changed since it last ran."""
+    if "DVC_STAGE" not in os.environ:
+        return
+    stage = os.environ["DVC_STAGE"].rpartition(":")[2]
+    with dvc_pauses():
+        last = lock().get(stage)
+    told = why.inputs(stage, last) if last is not None else []
+    for line in told[:_SHOWN]:
+        say(f"why: {line}")
+    if len(told) > _SHOWN:
+        say(f"why: and {len(told) - _SHOWN} more; `epsilometer why {stage}` before a run says all")
+
+
+if __name__ == "__main__":
+    stage(*sys.argv[1:])

@@ -1,8 +1,6 @@
 """Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed.
 
 And, where it writes token by token, the law of its first token.
-
-usage: python -m epsilometer.pipeline.stages.ablations CELL
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.mechanism import HasFirstTokens
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism
 from epsilometer.project.params import Ablation, Params
@@ -92,7 +89,3 @@ def _run(
         factor=pl.lit(factor),
         value=pl.lit(float(value)),
     ).select(*tables.ABLATIONS)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage attack@cell: which slot each adversary names, for every trial and epsilon of a cell.
-
-usage: python -m epsilometer.pipeline.stages.attack CELL
-"""
+"""Stage attack@cell: which slot each adversary names, for every trial and epsilon of a cell."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
 from epsilometer.core.guarantees import stored
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism, rewrites, trials
 from epsilometer.project.params import read as read_params
@@ -106,7 +102,3 @@ def _added(to: list[dict[str, float]], more: list[dict[str, float]], sign: int) 
         {what: one.get(what, 0) + sign * other.get(what, 0) for what in {**one, **other}}
         for one, other in zip(to, more, strict=True)
     ]
-
-
-if __name__ == "__main__":
-    run(main)

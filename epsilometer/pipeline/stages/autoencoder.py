@@ -1,7 +1,4 @@
-"""Stage autoencoder@name: the LSTM autoencoder that ADePT reads, trained on public texts.
-
-usage: python -m epsilometer.pipeline.stages.autoencoder NAME
-"""
+"""Stage autoencoder@name: the LSTM autoencoder that ADePT reads, trained on public texts."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from pathlib import Path
 from epsilometer.core import tables
 from epsilometer.core.component import build
 from epsilometer.mechanisms.latents.shared.autoencoder import Shape, Training, train
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import read
 from epsilometer.runtime.progress import say
@@ -42,7 +38,3 @@ def main(name: str) -> None:
     model.save(out)
     tables.write_json({"corpus": corpus.model_dump(), **record}, out / "training.json")
     say(f"autoencoder {name}: of held-out words {record['word_accuracy']:.1%} come back in their places")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,6 +1,6 @@
 """`epsilometer calibrate` over an audit's cells, for flows: what mechanisms and attacks write ends in no log.
 
-usage: python -m epsilometer.pipeline.stages.calibrate OUT JSON
+usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 
 JSON: the fields of `calibrating.Wish`, and `mechanisms` and `datasets`, lists of names.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project import calibrating
 from epsilometer.project.params import read
 
@@ -22,7 +21,3 @@ def main(out: str, asked: str) -> None:
     wish = calibrating.Wish(**given)
     rows = calibrating.calibrate_cells(read(), wish, mechanisms, datasets, lambda label: calibrating.said(label, wish))
     tables.write_json(list(rows), out)
-
-
-if __name__ == "__main__":
-    run(main)

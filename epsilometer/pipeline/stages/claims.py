@@ -1,7 +1,4 @@
-"""Stage claims: every claim against its worst case over a vocabulary, and the plausible deniability of its words.
-
-usage: python -m epsilometer.pipeline.stages.claims
-"""
+"""Stage claims: every claim against its worst case over a vocabulary, and the plausible deniability of its words."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import Cell, Params, read
 from epsilometer.runtime.progress import track
 from epsilometer.text.vectors import WordVectors
@@ -51,7 +47,8 @@ def main() -> None:
         alpha = params.audit.alpha / max(1, drawn)  # of each check that may err, so that all together keep alpha
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = _build(params, cell, cell.resource)
-            texts = cell.resource.startswith("data/prepared/")  # inputs may be a data set's texts, as many as there are
+            # Inputs may be a data set's texts, as many as there are.
+            texts = (cell.resource or "").startswith("data/prepared/")
             inputs = params.claims.vocabulary if texts else EXACT
             rows = []
             for epsilon, audited in budgets[name].items():
@@ -67,7 +64,7 @@ def main() -> None:
 
 
 def _build(params: Params, cell: Cell, resource: str | None) -> Mechanism:
-    return build_mechanism(params.path(cell.file), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
+    return build_mechanism(str(params.code(cell)), cell.settings, resource, f"mechanisms.{cell.mechanism}.settings")
 
 
 def _budgets(params: Params, name: str, mechanism: Mechanism) -> dict[float, bool]:
@@ -105,7 +102,3 @@ def _few(resource: str | None, count: int, out: Path) -> str | None:
     else:
         return resource
     return str(out)
-
-
-if __name__ == "__main__":
-    run(main)

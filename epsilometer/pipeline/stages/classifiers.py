@@ -1,8 +1,6 @@
 """Stage classifiers: classifiers of every asked label trained on clean texts, and the majority baseline.
 
 Those of attributes are kept: they are the static attackers.
-
-usage: python -m epsilometer.pipeline.stages.classifiers
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.classification import (
     ATTRIBUTE,
     Tried,
@@ -47,7 +44,3 @@ def main() -> None:
         made += rows({**named, "setting": "clean"}, train, test, tried, params)
     tables.write(pl.DataFrame(made, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
     tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")
-
-
-if __name__ == "__main__":
-    run(main)

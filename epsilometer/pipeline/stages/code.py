@@ -1,51 +1,92 @@
-"""Stage code: which files each component of the audit reaches by its imports, and what is in them.
+"""Stage code: of every stage, and of every entry with components of its own, which code makes its results.
 
 DVC cannot know beforehand what a user's own mechanism, attack, metric or generator imports, so this stage always runs,
-and the stages that use a component depend on its record, which has the same bytes until a file in it changes.
-
-usage: python -m epsilometer.pipeline.stages.code
+and the others depend on its records, which have the same bytes until a file or a package in them changes.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from epsilometer.core import tables
-from epsilometer.core.component import shipped
-from epsilometer.core.imports import reached
-from epsilometer.pipeline.guard.entry import run
+from epsilometer.core.component import PACKAGE, file
+from epsilometer.pipeline import dvc_files
+from epsilometer.project import code
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.reaudit.sources import hashes
+
+FOLDER = Path("data/code")
+_STAGES = PACKAGE / "pipeline" / "stages"
+
+# Components that a stage finds by name, beside what it imports: of its entry alone, which then has a record of its own,
+_OF_ENTRY = {
+    "prepare": ("generator",),
+    **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
+    **dict.fromkeys(("rewrite", "privatize"), ("mechanism",)),
+    **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
+    "sweeps": ("mechanism", "attacks", "metrics"),
+}
+# or of the whole audit.
+_OF_AUDIT = {
+    **dict.fromkeys(("claims", "diagnose", "tokens"), ("mechanisms",)),
+    "estimate": ("mechanisms", "attacks"),
+    "similarity": ("metrics",),
+    "instrument": ("known loss",),
+}
+
+# What stage `resources` comes after, be it empty.
+_OF_RESOURCES = ("data/models", "data/triples", "data/autoencoders", "data/noise_aware")
 
 
 def main() -> None:
-    """Write data/code/<section>/<entry>.json for what stands in params.yaml, attacks.json and metrics.json."""
-    params = read_params()
+    """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own."""
+    for folder in _OF_RESOURCES:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    for path, record in records(read_params()).items():
+        tables.write_json(record, path)
+
+
+def records(params: Params) -> dict[Path, code.Record]:
+    """Returns the records of the stages in dvc.yaml, by the files that they are written to."""
     project = Path(params.root).resolve()
-    for name, files in _components(params):
-        used = {file for path in files for file in reached(Path(path), [project])[0]}
-        tables.write_json(hashes(sorted(used), project), f"data/code/{name}.json")
+    made = {}
+    for stage, body in dvc_files.stages().items():
+        own = _STAGES / f"{stage}.py"
+        if stage in ("code", "resources") or not own.is_file():
+            continue
+        if stage in _OF_ENTRY:
+            for key, entry in getattr(params, str(dvc_files.section(body))).items():
+                files = [file for kind in _OF_ENTRY[stage] for file in _files(params, kind, entry)]
+                made[FOLDER / stage / f"{key}.json"] = code.record([own, *files], project)
+        else:
+            files = [file for kind in _OF_AUDIT.get(stage, ()) for file in _files(params, kind, None)]
+            made[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
+    return made
 
 
-def _components(params: Params) -> Iterator[tuple[str, list[str]]]:
-    """The name of each record, and the Python files that it is about."""
-    for kind in ("cells", "downstream"):
-        for name, cell in getattr(params, kind).items():
-            yield f"{kind}/{name}", [params.path(cell.file)]
-    for name, dataset in params.datasets.items():
-        yield f"datasets/{name}", _generator(params, dataset.source)
-    for kind in ("triples", "autoencoders", "noise_aware"):
-        for name, entry in getattr(params, kind).items():
-            yield f"{kind}/{name}", _generator(params, entry.corpus.source)
-    for kind, names in (("attacks", params.attacks), ("metrics", params.utility.metrics)):
-        yield kind, [name if name.endswith(".py") else str(shipped(kind)[name]) for name in names]
+def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
+    """The Python files of the components of a kind."""
+    if kind == "generator":
+        yield from _generator(params, entry.source)
+    elif kind == "public generator":
+        yield from _generator(params, entry.corpus.source)
+    elif kind == "mechanism":
+        yield params.code(entry)
+    elif kind == "mechanisms":
+        yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
+    elif kind == "attacks":
+        yield from (file(kind, name) for name in params.attacks)
+    elif kind == "metrics":
+        yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
+    else:
+        yield file("mechanisms", "randomized_response")
+        yield file("attacks", "likelihood")
 
 
-def _generator(params: Params, source: str) -> list[str]:
-    return [params.path(source)] if source.endswith(".py") else []
-
-
-if __name__ == "__main__":
-    run(main)
+def _generator(params: Params, source: str) -> Iterator[Path]:
+    if source.endswith(".py"):
+        yield Path(params.path(source))

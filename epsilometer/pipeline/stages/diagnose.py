@@ -1,7 +1,4 @@
-"""Stage diagnose: what the outputs look like, how the estimators compare, and where attacks disagree.
-
-usage: python -m epsilometer.pipeline.stages.diagnose
-"""
+"""Stage diagnose: what the outputs look like, how the estimators compare, and where attacks disagree."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from epsilometer.auditing.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.estimation import estimate, loss_by_rates
 from epsilometer.auditing.unread import unread
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import mechanism, rewrites, trials
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -78,7 +74,3 @@ def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Param
         by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
     found = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta)
     return {"loss": found.loss, "by_rates": by_rates}
-
-
-if __name__ == "__main__":
-    run(main)

@@ -2,8 +2,6 @@
 
 A task's is trained on rewritten texts and tested on clean ones; an attribute's attackers are tested on rewritten texts,
 the static one trained on clean texts, the adaptive one on rewritten ones.
-
-usage: python -m epsilometer.pipeline.stages.downstream CELL
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.classification import (
     TASK,
     Tried,
@@ -68,7 +65,3 @@ def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> I
 
 def _empty(made: Examples) -> int:
     return sum(not text.strip() for text in made.texts)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -4,8 +4,6 @@ In float32 another processor's kernels change most of the numbers in their last 
 (of 384,000 numbers 6 fall on the other side of a cell of 1/1024). So where params.yaml asks for float32 they are
 computed in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near
 enough to a cell's edge for that to matter.
-
-usage: python -m epsilometer.pipeline.stages.embed DATASET
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.models.encoder import Encoder
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.progress import track
@@ -39,7 +36,3 @@ def main(name: str) -> None:
 def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rounded to multiples of 1/GRID."""
     return np.rint(vectors * np.float32(GRID)) / np.float32(GRID)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim.
-
-usage: python -m epsilometer.pipeline.stages.estimate
-"""
+"""Stage estimate: the empirical privacy loss of every data set, mechanism, epsilon and attack, beside its claim."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import polars as pl
 from epsilometer.auditing.estimates import judge, rows
 from epsilometer.core import tables
 from epsilometer.core.guarantees import restored
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism, trials
 from epsilometer.project.params import Params
@@ -44,7 +40,3 @@ def _rows(params: Params, name: str) -> list[dict[str, Any]]:
         made = rows(in_order, known, drawn, words, built, budget, claims, params.audit.alpha)
         found += [where | row for row in made]
     return found
-
-
-if __name__ == "__main__":
-    run(main)

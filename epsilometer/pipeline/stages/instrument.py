@@ -1,13 +1,9 @@
-"""Stage instrument: the instrument's own check on two-text randomised response.
-
-usage: python -m epsilometer.pipeline.stages.instrument
-"""
+"""Stage instrument: the instrument's own check on two-text randomised response."""
 
 from __future__ import annotations
 
 from epsilometer.auditing.known_loss import check
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read
 
 
@@ -16,7 +12,3 @@ def main() -> None:
     params = read()
     found = check(params.instrument.epsilons, params.instrument.trials, params.audit.alpha, params.audit.seed)
     tables.write(found, "data/instrument.parquet", {})
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,14 +1,10 @@
-"""Stage lists: the 1-D word lists of 1-Diffractor.
-
-usage: python -m epsilometer.pipeline.stages.lists
-"""
+"""Stage lists: the 1-D word lists of 1-Diffractor."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read
 from epsilometer.runtime.progress import say
 from epsilometer.text.vectors import WordVectors
@@ -22,7 +18,3 @@ def main() -> None:
     for name, source in zip(params.words.sources, sources, strict=True):
         say(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
     made.save(Path("data/lists.npz"))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -4,8 +4,6 @@ The source is the trained part of an embedded model (a folder with delta.safeten
 and upper layers, or decoder.safetensors, both put on all-MiniLM-L6-v2), a whole model's folder, or a small tracked file
 {"model": id, "revision": commit} that pins a model of the Hugging Face hub, with the bounds that `epsilometer bounds`
 measured.
-
-usage: python -m epsilometer.pipeline.stages.model NAME
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from epsilometer.core.errors import UserError
 from epsilometer.models import masked_lm, seq2seq
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import hub_id, locate, read_pin
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read
 from epsilometer.runtime import checksums
 
@@ -44,7 +41,3 @@ def main(name: str) -> None:
             "a .json pin of a model"
         )
     checksums.write(out)
-
-
-if __name__ == "__main__":
-    run(main)

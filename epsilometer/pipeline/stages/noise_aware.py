@@ -1,7 +1,4 @@
-"""Stage noise_aware@name: an encoder-decoder trained for DP-BART's pruned or noisy states, on public texts.
-
-usage: python -m epsilometer.pipeline.stages.noise_aware NAME
-"""
+"""Stage noise_aware@name: an encoder-decoder trained for DP-BART's pruned or noisy states, on public texts."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from pathlib import Path
 from epsilometer.core import tables
 from epsilometer.core.component import build
 from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import read
+from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
 
 
@@ -24,8 +21,5 @@ def main(name: str) -> None:
     out = Path(f"data/noise_aware/{name}")
     record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
     tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
+    checksums.write(out)  # those of the model that it began as came with it
     say(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,14 +1,10 @@
-"""Stage prepare@dataset: texts with stable ids, labels and word counts, from wherever they come.
-
-usage: python -m epsilometer.pipeline.stages.prepare DATASET
-"""
+"""Stage prepare@dataset: texts with stable ids, labels and word counts, from wherever they come."""
 
 from __future__ import annotations
 
 from epsilometer.core import tables
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.reading import prepare, read
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read as read_params
 
 
@@ -30,7 +26,3 @@ def main(name: str) -> None:
     corpus = prepare(raw, dataset.labels)
     tables.write(corpus.table, f"data/prepared/{name}.parquet", tables.PREPARED)
     tables.write_json(corpus.counts, f"data/prepared/{name}.json")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -2,8 +2,6 @@
 epsilon, with noise of its own for each seed of the classifiers.
 
 Slices are kept under data/privatizing until all are there, so that a stopped run goes on where it stopped.
-
-usage: python -m epsilometer.pipeline.stages.privatize CELL
 """
 
 from __future__ import annotations
@@ -19,9 +17,8 @@ from epsilometer.auditing.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import build
-from epsilometer.project.fingerprint import fingerprint
+from epsilometer.project.code import digest
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import prepared, privatized_path
@@ -49,7 +46,8 @@ def main(name: str) -> None:
     streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
     whole = Path("data/privatizing") / name
     given = [stream, cell.model_dump(), numbers.tolist()]
-    folder = whole / fingerprint(given, texts, Path(params.path(cell.file)), [Path(cell.resource)])
+    code, read = [Path(__file__), params.code(cell)], [Path(cell.resource)] if cell.resource else []
+    folder = whole / digest(given, texts, code, read, Path(params.root).resolve())
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
@@ -60,7 +58,3 @@ def main(name: str) -> None:
 
 def _mechanism(params: Params, name: str) -> Mechanism:
     return build(params, params.downstream[name])
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage report: the page, its figures, and the tracked metrics.
-
-usage: python -m epsilometer.pipeline.stages.report
-"""
+"""Stage report: the page, its figures, and the tracked metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ import polars as pl
 
 from epsilometer import __version__
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import trials
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -175,7 +171,3 @@ def _disputes(params: Params, found: pl.DataFrame) -> pl.DataFrame:
         rewrite = made.row(by_predicate=pl.col("trial") == trial, named=True)["text"]
         rows.append(row | {"source": texts[source], "rewrite": rewrite, "other": texts[other]})
     return pl.DataFrame(rows, schema=dict(DISPUTES))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
-
-usage: python -m epsilometer.pipeline.stages.rewrite CELL
-"""
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from epsilometer.auditing.rewriting import Job, rewrite_blocks
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import mechanism, trials
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited_texts, latents_path, rewrites_path
@@ -68,7 +64,3 @@ def main(name: str) -> None:
                         }
                     )
                 )
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,5 @@
 """Stage similarity: how much of the texts the rewrites keep, for the first trials of every cell and epsilon, and which
 identifiers stand in the rewrites as they were, for all trials.
-
-usage: python -m epsilometer.pipeline.stages.similarity
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.metrics.bleu import corpus
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import rewrites, trials
 from epsilometer.project.params import Params, read
 from epsilometer.project.paths import audited, audited_texts
@@ -77,7 +74,3 @@ def _leaked(params: Params) -> Iterator[pl.DataFrame]:
             counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
             yield counted.select(*(pl.lit(v).alias(k) for k, v in named.items()), *counted.columns)
-
-
-if __name__ == "__main__":
-    run(main)

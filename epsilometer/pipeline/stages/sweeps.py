@@ -1,8 +1,6 @@
 """Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, everything else kept.
 
 All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
-
-usage: python -m epsilometer.pipeline.stages.sweeps CELL
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from epsilometer.core.attack import Embedded
 from epsilometer.core.component import build, find
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.randomness import Noise
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import Params, read
 from epsilometer.project.paths import audited, varied_path
 from epsilometer.runtime.progress import track
@@ -57,7 +54,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
-        built = build_mechanism(params.path(cell.file), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+        built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
         made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
         found = attacked(
             texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
@@ -69,7 +66,3 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
             ends = mean_interval(kept[one], drawn.source, params.audit.alpha)
             row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
         yield row
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage tokens: how all mechanisms of a data set with ablations cut the same public text.
-
-usage: python -m epsilometer.pipeline.stages.tokens
-"""
+"""Stage tokens: how all mechanisms of a data set with ablations cut the same public text."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasTokens
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.cells import mechanism
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -32,7 +28,3 @@ def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:
     if isinstance(built, HasTokens) and params.datasets[cell.dataset].public:
         text = audited_texts(params, cell.dataset)[0]
         yield {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text, "tokens": built.tokens(text)}
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,7 +1,4 @@
-"""Stage trials@dataset: candidate sets and targets, the same for every mechanism on the data set.
-
-usage: python -m epsilometer.pipeline.stages.trials DATASET
-"""
+"""Stage trials@dataset: candidate sets and targets, the same for every mechanism on the data set."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import polars as pl
 
 from epsilometer.auditing.trials import sample, variety
 from epsilometer.core import tables
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited
 
@@ -42,7 +38,3 @@ def main(name: str) -> None:
     alone = int(sizes[sizes < settings.candidates].sum())
     counts = {"texts": len(table), "unmatched_dropped": alone} | variety(drawn.candidates)
     tables.write_json(counts, f"data/trials/{name}.json")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,14 +1,10 @@
-"""Stage triples@name: a public corpus of triples, what DP-ST draws from.
-
-usage: python -m epsilometer.pipeline.stages.triples NAME
-"""
+"""Stage triples@name: a public corpus of triples, what DP-ST draws from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from epsilometer.mechanisms.selection.shared.triples import build
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import read
 from epsilometer.runtime.progress import say
@@ -30,7 +26,3 @@ def main(name: str) -> None:
         entry.device,
     )
     say(f"triples: {len(made.triples)}")
-
-
-if __name__ == "__main__":
-    run(main)

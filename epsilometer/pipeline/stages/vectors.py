@@ -1,7 +1,4 @@
-"""Stage vectors@name: word vectors in one format, from a user's file or a transformer's input embeddings.
-
-usage: python -m epsilometer.pipeline.stages.vectors NAME
-"""
+"""Stage vectors@name: word vectors in one format, from a user's file or a transformer's input embeddings."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import json
 from pathlib import Path
 
 from epsilometer.models.locate import locate
-from epsilometer.pipeline.guard.entry import run
 from epsilometer.project.params import read
 from epsilometer.text.vectors import WordVectors
 
@@ -23,7 +19,3 @@ def main(name: str) -> None:
     else:
         vectors = WordVectors.load(source)
     vectors.save(Path(f"data/vectors/{name}.npz"))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -105,7 +105,7 @@ class Autoencoder(nn.Module):
         if missing:
             raise UserError(
                 f"{str(folder)!r} is no autoencoder: it has no {missing[0]}; give a folder that the stage "
-                "`autoencoder` wrote (python -m epsilometer.pipeline.stages.autoencoder NAME)"
+                "`autoencoder` wrote (epsilometer stage autoencoder NAME)"
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
@@ -114,7 +114,7 @@ class Autoencoder(nn.Module):
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
-                f"(python -m epsilometer.pipeline.stages.autoencoder NAME): {str(error)[:200]}"
+                f"(epsilometer stage autoencoder NAME): {str(error)[:200]}"
             ) from error
         return made.eval()
 

@@ -99,7 +99,7 @@ class TripleCorpus:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{folder} is no folder of triples ({type(error).__name__}); the stage `triples` makes one from public "
-                "text (python -m epsilometer.pipeline.stages.triples NAME)"
+                "text (epsilometer stage triples NAME)"
             ) from error
         table = tables.read(folder / "triples.parquet", SCHEMA)
         shapes = {len(table), len(vectors), *(len(member) for member in members.values())}

@@ -1,0 +1,45 @@
+"""The stages of a project: `epsilometer stage`, `repro` and `why`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def stage(
+    name: Annotated[str, typer.Argument(help="A stage of dvc.yaml.")],
+    entry: Annotated[str | None, typer.Argument(help="Which of its entries, where it has several.")] = None,
+) -> None:
+    """Run one stage, as dvc.yaml does."""
+    from epsilometer.pipeline.guard import entry as program
+
+    program.stage(name, *([entry] if entry is not None else []))
+
+
+def repro(context: typer.Context) -> None:
+    """Bring the stages up to date as `dvc repro` does, one run at a time and never on damaged files."""
+    from epsilometer.pipeline.repro import main
+
+    main(context.args)
+
+
+def why(
+    stage: Annotated[str | None, typer.Argument(help="A stage (rewrite@queries-tem); by default all.")] = None,
+) -> None:
+    """Say what changed since a stage last ran: which file, package, setting or input."""
+    from epsilometer.pipeline.stages.code import records
+    from epsilometer.pipeline.why import addresses, reasons
+    from epsilometer.project.params import read
+
+    now = {path.as_posix(): record for path, record in records(read()).items()}
+    stale = 0
+    for name in addresses(stage):
+        if told := reasons(name, now):
+            print(f"{name}:", *(f"  {line}" for line in told), sep="\n")
+            stale += 1
+    if not stale:
+        print("nothing has changed" if stage is None else f"nothing has changed since {stage} ran", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""What dvc.yaml says and dvc.lock records, read without DVC, which takes a second to load."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from epsilometer.core.errors import UserError
+
+IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
+GONE = (
+    "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
+)
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+
+
+def settings() -> dict[str, Any]:
+    """Returns params.yaml as DVC reads it."""
+    return _load(Path("params.yaml"))
+
+
+def stages() -> dict[str, dict[str, Any]]:
+    """Returns the stages of dvc.yaml as they are written there, by name."""
+    return dict(_load(Path("dvc.yaml"))["stages"])
+
+
+def section(stage: Mapping[str, Any]) -> str | None:
+    """Returns the section of params.yaml whose entries a stage has one run each for, as a.b; None for a single run."""
+    return str(stage["foreach"])[2:-1] if "foreach" in stage else None
+
+
+def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Returns the deps and params of a stage (`rewrite@queries-tem`) in dvc.yaml, with this parameter file's values."""
+    name, _, key = stage.partition("@")
+    entry, scope = stages()[name], dict(settings)
+    if (over := section(entry)) is not None:
+        found = lookup(settings, over)
+        scope |= {"key": key, "item": found[key] if isinstance(found, dict) else key}
+        entry = entry["do"]
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{([^}]+)\}", lambda found: str(lookup(scope, found[1].strip())), text)
+
+    deps = [os.path.normpath(filled(dep)) for dep in entry.get("deps", [])]
+    return deps, [filled(param) for param in entry.get("params", [])]
+
+
+def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
+    """Returns what the dvc.lock in a folder records of each stage, by its name; nothing where there is none."""
+    file = folder / "dvc.lock"
+    return dict(_load(file).get("stages", {})) if file.is_file() else {}
+
+
+def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
+    """Returns what the dvc.lock in a folder records of stages' `deps` or `outs`: path to hash."""
+    found = (entry for stage in lock(folder).values() for entry in stage.get(kind, []))
+    return {str(PurePosixPath(folder, entry["path"])): entry["md5"] for entry in found if "md5" in entry}
+
+
+def lookup(settings: Any, key: str) -> Any:
+    """Returns the value at a.b.c; None where there is none."""
+    for part in key.split("."):
+        settings = settings.get(part) if isinstance(settings, dict) else None
+    return settings
+
+
+def digest(path: str) -> str:
+    """Returns DVC's hash of a file or folder, from the bytes that are there now."""
+    place = Path(path)
+    if not place.is_dir():
+        return _md5(place)
+    found = [{"md5": _md5(file), "relpath": file.relative_to(place).as_posix()} for file in files([path])]
+    listing = json.dumps(sorted(found, key=lambda entry: entry["relpath"]), sort_keys=True)
+    return hashlib.md5(listing.encode(), usedforsecurity=False).hexdigest() + ".dir"
+
+
+def files(paths: Iterable[str]) -> Iterator[Path]:
+    """The files at and below these paths that count for DVC."""
+    for path in map(Path, paths):
+        if not path.is_dir():
+            yield path
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if not _ignored(name)]
+            yield from (Path(folder, name) for name in names if not _ignored(name))
+
+
+@contextmanager
+def dvc_pauses() -> Iterator[None]:
+    """While no DVC of this project writes: dvc.lock is written in place, so half of it might be read.
+
+    A stage's own DVC has let go of its lock for as long as the stage runs.
+    """
+    path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
+    if not path.is_file():
+        yield
+        return
+    with path.open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_SH)
+        yield
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return yaml.load(path.read_bytes(), _Loader) or {}
+    except FileNotFoundError:
+        raise UserError(f"{path} {GONE}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is not readable YAML: {error}") from error
+
+
+def _ignored(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in IGNORED)
+
+
+def _md5(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -1,0 +1,129 @@
+"""What changed since a stage last ran: which file, package, setting or input, a line each."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.errors import unknown
+from epsilometer.pipeline import dvc_files
+
+_CACHE = Path(".dvc/cache/files/md5")
+
+
+def reasons(stage: str, records: Mapping[str, Any] | None = None) -> list[str]:
+    """Returns what dvc.lock records of a stage (`rewrite@queries-tem`) and is not so now; nothing for one up to date.
+
+    records: those of stage `code` by file, where they are not yet written. What an earlier record said is read from
+    DVC's cache.
+    """
+    last = dvc_files.lock().get(stage)
+    if last is None:
+        return ["it has not run yet"]
+    outs = {entry["path"]: entry["md5"] for entry in last.get("outs", []) if "md5" in entry}
+    missing = [path for path in outs if not Path(path).exists()]
+    damaged = [path for path in outs if path not in missing and dvc_files.digest(path) != outs[path]]
+    lost = [f"output {path} is missing" for path in missing] + [f"output {path} has changed" for path in damaged]
+    return inputs(stage, last, records) + lost
+
+
+def inputs(stage: str, last: Mapping[str, Any], records: Mapping[str, Any] | None = None) -> list[str]:
+    """Returns what a stage reads and is not as in this entry of dvc.lock; nothing for one that always runs."""
+    if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
+        return []
+    settings = dvc_files.settings()
+    deps, params = dvc_files.listed(stage, settings)
+    told = list(_changed_settings(last, settings, params))
+    before = {os.path.normpath(entry["path"]): str(entry.get("md5")) for entry in last.get("deps", [])}
+    for path in deps:
+        if path not in before:
+            told.append(f"input {path} is new")
+        elif records is not None and path in records:
+            told += _changed_code(path, before[path], records[path])
+        elif not Path(path).exists():
+            told.append(f"input {path} is missing")
+        elif dvc_files.digest(path) != before[path]:
+            told += _changed(path, before[path])
+    return told + [f"input {path} is read no more" for path in before if path not in deps]
+
+
+def addresses(stage: str | None) -> list[str]:
+    """Returns the stages of dvc.yaml by address: all, those of one name, or the one. Raises UserError for none."""
+    settings = dvc_files.settings()
+    every: dict[str, list[str]] = {}
+    for name, body in dvc_files.stages().items():
+        section = dvc_files.section(body)
+        keys = dvc_files.lookup(settings, section) if section else None
+        every[name] = [name] if section is None else [f"{name}@{key}" for key in keys or {}]
+    if stage is None:
+        return [address for own in every.values() for address in own]
+    if stage in every:
+        return every[stage]
+    known = [address for own in every.values() for address in own]
+    if stage not in known:
+        raise unknown("stage", stage, [*every, *known])
+    return [stage]
+
+
+def _changed_settings(last: Mapping[str, Any], settings: Any, params: Sequence[str]) -> Iterator[str]:
+    before = last.get("params", {}).get("params.yaml", {})
+    for key in params:
+        old, new = before.get(key), dvc_files.lookup(settings, key)
+        if key not in before:
+            yield f"setting {key} is new"
+        elif old != new:
+            yield from _differences(key, old, new)
+
+
+def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
+    """The innermost settings that differ."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        yield f"setting {key}: {json.dumps(old)} before, {json.dumps(new)} now"
+        return
+    for name in dict.fromkeys([*old, *new]):
+        if old.get(name) != new.get(name):
+            yield from _differences(f"{key}.{name}", old.get(name), new.get(name))
+
+
+def _changed(path: str, md5: str) -> list[str]:
+    """Of a record what changed in it; of any other input that it did."""
+    if path.startswith("data/code/"):
+        return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
+    if path.startswith("data/resources/") and path.endswith(".json"):
+        now, old = json.loads(Path(path).read_bytes())["files"], (_cached(md5) or {}).get("files", {})
+        return [f"input {name} has changed" for name in dict.fromkeys([*old, *now]) if old.get(name) != now.get(name)]
+    return [f"input {path} has changed"]
+
+
+def _changed_code(path: str, md5: str, now: Mapping[str, Mapping[str, str]]) -> list[str]:
+    if (old := _cached(md5)) is None:
+        return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
+    told = []
+    for name, (before, after) in _pairs(old["files"], now["files"]):
+        what = "is new" if before is None else "is used no more" if after is None else "has changed"
+        told.append(f"file {name} {what}")
+    for name, (before, after) in _pairs(old["packages"], now["packages"]):
+        told.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
+    return told
+
+
+def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
+    """What differs, by name: before and now."""
+    for name in sorted({*old, *now}):
+        if old.get(name) != now.get(name):
+            yield name, (old.get(name), now.get(name))
+
+
+def _cached(md5: str) -> dict[str, Any] | None:
+    """The record that had this hash, from the cache of the project that the run's folder is in."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        file = folder / _CACHE / md5[:2] / md5[2:]
+        if file.is_file():
+            return dict(json.loads(file.read_bytes()))
+        if (folder / ".dvc").is_dir():
+            return None
+    return None

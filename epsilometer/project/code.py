@@ -1,0 +1,95 @@
+"""Which code made a result: the first-party files that its Python files reach by imports, and the packages' versions.
+
+A record is read off the syntax; nothing is executed. What cannot change a result is left out (`NEUTRAL`), so that an
+edit of the progress bar makes nothing stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.component import PACKAGE
+from epsilometer.core.imports import reached
+
+Record = dict[str, dict[str, str]]
+"""`files`: hash by path from the project (of a file elsewhere by its name); `packages`: version by name."""
+
+# How work is run, shown and guarded. That results have the same bytes whatever happens here is tested by
+# tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
+NEUTRAL = ("runtime", "pipeline/guard")
+
+
+def record(files: Iterable[Path], project: Path) -> Record:
+    """Returns the record of some Python files and of all that their imports reach.
+
+    Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file that
+    was given (as `component.module` has Python do), then in the project, then where this package lies; the rest are
+    packages. Raises UserError where a file is missing or is not Python.
+    """
+    own, modules = set[Path](), set[str]()
+    for file in files:
+        files_reached, others = reached(file, [project], _counts)
+        own.update(files_reached)
+        modules |= others
+    return {"files": hashes(sorted(own), project), "packages": versions(modules)}
+
+
+def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
+    """Returns a name for all that rewrites depend on, so that a run goes on with what another began only if it may.
+
+    settings: anything that JSON can hold; code: Python files, which count with all that they reach; data: files and
+    folders, by path, size and time of change, Python files among them as code.
+    """
+    files = sorted(file for path in data for file in (path, *path.rglob("*")) if file.is_file())
+    python = [*code, *(file for file in files if file.suffix == ".py")]
+    traces = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    known = json.dumps([settings, record(python, project), traces], sort_keys=True)
+    name = hashlib.blake2b(known.encode(), digest_size=8)
+    for text in texts:
+        name.update(f"{len(text)} {text}".encode())
+    return name.hexdigest()
+
+
+def hashes(paths: Iterable[Path], project: Path) -> dict[str, str]:
+    """Returns the hash of each file, and of each file in a folder, by path from the project."""
+    files = [
+        file for path in paths for file in ([path] if not path.is_dir() else sorted(path.rglob("*"))) if file.is_file()
+    ]
+    return {_shown(file, project): _hash(file, file.stat().st_mtime_ns) for file in files}
+
+
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """Returns the versions of the packages that top-level modules come from; `absent` where there is none."""
+    others = sorted(set(modules) - sys.stdlib_module_names)
+    names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
+    return {name.removeprefix("?"): "absent" if name[0] == "?" else metadata.version(name) for name in names}
+
+
+def _counts(file: Path) -> bool:
+    return not any(file.is_relative_to(PACKAGE / folder) for folder in NEUTRAL)
+
+
+def _shown(path: Path, project: Path) -> str:
+    """From the project's folder, or from the one that this package lies in; of a file elsewhere its name alone."""
+    for folder in (project, PACKAGE.parent):
+        if path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+    return path.name
+
+
+@cache
+def _hash(file: Path, changed: int) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
