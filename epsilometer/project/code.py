@@ -36,7 +36,7 @@ def record(files: Iterable[Path], project: Path) -> Record:
     own, modules = set[Path](), set[str]()
     for file in files:
         files_reached, others = reached(file, [project], _counts)
-        own.update(files_reached)
+        own.update([*files_reached, *_packages(file.resolve())])
         modules |= others
     return {"files": hashes(sorted(own), project), "packages": versions(modules)}
 
@@ -70,6 +70,12 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
     others = sorted(set(modules) - sys.stdlib_module_names)
     names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
     return {name.removeprefix("?"): "absent" if name[0] == "?" else metadata.version(name) for name in names}
+
+
+def _packages(file: Path) -> list[Path]:
+    """The `__init__.py` of the packages that a module of this package is in, which Python runs before it."""
+    folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
+    return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
 
 
 def _counts(file: Path) -> bool:

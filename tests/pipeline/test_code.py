@@ -158,6 +158,22 @@ def test_the_record_names_the_files(toy: Toy) -> None:
     assert not [file for file in attack["files"] if file.startswith(neutral)]
 
 
+@pytest.mark.parametrize("stage", ["rewrite", "attack"])
+def test_a_stage_loads_nothing_that_its_record_lacks(toy: Toy, stage: str) -> None:
+    """Also what is found by name; modules that can change no result are left out."""
+    code = (
+        "import sys; from importlib import import_module as load\n"
+        f"load('epsilometer.pipeline.stages.{stage}').main('songs-mine')\n"
+        "print(*(m.__file__ for m in [*sys.modules.values()] if getattr(m, '__file__', None)), sep='\\n')"
+    )
+    files = [Path(line) for line in toy.run("python", "-c", code).splitlines() if line.endswith(".py")]
+    loaded = {str(path.relative_to(toy.folder)) for path in files if path.is_relative_to(toy.folder)}
+    neutral = ("epsilometer/__init__.py", "epsilometer/pipeline/__init__.py", "epsilometer/runtime/")
+    record = json.loads((toy.folder / f"data/code/{stage}/songs-mine.json").read_text())
+    assert {path for path in loaded if not path.startswith(neutral)} <= record["files"].keys()
+    assert "mine.py" in loaded
+
+
 def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     files = {
         "mine.py": "import numpy\nfrom parts import near\nfrom typing import TYPE_CHECKING\n"

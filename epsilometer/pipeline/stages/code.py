@@ -43,8 +43,9 @@ _OF_RESOURCES = ("data/models", "data/triples", "data/autoencoders", "data/noise
 
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own."""
-    for folder in _OF_RESOURCES:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+    for folder in map(Path, _OF_RESOURCES):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".keep").touch()  # DVC warns of empty folders
     shutil.rmtree(FOLDER, ignore_errors=True)
     for path, record in records(read_params()).items():
         tables.write_json(record, path)
