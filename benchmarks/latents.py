@@ -26,7 +26,7 @@ from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape
 from epsilometer.mechanisms.latents.shared.beam_search import beam_search
-from epsilometer.mechanisms.latents.shared.noise import Gaussian, add, signal_to_noise
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, add
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.text.words import words
@@ -103,8 +103,9 @@ def rewriting(folder: Path) -> DPBART:
 def signals(bart: DPBART) -> None:
     """The length of a latent over that of its noise."""
     before = bart.latents(synthetic.generate("queries", 200, 0)["text"].to_list())
-    ratios = {e: signal_to_noise(before, bart.law(e).deviation).mean() for e in EPSILONS}
-    print(f"\nsignal-to-noise of dp_bart, clip {CLIP}, latents of length {np.linalg.norm(before, axis=1).mean():.1f}")
+    length = np.linalg.norm(before, axis=1).mean()  # that of the noise is its root mean square
+    ratios = {e: length / (bart.law(e).deviation * before.shape[1] ** 0.5) for e in EPSILONS}
+    print(f"\nsignal-to-noise of dp_bart, clip {CLIP}, latents of length {length:.1f}")
     print("  ".join(f"epsilon {e}: {ratio:.4f}" for e, ratio in ratios.items()))
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation import estimate
-from epsilometer.auditing.one_call import ENCODER, Attacks, attacked, chosen_attacks, say_what_is_left_out
+from epsilometer.auditing.one_call import Attacks, attacked, chosen_attacks, say_what_is_left_out
 from epsilometer.auditing.trials import Trials, sample
 from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown
@@ -24,6 +24,7 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
+from epsilometer.models.locate import ENCODER
 
 COLUMNS = ("original", "epsilon", "rewrite")
 

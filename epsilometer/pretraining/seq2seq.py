@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.models.locate import EMBEDDED, locate, quiet_loading
+from epsilometer.models.locate import ENCODER, locate, quiet_loading
 from epsilometer.pretraining import texts, vocabulary
 from epsilometer.pretraining.corruption import corrupt
 from epsilometer.pretraining.guidance import astray
@@ -47,7 +47,7 @@ class Seq2Seq:
         (self._lines, self._held_lines), (self._pairs, self._held_pairs) = (
             texts.read(path, columns, tokenizer, cache) for columns, path in ((1, corpus), (2, pairs))
         )
-        base = locate(EMBEDDED)
+        base = locate(ENCODER)
         with quiet_loading():
             self.encoder = BertModel.from_pretrained(base, add_pooling_layer=False, use_safetensors=True)
             config = BertConfig.from_pretrained(

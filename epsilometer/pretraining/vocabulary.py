@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.models.locate import EMBEDDED, locate
+from epsilometer.models.locate import ENCODER, locate
 from epsilometer.pretraining.texts import digest, texts
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def full() -> Tokenizer:
     """MiniLM's tokeniser, without padding and truncation."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(locate(EMBEDDED) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(locate(ENCODER) / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -95,7 +95,7 @@ def embeddings(tokenizer: Tokenizer, width: int) -> Tensor:
     from safetensors import safe_open
 
     known = full().get_vocab()
-    with safe_open(locate(EMBEDDED) / "model.safetensors", "pt") as weights:
+    with safe_open(locate(ENCODER) / "model.safetensors", "pt") as weights:
         table = weights.get_tensor("embeddings.word_embeddings.weight").float()
     pieces = tokenizer.get_vocab()
     table = table[torch.tensor([known[piece] for piece in sorted(pieces, key=pieces.__getitem__)])]

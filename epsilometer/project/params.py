@@ -24,6 +24,7 @@ from pydantic import (
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import NO_BUDGET, check_epsilons
+from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.scaling import Engine
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -106,7 +107,7 @@ class Dataset(Section):
 class Embedding(Section):
     """The sentence encoder behind candidate sampling."""
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = ENCODER
     precision: Precision = "float32"
 
 
@@ -152,7 +153,7 @@ class TriplesEntry(Section):
     clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     dimensions: PositiveInt = 32
     threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
-    encoder: str = "all-MiniLM-L6-v2"
+    encoder: str = ENCODER
     tagger: str = "minilm-heads"
     device: Literal["cpu", "cuda"] = "cpu"
 

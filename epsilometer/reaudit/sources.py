@@ -18,7 +18,7 @@ from epsilometer.core import tables
 from epsilometer.core.component import PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError
-from epsilometer.models.locate import EMBEDDED, hub_id
+from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
 from epsilometer.project.params import Params, PublicCorpus
 
@@ -202,6 +202,6 @@ def _pin(file: Path) -> dict[str, Any]:
 def _model_on_hub(name: Any, folder: Path) -> Record:
     """The place of a model that is named by its id; nothing for an embedded one, a folder or a stage's output."""
     named = isinstance(name, str) and _HUB_NAME.fullmatch(name)
-    if not named or name.endswith(EMBEDDED) or name.startswith(("data/", ".")) or (folder / name).exists():
+    if not named or name.endswith(ENCODER) or name.startswith(("data/", ".")) or (folder / name).exists():
         return {}
     return {"hub": _on_hub("model", *hub_id(name))}

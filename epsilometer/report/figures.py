@@ -47,7 +47,7 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 
-INK, MUTED, GRID, FAINT = "#1d2733", "#5b6773", "#e3e7eb", "#eef3f8"
+INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
 _LABEL_HEIGHT = 0.06  # on the axis of utility
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH = 1096  # of the page's figures, in pixels

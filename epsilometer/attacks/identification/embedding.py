@@ -13,6 +13,7 @@ from epsilometer.core.attack import Context, choose
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import track
 
 _CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not kept
@@ -22,7 +23,7 @@ _CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not k
 class EmbeddingAttack:
     """model: a sentence-transformers model by id or path."""
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
 

@@ -65,7 +65,7 @@ from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
 from epsilometer.models.chat import check_environment
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
-from epsilometer.models.locate import locate
+from epsilometer.models.locate import ENCODER, locate
 from epsilometer.models.provider import Provider, Remote, local
 from epsilometer.text.words import words
 
@@ -101,7 +101,7 @@ class PrivRewrite:
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.75
     max_new_tokens: PositiveInt = 64
     prompt: str | None = None
-    encoder: str = "all-MiniLM-L6-v2"
+    encoder: str = ENCODER
     workers: PositiveInt = 8
     device: str = "cpu"
 

@@ -66,15 +66,13 @@ _UNIT = 1 << 40  # a publication's epsilon is a multiple of 2^-40
 _BETA = 0.001  # the largest probability of moving further than the paper's gamma
 _REFERENCE_GAMMA = 5
 
-Budget = float | NDArray[np.float64]  # one for all words, or one for each
-
 
 class Geometric(NamedTuple):
     """Two-sided geometric noise on the places 0 ... size - 1, stopped at the ends."""
 
     size: int
 
-    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
         a = np.exp(-epsilon)
         down = uniforms * (1 + a) < a
@@ -82,13 +80,12 @@ class Geometric(NamedTuple):
         moved = places + np.where(down, -np.floor(steps), np.maximum(np.ceil(steps) - 1, 0))
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def move_exactly(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
         """[n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
-                "epsilon of a publication must be at least 2^-40 and below 2^23, got "
-                f"{np.min(epsilon)} to {np.max(epsilon)}; choose another"
+                f"epsilon of a publication must be at least 2^-40 and below 2^23, got {epsilon:g}; choose another"
             )
         moved = places + exact.laplace(rate.astype(np.uint64), np.full(places.shape, _UNIT, np.uint64))
         return np.clip(moved, 0, self.size - 1)
@@ -113,13 +110,13 @@ class Truncated(NamedTuple):
     size: int
     gamma: float | None = None
 
-    def cut(self, epsilon: Budget) -> Budget:
+    def cut(self, epsilon: float) -> float:
         """Gamma at this epsilon, at most `size`, beyond which it changes nothing."""
         if self.gamma is not None:
             return min(self.gamma, self.size)
-        return np.minimum(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
+        return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
-    def draw(self, places: NDArray[np.integer], epsilon: Budget, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """[n] noisy places: the place itself, those below it, above it, and all beyond gamma, one after the other."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
@@ -140,7 +137,7 @@ class Truncated(NamedTuple):
         )
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
-    def move_exactly(self, places: NDArray[np.integer], epsilon: Budget, exact: Exact) -> NDArray[np.int64]:
+    def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
         """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly.
 
         Steps have one law at all places that lie gamma or more from both ends.
@@ -181,13 +178,13 @@ class Truncated(NamedTuple):
         )
         return max([far, *near])
 
-    def _counts(self, places: NDArray[np.integer], epsilon: Budget) -> tuple[NDArray[np.integer], ...]:
+    def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
         """How many places lie below and above within gamma, and beyond it."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above
 
-    def _weights(self, places: NDArray[np.integer], epsilon: Budget) -> tuple[NDArray, ...]:
+    def _weights(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray, ...]:
         """`_counts`, and the weight of each of the three.
 
         The place itself weighs 1, those within gamma a sum of e^(-k half) over k = 1 ... n, all the rest together one.
@@ -287,25 +284,7 @@ class Diffractor(WordMechanism):
         """Two uniforms a word, for the list and the move, both inverted in closed form."""
         return self._moved(texts, self.vocabulary.encode(texts), epsilon, noise)
 
-    def rewrite_each(self, texts: Sequence[str], epsilons: Sequence[Sequence[float]], noise: Noise) -> Rewrites:
-        """As `rewrite`, with a privacy budget for every word: epsilons[i][j] for word j of text i.
-
-        The claim between two texts is the sum over positions of the word's epsilon times its distance, and it holds if
-        the budgets are public: chosen without a look at the words. Raises UserError for another number of budgets than
-        of words, or one that is not above 0.
-        """
-        private = self.vocabulary.encode(texts)
-        if len(epsilons) != len(texts):
-            raise UserError(f"epsilons must be one list for each of the {len(texts)} texts, got {len(epsilons)}")
-        for i, (given, due) in enumerate(zip(epsilons, private.lengths, strict=True)):
-            if len(given) != due:
-                raise UserError(f"epsilons[{i}] must hold one epsilon for each of {due} words, got {len(given)}")
-            wrong = next((e for e in given if not (math.isfinite(e) and e > 0)), None)
-            if wrong is not None:
-                raise UserError(f"epsilon must be a finite number > 0, got {wrong} (epsilons[{i}])")
-        return self._moved(texts, private, np.array([e for given in epsilons for e in given], np.float64), noise)
-
-    def _moved(self, texts: Sequence[str], private: Ragged, epsilon: Budget, noise: Noise) -> Rewrites:
+    def _moved(self, texts: Sequence[str], private: Ragged, epsilon: float, noise: Noise) -> Rewrites:
         lists = self.lists
         if noise.exact is not None:
             choices = np.full(len(private.values), len(lists.order), np.uint64)

@@ -15,7 +15,7 @@ from pathlib import Path
 from epsilometer.core.errors import UserError
 from epsilometer.models import masked_lm, seq2seq
 from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
-from epsilometer.models.locate import hub_id, locate, read_pin
+from epsilometer.models.locate import ENCODER, hub_id, locate, read_pin
 from epsilometer.project.params import read
 from epsilometer.runtime import checksums
 
@@ -25,9 +25,9 @@ def main(name: str) -> None:
     params = read()
     source, out = Path(params.path(params.models[name])), Path(f"data/models/{name}")
     if (source / "delta.safetensors").is_file():
-        masked_lm.assemble(source, locate("all-MiniLM-L6-v2"), out)
+        masked_lm.assemble(source, locate(ENCODER), out)
     elif (source / "decoder.safetensors").is_file():
-        seq2seq.assemble(source, locate("all-MiniLM-L6-v2"), out)
+        seq2seq.assemble(source, locate(ENCODER), out)
     elif source.suffix == ".json" or (source / "config.json").is_file():
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)

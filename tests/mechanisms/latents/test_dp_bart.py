@@ -27,12 +27,13 @@ from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.latents.shared.beam_search import beam_search
-from epsilometer.mechanisms.latents.shared.noise import gaussian_epsilon, gaussian_log_delta
+from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
 from epsilometer.mechanisms.latents.shared.pruning import Pruning, next_kept, scores
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.broken.shared_noise import SharedNoise
+from tests.support.gaussian import gaussian_epsilon
 
 LETTERS = "abcdefgh"
 RANDOM = np.random.default_rng(0)

@@ -16,12 +16,11 @@ from epsilometer.mechanisms.latents.shared.noise import (
     Laplace,
     add,
     classical_gaussian_scale,
-    gaussian_epsilon,
     gaussian_log_delta,
     gaussian_scale,
     laplace,
-    signal_to_noise,
 )
+from tests.support.gaussian import gaussian_epsilon
 
 DELTA = 1e-5
 # A test of a distribution fails by chance once in 10^9 seeds; seeds are fixed.
@@ -139,11 +138,6 @@ def test_a_release_draws_from_the_operating_system() -> None:
     assert np.std(first) == pytest.approx(1, abs=0.03)  # 9 standard errors of 50,000 numbers
 
 
-def test_signal_to_noise() -> None:
-    before = np.array([[3.0, 4.0], [0.0, 0.0]])
-    np.testing.assert_allclose(signal_to_noise(before, 0.5), [5 / (0.5 * math.sqrt(2)), 0])
-
-
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, DELTA), (-1, DELTA), (math.inf, DELTA), (math.nan, DELTA)])
 def test_an_epsilon_that_is_none(epsilon: float, delta: float) -> None:
     for refused in (gaussian_scale, classical_gaussian_scale):
@@ -157,10 +151,3 @@ def test_an_epsilon_that_is_none(epsilon: float, delta: float) -> None:
 def test_a_delta_that_is_none(delta: float) -> None:
     with pytest.raises(UserError, match=r"delta must be in \(0, 1\)"):
         gaussian_scale(1.0, delta)
-    with pytest.raises(UserError, match=r"delta must be in \(0, 1\)"):
-        gaussian_epsilon(1.0, delta)
-
-
-def test_a_scale_that_is_none() -> None:
-    with pytest.raises(UserError, match="scale must be"):
-        gaussian_epsilon(0.0, DELTA)

@@ -139,7 +139,7 @@ def test_the_loss_of_list_tem_is_at_most_epsilon_gamma(folder: Path, key: str) -
 def test_the_gamma_of_list_tem_depends_on_epsilon(folder: Path) -> None:
     """Words beyond it come out with a probability of at most 0.001, where a gamma of 5 leaves nearly all there.
 
-    The claim for two words ends at 2 ln(999 (V - 1)) at every epsilon; each word's budget has its own gamma.
+    The claim for two words ends at 2 ln(999 (V - 1)) at every epsilon.
     """
     mechanism = made(folder, "tem_1", "clustered")
     place = mechanism.lists.place[0].astype(int)
@@ -153,11 +153,6 @@ def test_the_gamma_of_list_tem_depends_on_epsilon(folder: Path) -> None:
         assert mechanism.distance(["w3 w100", "w150 w20"], np.array([(0, 1)]), epsilon)[0] == pytest.approx(expected)
     fixed = make("diffractor", folder / "clustered_1.npz", noise="tem", gamma=5)
     assert (np.exp(law(fixed, 0.2)) * (apart >= 5)).sum(axis=1).min() > 0.9
-    texts, noise = ["w3 w100"] * 50, Noise.named(50, 1)
-    each = mechanism.rewrite_each(texts, [[0.2, 5.0]] * 50, noise).units.values.reshape(50, 2)
-    for column, epsilon in enumerate((0.2, 5.0)):
-        alone = mechanism.rewrite(texts, epsilon, noise).units.values.reshape(50, 2)
-        np.testing.assert_array_equal(each[:, column], alone[:, column])
 
 
 def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
@@ -582,23 +577,6 @@ def test_a_new_word_of_the_truncated_gumbel_costs_no_search(folder: Path, monkey
     assert np.array_equal(found, near)
     assert np.array_equal(distances, far)
     mechanism.rewrite(mechanism.vocabulary.words[:3], 1.0, Noise.named(3, "new"))
-
-
-def test_epsilons_of_their_own_for_every_word(folder: Path) -> None:
-    """A word with a large epsilon stays, one with a small one moves; equal epsilons are `rewrite`."""
-    for key in ("geometric_3", "tem_1"):
-        mechanism, noise = made(folder, key, "clustered"), Noise.named(40, 3, key)
-        texts = ["w3 w50 w120"] * 40
-        same = mechanism.rewrite_each(texts, [[2.0] * 3] * 40, noise)
-        assert list(same.texts) == list(mechanism.rewrite(texts, 2.0, noise).texts)
-        units = mechanism.rewrite_each(texts, [[1e-6, 200.0, 1e-6]] * 40, noise).units.values.reshape(40, 3)
-        assert (units[:, 1] == 50).all()
-        assert (units[:, 0] != 3).mean() > 0.8  # a share of 0.2 or more stays with probability below 1e-9
-        for wrong, complaint in (([[1.0, 1.0]] * 40, "each of 3 words, got 2"), ([[1.0] * 3], "each of the 40 texts")):
-            with pytest.raises(UserError, match=complaint):
-                mechanism.rewrite_each(texts, wrong, noise)
-        with pytest.raises(UserError, match=r"> 0, got nan \(epsilons\[0\]\)"):
-            mechanism.rewrite_each(texts, [[1.0, np.nan, 1.0]] * 40, noise)
 
 
 def test_the_released_diffractor_lets_words_through(tmp_path: Path) -> None:

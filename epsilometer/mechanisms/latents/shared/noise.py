@@ -80,26 +80,6 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     return math.exp(brentq(excess, low, high, xtol=1e-13)) * _SAFE
 
 
-def gaussian_epsilon(scale: float, delta: float) -> float:
-    """The least epsilon at which Gaussian noise is (epsilon, delta)-private; scale: its sigma over the L2 sensitivity.
-
-    Shows what the classical formula really delivers.
-    """
-    _check(1.0, delta)
-    if not (scale > 0 and math.isfinite(scale)):
-        raise UserError(f"scale must be a finite number > 0, got {scale}")
-
-    def excess(epsilon: float) -> float:
-        return max(gaussian_log_delta(epsilon, scale), -1e6) - math.log(delta)
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0:
-        high *= 2
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
-
-
 def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
     """sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
@@ -212,12 +192,6 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
         drawn += before[part]
         after[part] = np.rint(drawn / grid) * grid
     return after
-
-
-def signal_to_noise(before: NDArray[np.floating], deviation: float) -> NDArray[np.float64]:
-    """[n]: the length of each latent [n, d] over the root mean square length of its noise, deviation * sqrt(d)."""
-    lengths = np.sqrt(np.einsum("nd,nd->n", before, before, dtype=np.float64))
-    return lengths / (deviation * math.sqrt(before.shape[1]))
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:

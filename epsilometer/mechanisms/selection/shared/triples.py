@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
 from epsilometer.models.tagging import HEADS, Triple, TripleReader, tagger
 from epsilometer.runtime.progress import track
 
@@ -115,7 +116,7 @@ def build(
     clusters: Sequence[int],
     dimensions: int = 32,
     threshold: float = 0.4,
-    encoder: str = "all-MiniLM-L6-v2",
+    encoder: str = ENCODER,
     tagger_name: str = HEADS.name,
     seed: int = 0,
     device: str = "cpu",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.models.embedded import cached
-from epsilometer.models.locate import locate
+from epsilometer.models.locate import ENCODER, locate
 from epsilometer.text.vectors import WordVectors
 
 
@@ -15,7 +15,7 @@ def vectors() -> Path:
     """Returns the file of all-MiniLM-L6-v2's word vectors, its token embeddings."""
 
     def make(out: Path) -> None:
-        WordVectors.from_transformer(locate("all-MiniLM-L6-v2")).save(out)
+        WordVectors.from_transformer(locate(ENCODER)).save(out)
 
     return cached("vectors.npz", "the word vectors of all-MiniLM-L6-v2's token embeddings", make)
 

@@ -32,7 +32,7 @@ from epsilometer.project.params import read
 from epsilometer.project.paths import latents_path, privatized_path, rewrites_path
 from epsilometer.reaudit import baseline, history
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
 LEXICAL: dict[str, dict[str, Any]] = {"lexical": {}}
 
