@@ -124,7 +124,9 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
         ][:1]
     elif len(job.epsilons) > 1:
         found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
-    return f" for {trials} trials of {texts} texts" + (f"; shorter: {', '.join(found)}" if found else "")
+    return f" for {trials} trials of {texts} texts, the attacks not counted" + (
+        f"; shorter: {', '.join(found)}" if found else ""
+    )
 
 
 def _length(job: Job, trials: int) -> int:

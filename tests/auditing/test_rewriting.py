@@ -207,7 +207,7 @@ def test_long_work_says_early_how_long_and_what_would_be_shorter(
     assert mechanism.calls > 10
     note, *lines = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
-        r"note: rewrite: about (8|9|9\.\d|10) min to go for 300 trials of 20 texts; "
+        r"note: rewrite: about (8|9|9\.\d|10) min to go for 300 trials of 20 texts, the attacks not counted; "
         r"shorter: 20 trials: about [34]\d s, one epsilon: about (4\.\d|5|5\.\d) min",
         note,
     )
@@ -223,7 +223,10 @@ def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.Captu
     work = Job(texts, source, [1.0, 2.0], [Noise.named(20_000, "rewrite", e) for e in (1.0, 2.0)])
     rewrite_all(SlowByText(clock), work, paced=True)
     note = capsys.readouterr().err.splitlines()[0]
-    assert re.search(r"about 33 min to go for 20000 trials of 2000 texts; shorter: 200 trials: about 3\.\d min", note)
+    assert re.search(
+        r"about 33 min to go for 20000 trials of 2000 texts, the attacks not counted; shorter: 200 trials: about 3\.\d min",
+        note,
+    )
     assert note.endswith("200 texts: about 3.3 min")
 
 
@@ -240,7 +243,7 @@ def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
 
     said: list[str] = []
     rewrite_all(ByWord(str), Job(TEXTS * 5, np.arange(100), [1.0], [Noise.named(100)]), paced=True)
-    note = r"note: rewrite: about 1[12] h to go for 100 trials of 100 texts; shorter: 10 trials: about 6\d min\n"
+    note = r"note: rewrite: about 1[12] h to go for 100 trials of 100 texts, the attacks not counted; shorter: 10 trials: about 6\d min\n"
     assert re.search(note, "".join(said))
 
 
