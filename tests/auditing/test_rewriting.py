@@ -224,7 +224,8 @@ def test_what_trials_share_is_known(clock: SimpleNamespace, capsys: pytest.Captu
     rewrite_all(SlowByText(clock), work, paced=True)
     note = capsys.readouterr().err.splitlines()[0]
     assert re.search(
-        r"about 33 min to go for 20000 trials of 2000 texts, the attacks not counted; shorter: 200 trials: about 3\.\d min",
+        r"about 33 min to go for 20000 trials of 2000 texts, the attacks not counted; "
+        r"shorter: 200 trials: about 3\.\d min",
         note,
     )
     assert note.endswith("200 texts: about 3.3 min")
@@ -243,7 +244,8 @@ def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
 
     said: list[str] = []
     rewrite_all(ByWord(str), Job(TEXTS * 5, np.arange(100), [1.0], [Noise.named(100)]), paced=True)
-    note = r"note: rewrite: about 1[12] h to go for 100 trials of 100 texts, the attacks not counted; shorter: 10 trials: about 6\d min\n"
+    size = "100 trials of 100 texts, the attacks not counted"
+    note = rf"note: rewrite: about 1[12] h to go for {size}; shorter: 10 trials: about 6\d min\n"
     assert re.search(note, "".join(said))
 
 
