@@ -32,7 +32,7 @@ test: setup
 	ruff check .
 	ruff format --check .
 	mypy
-	pytest -q
+	OMP_NUM_THREADS=1 pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: setup
 	pytest -q -m slow

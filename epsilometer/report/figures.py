@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -490,6 +491,7 @@ def specify(chart: alt.HConcatChart | alt.ConcatChart, datasets: dict[str, Any])
     return {**chart.to_dict(), "datasets": datasets, "config": _CONFIG}
 
 
+@cache
 def script() -> str:
     """The JavaScript that draws specifications in a browser (Vega, Vega-Lite, vegaEmbed), without any network."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
@@ -503,8 +505,9 @@ def svg(specification: Specification) -> str:
 def save(specification: Specification, folder: Path, name: str) -> None:
     """Write `name`.svg and `name`.png (twice the size in pixels)."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(svg(specification), encoding="utf-8", newline="\n")
-    (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(specification, vl_version=_VEGA_LITE, scale=2))
+    picture = svg(specification)
+    (folder / f"{name}.svg").write_text(picture, encoding="utf-8", newline="\n")
+    (folder / f"{name}.png").write_bytes(vl_convert.svg_to_png(picture, scale=2))
 
 
 def metrics(estimates: pl.DataFrame, path: Path) -> None:

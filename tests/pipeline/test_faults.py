@@ -50,7 +50,8 @@ from epsilometer.pipeline.guard.entry import run
 
 def main():
     say("at work")
-    time.sleep(float(os.environ.get("PAUSE", 0)))
+    while os.path.exists("held"):
+        time.sleep(0.02)
     numbers = np.random.default_rng(0).normal(size=50_000)
     tables.write(pl.DataFrame({"x": numbers}), "data/x.parquet", {"x": pl.Float64})
     tables.write_array(numbers, "data/x.npy")
@@ -71,7 +72,8 @@ from epsilometer.pipeline.guard.entry import run
 def main():
     say("at work")
     total = float(np.load("data/x.npy").sum() + np.load("data/folder/x.npy").sum())
-    time.sleep(float(os.environ.get("PAUSE", 0)))
+    while os.path.exists("held"):
+        time.sleep(0.02)
     tables.write_json(total * factor.FACTOR, "data/sum.json")
 
 run(main)
@@ -117,18 +119,25 @@ class Project:
     def settings(self, settings: dict[str, Any]) -> None:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(settings))
 
-    def start(self, *words: str, pause: float = 0, **keywords: Any) -> subprocess.Popen[str]:
+    def start(self, *words: str, held: bool = False, **keywords: Any) -> subprocess.Popen[str]:
+        """held: whether stages stop after their first line, until `release`."""
+        if held:
+            (self.folder / "held").touch()
         return subprocess.Popen(
             words or ("python", "-m", "epsilometer.pipeline.repro"),
             cwd=self.folder,
-            env={**self.environment, "PAUSE": str(pause)},
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             **keywords,
         )
 
+    def release(self) -> None:
+        (self.folder / "held").unlink(missing_ok=True)
+
     def run(self, *words: str, fails: bool = False) -> str:
+        self.release()
         process = self.start(*words)
         said, _ = process.communicate(timeout=300)
         assert bool(process.returncode) == fails, said
@@ -306,10 +315,11 @@ def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> N
 def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: str) -> None:
     """For a moment the file is not there."""
     path, aside = project.folder / what, project.folder / "aside"
-    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=3)
+    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     path.rename(aside)
+    project.release()
     said, _ = process.communicate(timeout=300)
     aside.rename(path)
     assert process.returncode != 0
@@ -344,7 +354,7 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(project: Project) -> None:
 @pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
     """To all processes of the terminal, as Ctrl-C is: neither the stage nor DVC adds a line."""
-    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=60, start_new_session=True)
+    process = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True, start_new_session=True)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout)
     os.killpg(process.pid, signal.SIGINT)
@@ -368,14 +378,19 @@ def test_ctrl_c_while_modules_load_is_one_line_too(below: bool) -> None:
 def test_two_at_once(project: Project) -> None:
     """The second waits, says for whom, and finds all done."""
     (project.folder / "data/sum.json").unlink()
-    first = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", pause=2)
+    first = project.start("python", "-m", "epsilometer.pipeline.repro", "--force", held=True)
     assert first.stdout is not None
     assert any("Running stage 'make'" in line for line in first.stdout)
-    second = project.start()
+    second = project.start(held=True)
+    assert second.stdout is not None
+    assert any(
+        line.startswith(f"note: another run of this project is under way (process {first.pid}: ")
+        for line in second.stdout
+    )
+    project.release()
     said, _ = second.communicate(timeout=300)
     rest, _ = first.communicate(timeout=300)
     assert (first.returncode, second.returncode) == (0, 0), rest + said
-    assert f"note: another run of this project is under way (process {first.pid}: " in said
     assert "Running stage" not in said
     assert project.results() == project.made
 
@@ -424,13 +439,14 @@ def test_set_up_goes_by_content(tmp_path: Path) -> None:
 def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Project, what: str) -> None:
     path = project.folder / what
     good = path.read_text()
-    process = project.start("dvc", "repro", "--force", "--single-item", "use", pause=3)
+    process = project.start("dvc", "repro", "--force", "--single-item", "use", held=True)
     assert process.stdout is not None
     assert any(line == "at work\n" for line in process.stdout), "it has looked at its inputs"
     if what == "params.yaml":
         project.settings(SETTINGS | {"used": {"hand": 2, "foot": 1}})
     else:
         path.write_text("FACTOR = 7\n")
+    project.release()
     said, _ = process.communicate(timeout=300)
     named = "params.yaml: used.hand" if what == "params.yaml" else what
     assert process.returncode != 0, said
@@ -552,7 +568,7 @@ def test_sigterm(project: Project, how: str) -> None:
         recipe = re.search(r"exec (epsilometer repro) dvc.yaml", (ROOT / "Makefile").read_text())
         assert recipe
         (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
-    process = project.start(*words, pause=60)
+    process = project.start(*words, held=True)
 
     def stages() -> list[Any]:
         return [p for p in below(process) if "python make.py" in command(p)]
