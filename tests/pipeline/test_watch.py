@@ -204,7 +204,7 @@ def test_links_lead_to_the_pages_while_they_are_served(tmp_path: Path, monkeypat
 def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, told: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     environment |= {"PREFECT_HOME": str(tmp_path / "home")} | ({"PREFECT_API_URL": url} if url else {})
-    code = "import flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
+    code = "import epsilometer.pipeline.flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     secret = (tmp_path / "home/secret").read_text()
     assert done.stdout.strip() == (secret if told else "None"), done.stderr
