@@ -61,8 +61,11 @@ def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> No
 
 
 def test_no_more_requests_at_a_time_than_asked_for(server: Server, tmp_path: Path) -> None:
-    server.delay = 0.05
-    Chat("m", tmp_path / "s", workers=3).complete(ask(*"abcdefghijkl"), 5)
+    three = threading.Barrier(3)
+    # The first is asked alone; of the others none is answered before three are asked.
+    server.reply = lambda message: message if message == "a" else f"{three.wait(60)}"
+    server.delay = 0.05  # time for a fourth
+    Chat("m", tmp_path / "s", workers=3).complete(ask(*"abcdefghijklm"), 5)
     assert server.most_busy == 3
 
 

@@ -271,8 +271,11 @@ def save_distilbert(folder: Path) -> None:
     from tokenizers import BertWordPieceTokenizer
     from transformers import DistilBertConfig, DistilBertForMaskedLM, PreTrainedTokenizerFast
 
-    pieces = BertWordPieceTokenizer()
-    pieces.train_from_iterator([" ".join(text) for text in TEXTS], vocab_size=120, min_frequency=1, show_progress=False)
+    # Not trained: of pieces that are equally frequent, training takes some at random.
+    letters = sorted({letter for text in TEXTS for word in text for letter in word.lower()})
+    words = sorted({word.lower() for text in TEXTS for word in text if word.isalpha()})
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    pieces = BertWordPieceTokenizer({entry: i for i, entry in enumerate(dict.fromkeys([*entries, *words[::2]]))})
     PreTrainedTokenizerFast(
         tokenizer_object=pieces._tokenizer, cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", unk_token="[UNK]",
         mask_token="[MASK]", model_max_length=64, model_input_names=["input_ids", "attention_mask"],

@@ -416,7 +416,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
 
 
 def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
-    from tasks import classifiers, privatize, downstream as stage  # isort: skip
+    from epsilometer.pipeline.stages import classifiers, privatize, downstream as stage  # isort: skip
 
     classifiers.main()
     privatize.main("songs-mine")
