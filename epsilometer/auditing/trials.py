@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
@@ -31,6 +32,11 @@ class Trials:
 
     candidates: NDArray[np.int32]
     target: NDArray[np.int16]
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> Trials:
+        """The trials of a table of schema `tables.TRIALS`."""
+        return cls(table["candidates"].explode().to_numpy().reshape(len(table), -1), table["target"].to_numpy())
 
     @property
     def source(self) -> NDArray[np.int32]:

@@ -28,38 +28,36 @@ def check(
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
     from epsilometer.core import tables
-    from epsilometer.report import origin
+    from epsilometer.report import page
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
     _need_project()
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
-    page = origin.PAGE
-    origin.refresh()
-    if not page.is_file():
-        raise UserError(f"{page} does not exist; `dvc repro` makes it")
+    page.refresh()
+    if not page.PAGE.is_file():
+        raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
     if as_json:
-        show({"report": str(page.resolve()), "estimates": estimates.to_dicts()}, as_json)
+        show({"report": str(page.PAGE.resolve()), "estimates": estimates.to_dicts()}, as_json)
     else:
         show(estimates.select(shown).to_dicts(), as_json)
-        print(f"\n{page.resolve()}", flush=True)
+        print(f"\n{page.PAGE.resolve()}", flush=True)
 
 
 def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
     from epsilometer.core import tables
+    from epsilometer.project.commit import commit
     from epsilometer.project.params import read
     from epsilometer.reaudit import baseline, history, sources
-    from epsilometer.report.history import put_in
-    from epsilometer.report.origin import PAGE
+    from epsilometer.report import page
 
-    params, commit = read(), history.commit(Path())
+    params, at = read(), commit(Path()).short
     estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
     past = history.read()
-    accepted = baseline.accept(params, sources.records(sources.found(params)), commit)
+    accepted = baseline.accept(params, sources.records(sources.found(params)), at)
     if not history.ends_with(past, estimates, params.audit.round):
-        history.append(estimates, commit, params.audit.round)
-    if PAGE.is_file():
-        put_in(PAGE, history.read())
+        history.append(estimates, at, params.audit.round)
+    page.refresh()
     print(f"{baseline.FOLDER} holds the baseline, {len(accepted.measured)} estimates; commit it to git", flush=True)
 
 

@@ -33,9 +33,7 @@ def build(params: Params, entry: Cell) -> Mechanism:
 
 def trials(dataset: str) -> Trials:
     """The drawn trials of a data set."""
-    table = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)
-    count = len(table)
-    return Trials(table["candidates"].explode().to_numpy().reshape(count, -1), table["target"].to_numpy())
+    return Trials.of(tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS))
 
 
 def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +21,7 @@ from epsilometer.core.errors import UserError
 FILE = Path("baseline/history.csv")
 HISTORY: tables.Schema = {
     "date": pl.String,
-    "commit": pl.String,  # of the project; "+" where tracked files differed from it
+    "commit": pl.String,  # `Commit.short`
     "round": pl.Int64,
     "dataset": pl.String,
     "mechanism": pl.String,
@@ -37,7 +36,6 @@ HISTORY: tables.Schema = {
 CELL = ["dataset", "mechanism", "epsilon", "attack"]
 
 _DATE = "%Y-%m-%dT%H:%M:%SZ"
-_OURS = ("baseline", "sources", "reports", "dvc.lock")  # what an audit itself writes
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -113,22 +111,6 @@ def bars(values: Sequence[float]) -> str:
     """A bar a value, the tallest for the largest; the scale begins at 0, so that noise does not look like a slide."""
     top = max(values, default=0)
     return "".join(_BARS[min(7, int(8 * value / top))] if top > 0 else _BARS[0] for value in values)
-
-
-def commit(folder: Path) -> str:
-    """The project's commit, with a "+" where tracked files that no audit writes differ; empty outside of git."""
-    try:
-        head = _git(folder, "rev-parse", "--short=12", "HEAD")
-        ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
-        edited = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", *ours)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return head + ("+" if edited else "")
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def _value(text: str, name: str, dtype: object) -> object:

@@ -1,1 +1,1 @@
-"""Figures and the page."""
+"""The page of an audit, its figures, and its numbers for other programs."""

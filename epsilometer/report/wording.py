@@ -1,13 +1,60 @@
-"""How the report writes what it counts: shares as guesses out of twenty, names in a row, budgets of mechanisms."""
+"""How the report writes numbers, budgets and names: the same everywhere, in sentences, tables and figures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from epsilometer.report.figures import budget
-
 _NAMED = 6  # names in one sentence before the rest is counted
+_LARGE = 10.0  # metrics beyond this have no decimals
+
+
+def nats(value: float, ceiling: float = math.inf) -> str:
+    """A loss with two decimals; what has no finite value is `above` the ceiling."""
+    return f"{round(value, 2) + 0.0:.2f}" if math.isfinite(value) else f"above {ceiling:.2f}"  # + 0.0: never -0.00
+
+
+def unbounded(loss: float | None) -> str:
+    """A loss with two decimals; `∞` where an output is possible under one input only, `–` where there is none."""
+    if loss is None:
+        return "–"
+    if abs(loss) < 1e300:
+        return f"{loss:,.2f}"
+    return "−∞" if loss < 0 else "∞"
+
+
+def budget(epsilon: float | None) -> str:
+    """A nominal epsilon as it is written everywhere: `0.5`, `2,500`; a dash for a mechanism without a budget."""
+    if epsilon is None:
+        return "–"
+    return f"{epsilon:,.6f}".rstrip("0").rstrip(".") if epsilon >= 1e-4 else f"{epsilon:g}"
+
+
+def share(part: float) -> str:
+    """A share in percent with one decimal: `57.4 %`, in one line."""
+    return f"{100 * part:.1f}\N{NO-BREAK SPACE}%"
+
+
+def metric_value(value: float | None) -> str:
+    """A metric's value: two decimals, none where it is large, `–` where there is none."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value > _LARGE else f"{value:.2f}"
+
+
+def p_value(p: float) -> str:
+    """A p-value: `0.013`, `3 × 10⁻¹²`."""
+    if p >= 0.001:
+        return f"{p:.3f}".rstrip("0").rstrip(".")
+    if p == 0:
+        return "< 10⁻³⁰⁰"
+    digit, power = f"{p:.0e}".split("e-")
+    return f"{digit} × 10⁻{str(int(power)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def confidence(alpha: float, sides: int = 1) -> str:
+    """The confidence of one end of an interval, or of both: `99.5 %`."""
+    return f"{100 * (1 - sides * alpha / 2):g} %"
 
 
 def odds(rate: float) -> str:
@@ -16,6 +63,11 @@ def odds(rate: float) -> str:
         if count < whole:
             return f"{count} of {whole:,}"
     return "every time" if rate >= 1 else "999 of 1,000"
+
+
+def inflected(number: float, singular: str, plural: str) -> str:
+    """The word that goes with this number: `nat` or `nats`, `is` or `are`."""
+    return singular if number == 1 else plural
 
 
 def listed(names: Sequence[str], most: int = _NAMED) -> str:
@@ -43,7 +95,7 @@ def at_budgets(cells: Iterable[tuple[str, float | None]], audited: Iterable[tupl
 
 def _by_name(cells: Iterable[tuple[str, float | None]]) -> dict[str, set[float]]:
     """The budgets of each mechanism; none of one without."""
-    found: dict[str, set[float]] = {}
+    budgets: dict[str, set[float]] = {}
     for name, epsilon in cells:
-        found.setdefault(name, set()).update(set() if epsilon is None else {epsilon})
-    return found
+        budgets.setdefault(name, set()).update(set() if epsilon is None else {epsilon})
+    return budgets

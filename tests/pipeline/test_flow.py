@@ -41,7 +41,7 @@ from epsilometer.core import tables
 from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
-from epsilometer.report import origin
+from epsilometer.report.sections import origin
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {

@@ -26,6 +26,7 @@ from epsilometer.cli import main as cli
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import DISAGREEMENTS
 from epsilometer.models.causal_lm import CausalLM
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.masked_lm import MaskedLM
@@ -33,10 +34,10 @@ from epsilometer.pipeline.stages import prepare
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
 from epsilometer.report import figures
-from epsilometer.report.figures import plot_table
-from epsilometer.report.page import DISPUTES, EXAMPLES, build
+from epsilometer.report.body import build
+from epsilometer.report.tracked import plot_table
 from epsilometer.text.vectors import WordVectors
-from tests.support.audited import audit
+from tests.support.audited import audit, settings
 from tests.support.endpoint import KEY, Server
 from tests.support.html import CHROMIUM, Elements
 from tests.support.places import ROOT
@@ -207,25 +208,21 @@ def test_hostile_texts_go_through_the_prepare_stage_as_they_are(
 def page_of(folder: Path) -> Path:
     """The report's page, with the hostile texts wherever it shows one."""
     texts = list(HOSTILE.values())
-    examples = [("queries", "mvc", 5.0, 1.2, text, text) for text in texts]
-    disputes = [("queries", "mvc", 5.0, "embedding", "length", 12, text, text, text) for text in texts]
-    build(
-        folder / "audit.html",
-        folder / "figures",
-        audit(
-            title=HOSTILE["html"],
-            notes=texts,
-            examples=pl.DataFrame(examples, schema=EXAMPLES, orient="row"),
-            disputes=pl.DataFrame(disputes, schema=DISPUTES, orient="row"),
-        ),
+    disputes = [("queries", "mvc", 5.0, f"right {i}", "wrong", 12, i) for i in range(len(texts))]
+    results = audit(
+        settings(title=HOSTILE["html"], notes=tuple(texts)),
+        texts=texts,
+        rewrites=texts,
+        disagreements=pl.DataFrame(disputes, schema=dict(DISAGREEMENTS), orient="row"),
     )
+    build(results, folder / "audit.html", folder / "figures")
     return folder / "audit.html"
 
 
 def test_hostile_texts_are_text_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an HTML parser: no element and no attribute comes out of a text, and each text is whole."""
     monkeypatch.setattr(figures, "svg", lambda specification: "<svg/>")  # the pictures take their time
-    monkeypatch.setattr(figures, "save", lambda specification, folder, name: None)
+    monkeypatch.setattr(figures.Figure, "save", lambda figure, folder: None)
     parsed = Elements(page_of(tmp_path).read_text(encoding="utf-8"))
     assert not any("owned" in script for script in parsed.raw)
     assert not any(tag in ("svg", "iframe", "object", "a") and "owned" in str(found) for tag, found in parsed.tags)
@@ -533,9 +530,9 @@ def test_neither_key_nor_private_text_gets_about(tmp_path: Path) -> None:
 
 def test_the_report_shows_texts_of_public_data_alone(tmp_path: Path) -> None:
     """A private data set among the examples is refused before anything is written."""
-    private = audit().datasets.with_columns(public=pl.lit(False))
+    private = {name: one.model_copy(update={"public": False}) for name, one in settings().datasets.items()}
     with pytest.raises(UserError, match="must not be shown: it is not public"):
-        build(tmp_path / "audit.html", tmp_path / "figures", audit(datasets=private))
+        build(audit(settings(datasets=private)), tmp_path / "audit.html", tmp_path / "figures")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -128,25 +128,3 @@ def test_a_bad_sweep_is_refused_before_anything_runs(
     save(project | {"sweeps": {name: {**cell, **varied} for name, varied in sweep.items()}})
     with pytest.raises(UserError, match=words):
         check(read())
-
-
-def test_the_page_has_a_section_on_what_was_swept(tmp_path: Path) -> None:
-    from epsilometer.report.page import build
-    from tests.support.audited import audit
-
-    row = {"dataset": "queries", "mechanism": "mvc", "epsilon": 3.0, "setting": "<beta>", "trials": 50}
-    row |= {"loss": 0.1, "point": 0.4, "upper": float("inf"), "ceiling": 2.0}
-    rows = [
-        row
-        | {"value": value}
-        | {f"{name}{end}": value / 10 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
-        for value in (1.0, 2.0)
-    ]
-    table = pl.DataFrame(rows, schema=dict(tables.SWEEPS))
-    build(tmp_path / "audit.html", tmp_path / "figures", audit(sweeps=table))
-    page = (tmp_path / "audit.html").read_text()
-    assert '<section id="sweeps">' in page
-    assert "mvc on queries: &lt;beta&gt; from 1 to 2; the cosine is largest, 0.200, at 2" in page
-    assert "smallest, 0.100, at 1." in page
-    assert sweeps.sentences(table.with_columns(cosine_low=0.05))[0].endswith("at 1; their intervals overlap.")
-    assert (tmp_path / "figures" / "sweeps.svg").is_file()

@@ -1,4 +1,4 @@
-"""Watching audits: progress, where a report comes from, and `make ui` with a browser on the real server."""
+"""Watching audits: progress, and `make ui` with a browser on the real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,8 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, pages
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.project.calibrating import Wish
-from epsilometer.report import origin
-from epsilometer.report.places import emptied
+from epsilometer.report import page
 from epsilometer.runtime import progress
 
 PATIENCE = 300  # seconds; other work may keep the cores busy
@@ -69,92 +67,10 @@ def test_other_lines_are_no_progress() -> None:
         assert progress.parse(line) is None
 
 
-# --------------------------------------------------------------------------------------- where a report comes from
-
-
 BODY = (
     "<body><!-- place: header --><!-- end of place -->{}<!-- place: origin --><!-- end of place -->"
     "<!-- place: history --><!-- end of place --></body>"
 )
-
-
-@pytest.fixture
-def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a page's body and a lock, in a git repository."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(origin.RUN, raising=False)
-    _git(tmp_path, "init", "-q")
-    Path("data").mkdir()
-    Path("data/report.html").write_text(BODY.format("results"))
-    out = {"path": "data/estimates.parquet", "hash": "md5", "md5": "0123abcd"}
-    page = {"path": "data/report.html", "hash": "md5", "md5": "ffff"}
-    Path("dvc.lock").write_text(yaml.safe_dump({"stages": {"estimate": {"outs": [out]}, "report": {"outs": [page]}}}))
-    Path("params.yaml").write_text("one")
-    _git(tmp_path, "add", "dvc.lock", "params.yaml")
-    _git(tmp_path, "commit", "-q", "-m", "one")
-    Path(".git/info/exclude").write_text("data\n")
-    return tmp_path
-
-
-def test_the_page_names_commit_and_hashes(audited: Path) -> None:
-    origin.write()
-    shown = origin.PAGE.read_text()
-    head, date = _git(audited, "rev-parse", "HEAD"), f"{datetime.now(UTC):%Y-%m-}"
-    header, _, rest = shown.partition("results")
-    assert date in header
-    assert f"profile default · commit {head[:10]} · " in header
-    assert head in rest
-    assert emptied(shown) == origin.BODY.read_text()
-    assert "uncommitted" not in shown, "the report and dvc.lock are what an audit itself changes"
-    assert "data/estimates.parquet" in shown
-    assert "0123abcd" in shown
-    assert "ffff" not in shown, "no page can hold its own hash"
-    assert "dvc repro" in shown
-
-
-@pytest.mark.parametrize(("folder", "name"), [("runs/words", "words"), (".", "default"), ("elsewhere", "default")])
-def test_the_profile_is_the_folder_of_the_run(folder: str, name: str, tmp_path: Path) -> None:
-    assert origin.profile(tmp_path / folder) == name
-
-
-def test_uncommitted_changes_are_told(audited: Path) -> None:
-    Path("dvc.lock").write_text(Path("dvc.lock").read_text() + "# another run")
-    assert "uncommitted" not in origin.commit(Path())
-    for path in ("params.yaml", "mine.py"):
-        kept = Path(path).read_text() if Path(path).exists() else None
-        Path(path).write_text("two")
-        assert origin.commit(Path()).endswith(", with uncommitted changes")
-        Path(path).unlink() if kept is None else Path(path).write_text(kept)
-    assert "uncommitted" not in origin.commit(Path())
-
-
-def test_a_page_outside_of_git_says_so(tmp_path: Path) -> None:
-    assert "not in a git repository" in origin.commit(tmp_path)
-
-
-def test_the_page_links_to_the_run_and_the_body_knows_none(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = origin.BODY.read_bytes()
-    run = {"name": "<b>calm-owl</b>", "id": "12-34", "url": "http://127.0.0.1:4200/runs/flow-run/12-34"}
-    monkeypatch.setenv(origin.RUN, json.dumps(run))
-    origin.write()
-    shown = origin.PAGE.read_text()
-    assert '<a href="http://127.0.0.1:4200/runs/flow-run/12-34">&lt;b&gt;calm-owl&lt;/b&gt;</a>' in shown
-    monkeypatch.setenv(origin.RUN, json.dumps(run | {"url": "javascript:alert(1)"}))
-    origin.write()
-    assert "javascript" not in origin.PAGE.read_text()
-    assert origin.BODY.read_bytes() == body
-
-
-def test_a_page_is_kept_until_its_body_changes(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(origin.RUN, json.dumps({"name": "first", "id": "1", "url": None}))
-    origin.refresh()
-    monkeypatch.setenv(origin.RUN, json.dumps({"name": "second", "id": "2", "url": None}))
-    origin.refresh()
-    assert "first" in origin.PAGE.read_text(), "made by the first run, and only found up to date by the second"
-    origin.BODY.write_text(BODY.format("other results"))
-    origin.refresh()
-    assert "second" in origin.PAGE.read_text()
-    assert "other results" in origin.PAGE.read_text()
 
 
 # ------------------------------------------------------------------------------------------------- parts of make ui
@@ -375,7 +291,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     square = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><rect width='40' height='40'/></svg>"
     (folder / "reports/figures/curves.svg").write_text(square)
     (folder / "data").mkdir()
-    (folder / origin.BODY).write_text("<title>The report</title>" + BODY.format("results"))
+    (folder / page.BODY).write_text("<title>The report</title>" + BODY.format("results"))
     _dvc_project(folder, STAGES)
     made = Watched(folder, _free_ports(), 0)
     begun = time.monotonic()

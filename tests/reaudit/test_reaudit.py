@@ -9,7 +9,6 @@ import http.server
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -41,8 +40,6 @@ from epsilometer.pipeline.flows.alert import EVENT, send_to
 from epsilometer.project import code
 from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, history, sources
-from epsilometer.report.history import put_in
-from epsilometer.report.places import emptied
 
 LEAKS = "def rewrite(text, epsilon, rng):\n    return text if rng.random() < {} else 'play'\n"
 PARAMS = """\
@@ -488,61 +485,6 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
     assert found["upper"].to_list() == [0.9, float("inf")]
     assert history.bars([0, 1, 2]) == "▁▅█"
     assert history.bars([0, 0]) == "▁▁"
-
-
-def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
-    assert history.commit(tmp_path) == ""
-
-    def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        return subprocess.run(
-            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout
-
-    git("init", "-q")
-    run = tmp_path / "runs/x"
-    for path in ("mine.py", "dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("1")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    head = git("rev-parse", "HEAD")[:12]
-    assert history.commit(run) == history.commit(tmp_path) == head
-    for path in ("dvc.lock", "runs/x/dvc.lock", "runs/x/baseline/history.csv", "sources/a.json"):
-        (tmp_path / path).write_text("2")
-    assert history.commit(run) == history.commit(tmp_path) == head, "what an audit writes is no edit"
-    (tmp_path / "mine.py").write_text("2")
-    assert history.commit(run) == history.commit(tmp_path) == f"{head}+"
-
-
-def test_the_page_shows_the_history_from_the_second_audit_on(tmp_path: Path) -> None:
-    body = "<p>report</p>" + "".join(
-        f"<!-- place: {name} --><!-- end of place -->" for name in ("history link", "history")
-    )
-    page, file = tmp_path / "audit.html", tmp_path / "history.csv"
-    page.write_text(body)
-    rows = [line(), line(attack="lexical"), line(mechanism="a<script>alert(1)</script>")]
-    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
-    put_in(page, history.read(file))
-    assert page.read_text() == body, "one audit is no course"
-    rows += [line(date="2026-01-12T03:00:00Z", point="0.9", upper="inf", commit="<b>")]
-    file.write_text("\n".join([",".join(history.HISTORY), *rows]))
-    put_in(page, history.read(file))
-    shown = page.read_text()
-    assert '<a href="#history">' in shown
-    assert "2 audits from 2026-01-05 to 2026-01-12" in shown
-    assert "alert(1)" in shown
-    assert "<script>alert" not in shown
-    assert "&lt;b&gt;" in shown
-    (row,) = [part for part in shown.split("<tr>") if "+0.20" in part]
-    assert "<td>mine</td>" in row
-    assert "▇█" in row
-    drawn = json.loads(shown.split('id="history-figure">')[1].split("</script>")[0])
-    (points,) = [rows for name, rows in drawn["datasets"].items() if name == "history songs mine"]
-    assert [(point["point"], point["upper"]) for point in points] == [(0.7, 0.9), (0.9, 4.0)]
-    put_in(page, history.read(file))
-    assert page.read_text() == shown, "put in once, however often"
-    assert emptied(shown) == body
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from epsilometer.report.body import build
 from epsilometer.report.figures import COLOURS
-from epsilometer.report.page import build
 from tests.support.audited import audit
 from tests.support.similarities import kept
 
@@ -36,7 +36,7 @@ CUT = """return [...document.querySelectorAll("main table, main .figure")].filte
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("screens")
-    build(folder / "audit.html", folder / "figures", audit(kept=kept()))
+    build(audit(**kept()), folder / "audit.html", folder / "figures")
     return folder / "audit.html"
 
 

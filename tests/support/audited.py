@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import polars as pl
 
@@ -13,23 +16,39 @@ from epsilometer.core.tables import (
     ABLATIONS,
     CLAIMS,
     DENIABILITY,
+    DISAGREEMENTS,
     DOWNSTREAM,
     ESTIMATES,
     ESTIMATORS,
     FIRST_TOKENS,
+    LEAKAGE,
     OUTPUTS,
+    PREPARED,
+    REWRITES,
+    SIMILARITIES,
     SIMILARITY,
+    SWEEPS,
     TOKENS,
+    Schema,
 )
-from epsilometer.report import page
-from epsilometer.report.page import (
-    AuditData,
-    Settings,
+from epsilometer.core.tables import (
+    TRIALS as TRIALS_SCHEMA,
 )
+from epsilometer.project import params
+from epsilometer.project.params import Audit, Dataset, Params, TrialSettings, Utility
+from epsilometer.project.paths import rewrites_path, varied_path
+from epsilometer.report.environment import render
+from epsilometer.report.figures import styles
+from epsilometer.report.results import Results
+from epsilometer.report.section import Section
+from epsilometer.report.sections.known_loss import INSTRUMENT
+from tests.support.html import Elements
+from tests.support.places import ROOT
 
 TRIALS = 1000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 CONTROLS = ("identity", "randomized_response")
+MECHANISMS = ("dp_bart", "mvc", HOSTILE)
 INSIDE = ("internal",)  # attacks on latents, which nobody releases
 LEVEL = 0.01 / 16  # of a test
 Row = tuple[str, str, float, str, int, float | None, str]
@@ -145,10 +164,134 @@ def downstream() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(DOWNSTREAM), orient="row")
 
 
-def audit(**changes: object) -> AuditData:
+TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, `queries-mvc`, that is varied too
+    "estimates": ("data/estimates.parquet", ESTIMATES),
+    "claims": ("data/claims.parquet", CLAIMS),
+    "deniability": ("data/deniability.parquet", DENIABILITY),
+    "similarity": ("data/similarity.parquet", SIMILARITY),
+    "similarities": ("data/similarities.parquet", SIMILARITIES),
+    "leakage": ("data/leakage.parquet", LEAKAGE),
+    "downstream": ("data/downstream/clean.parquet", DOWNSTREAM),
+    "outputs": ("data/outputs.parquet", OUTPUTS),
+    "estimators": ("data/estimators.parquet", ESTIMATORS),
+    "ablations": (str(varied_path("ablations", "queries-mvc")), ABLATIONS),
+    "first_tokens": (str(varied_path("first_tokens", "queries-mvc")), FIRST_TOKENS),
+    "sweeps": (str(varied_path("sweeps", "queries-mvc")), SWEEPS),
+    "tokens": ("data/varied/tokens.parquet", TOKENS),
+    "disagreements": ("data/disagreements.parquet", DISAGREEMENTS),
+    "instrument": ("data/instrument.parquet", INSTRUMENT),
+}
+TEXTS = ["flights to boston", "play jazz", HOSTILE, "planes & trains", "rain", "snow"]
+REWRITTEN = ["planes & trains", HOSTILE, "", "x", "x", "x"]
+
+
+@cache
+def _params() -> Params:
+    return params.read(ROOT / "params.yaml")
+
+
+def settings(**changes: object) -> Params:
+    """The parameters of an audit of two data sets, `queries`, which is public, and `letters`, which is not."""
+    cell = _params().cells["queries-mvc"]
+    of_audit: dict[str, object] = {
+        "title": "An audit & its page",
+        "notes": ("dp_st was left out.",),
+        "audit": Audit(seed=0, round=3, alpha=0.01),
+        "trials": TrialSettings(count=1000, candidates=2, temperature=-1e4),
+        "utility": Utility(target=1.75),
+        "datasets": {
+            "queries": Dataset(source="a grammar", public=True),
+            "letters": Dataset(source=HOSTILE, match="words"),
+        },
+        "attacks": {"embedding": {}, "length": {}},
+        "cells": {"queries-mvc": cell},
+        "downstream": {},
+        "ablations": {"queries-mvc": cell},
+        "sweeps": {"queries-mvc": cell},
+    }
+    return _params().model_copy(update={**of_audit, **changes})
+
+
+def prepared(texts: Sequence[str], words: int) -> pl.DataFrame:
+    rows = [(str(i), text, "train", words) for i, text in enumerate(texts)]
+    return pl.DataFrame(rows, schema=dict(PREPARED), orient="row")
+
+
+def records(texts: Sequence[str], rewrites: Sequence[str]) -> dict[str, Any]:
+    """What stages write as JSON, the prepared texts, and one rewrite of each trial in every cell of `queries`."""
+    counts = {
+        "queries": ({"duplicates_merged": 312, "empty_dropped": 0}, {"unmatched_dropped": 0, "cut": 0}, (115, 0.54)),
+        "letters": ({"duplicates_merged": 0, "empty_dropped": 2}, {"unmatched_dropped": 110, "cut": 14}, (1100, 0.01)),
+    }
+    held: dict[str, Any] = {}
+    for (name, (merged, left, (distinct, share))), count in zip(counts.items(), (4000, 1200), strict=True):
+        drawn = {"texts": count, "distinct": distinct, "five_commonest": share}
+        held[f"data/prepared/{name}.json"] = merged
+        held[f"data/trials/{name}.json"] = drawn | {"unmatched_dropped": left["unmatched_dropped"]}
+        held[f"data/embeddings/{name}.json"] = {"cut": left["cut"]}
+    held["data/prepared/queries.parquet"] = prepared(texts, 9)
+    held["data/prepared/letters.parquet"] = prepared(["a private letter"], 48)
+    candidates = [(i, [i, (i + 1) % len(texts)], 0) for i in range(len(texts))]
+    held["data/trials/queries.parquet"] = pl.DataFrame(candidates, schema=dict(TRIALS_SCHEMA), orient="row")
+    written = [(i, text, None, None) for i, text in enumerate(rewrites)]
+    for mechanism, epsilons in (("identity", (1.0,)), *((name, (0.5, 5.0, 2500.0)) for name in MECHANISMS)):
+        for epsilon in epsilons:
+            table = pl.DataFrame(written, schema=dict(REWRITES), orient="row")
+            held[str(rewrites_path(f"queries-{mechanism}", epsilon))] = table
+    counted = {"attack": "judge", "epsilon": 0.5, "asked": 1500, "at_random": 3, "cost": 0.25}
+    held["data/guesses/queries-mvc.json"] = [counted, counted | {"asked": 500, "at_random": 0, "cost": 0}]
+    return held
+
+
+def audit(
+    settings_of: Params | None = None,
+    texts: Sequence[str] = TEXTS,
+    rewrites: Sequence[str] = REWRITTEN,
+    **tables: pl.DataFrame,
+) -> Results:
+    """Results with every section but those on similarity and sweeps filled; tables by their names in TABLES.
+
+    texts, rewrites: of the data set `queries`, one of each a trial.
+    """
+    held = records(texts, rewrites)
+    for name, (path, schema) in TABLES.items():
+        held[path] = tables.pop(name, None)
+        if held[path] is None:
+            held[path] = tables_of_all().get(name, pl.DataFrame(schema=dict(schema)))
+    assert not tables, f"no table of an audit: {[*tables]}"
+    return Results(settings_of or settings(), held)
+
+
+def bare(estimates: pl.DataFrame) -> Results:
+    """Results with estimates and nothing else."""
+    empty = {name: pl.DataFrame(schema=dict(schema)) for name, (_, schema) in TABLES.items()}
+    return audit(settings(notes=(), cells={}), **(empty | {"estimates": estimates}))
+
+
+def shown(section: Section, results: Results) -> str:
+    """A section as HTML."""
+    estimates = results.estimates
+    controls = estimates.filter("control")["mechanism"].unique().to_list()
+    shared = {"styles": styles(estimates["mechanism"]), "controls": controls}
+    return render(section.template, {**shared, **section.context})
+
+
+def text_of(section: Section | None, results: Results) -> str:
+    """The text of a section as a reader sees it."""
+    assert section is not None
+    return "".join(Elements(shown(section, results)).text)
+
+
+@cache
+def tables_of_all() -> dict[str, pl.DataFrame]:
+    """The tables of the audit by their names in TABLES."""
     truth = [estimate(round(100_000 / (1 + math.exp(-e))), 100_000) for e in (0.5, 1.0, 4.0)]
-    data = {
+    return {
         "estimates": estimates(),
+        "downstream": downstream(),
+        "disagreements": pl.DataFrame(
+            [("queries", "mvc", 5.0, "embedding", "length", 12, 1)], schema=dict(DISAGREEMENTS), orient="row"
+        ),
         "claims": checks(
             {
                 "mechanism": "mvc",
@@ -198,12 +341,11 @@ def audit(**changes: object) -> AuditData:
                 "inputs": 200,
             },
         ),
-        "words": pl.DataFrame(
+        "deniability": pl.DataFrame(
             [("mvc", e, "sampled", 0.1 * e, 0.0, 0.2 * e, 60 - e, 40.0, 80.0) for e in (0.5, 4.0)],
             schema=dict(DENIABILITY),
             orient="row",
         ),
-        "downstream": downstream(),
         "similarity": pl.DataFrame(
             [
                 ("queries", name, e, 100, c, c - 0.1, c + 0.1, None)
@@ -258,17 +400,6 @@ def audit(**changes: object) -> AuditData:
             schema=dict(TOKENS),
             orient="row",
         ),
-        "tallies": pl.DataFrame(
-            [("judge", "asked", 2000.0), ("judge", "at_random", 3.0), ("judge", "cost", 0.25)],
-            schema=page.TALLIES,
-            orient="row",
-        ),
-        "disputes": pl.DataFrame(
-            [("queries", "mvc", 5.0, "embedding", "length", 12, "flights to boston", HOSTILE, "play jazz")],
-            schema=page.DISPUTES,
-            orient="row",
-        ),
-        "target": 1.75,
         "instrument": pl.DataFrame(
             [
                 {
@@ -281,28 +412,6 @@ def audit(**changes: object) -> AuditData:
                 }
                 for e, x in zip((0.5, 1.0, 4.0), truth, strict=True)
             ],
-            schema=page.INSTRUMENT,
+            schema=dict(INSTRUMENT),
         ),
-        "examples": pl.DataFrame(
-            [
-                ("queries", "mvc", 0.5, 1.2, "flights to boston", HOSTILE),
-                ("queries", "dp_bart", 5.0, 0.9, "flights to boston", "planes & trains"),
-                ("queries", "mvc", 5.0, 3.4, "flights to boston", "flights from boston"),
-            ],
-            schema=page.EXAMPLES,
-            orient="row",
-        ),
-        "datasets": pl.DataFrame(
-            [
-                ("queries", "a grammar", True, 4000, 312, 0, 0, 0, 9.31, None, 115, 0.54),
-                ("letters", HOSTILE, False, 1200, 0, 2, 110, 14, 48.7, "words", 1100, 0.01),
-            ],
-            schema=page.DATASETS,
-            orient="row",
-        ),
-        "title": "An audit & its page",
-        "settings": Settings(trials=1000, candidates=2, temperature=-1e4, alpha=0.01, seed=0, round=3),
-        "version": "9.8.7",
-        "notes": ["dp_st was left out."],
     }
-    return AuditData(**{**data, **changes})  # type: ignore[arg-type]

@@ -6,12 +6,7 @@ import polars as pl
 
 from epsilometer.auditing.estimation import clopper_pearson
 from epsilometer.core.tables import LEAKAGE, SIMILARITIES, SIMILARITY
-from epsilometer.report.similarity import (
-    QUARTILES,
-    Kept,
-    quartiles,
-)
-from tests.support.audited import HOSTILE
+from tests.support.audited import HOSTILE, tables_of_all
 
 COSINES = [0.1, 0.9, 0.5, 0.3, 0.7]  # of trials 0 to 4: quartiles at trials 3, 2 and 4
 
@@ -28,25 +23,26 @@ def each() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(SIMILARITIES), orient="row")
 
 
-def kept(dataset: str = "queries") -> Kept:
-    table = each()
-    texts = {
-        "original": pl.lit(HOSTILE),
-        "rewrite": pl.when(pl.col("trial") == 2).then(pl.lit("")).otherwise(pl.lit("x")),
-    }
-    summary = [
+def similarity() -> pl.DataFrame:
+    """Of the same cells, by the cosine and BLEU over all texts."""
+    rows = [
         ("queries", mechanism, epsilon, 5, 0.5, 0.4, 0.6, 0.25 if mechanism == HOSTILE else 1.0)
         for mechanism, epsilon in ((HOSTILE, 0.5), (HOSTILE, 5.0), ("identity", 1.0))
     ]
+    return pl.DataFrame(rows, schema=dict(SIMILARITY), orient="row")
+
+
+def leakage() -> pl.DataFrame:
+    """Of the same cells: 20 identifiers, none, a quarter and all of which survive."""
     counts = [
         ("queries", mechanism, epsilon, kind, 20, recorded, kept, kept / 20, *clopper_pearson(kept, 20, 0.01))
         for mechanism, epsilon, kept in ((HOSTILE, 0.5, 0), (HOSTILE, 5.0, 5), ("identity", 1.0, 20))
         for kind, recorded in (("name", 20), ("all", 15))
     ]
-    return Kept(
-        summary=pl.DataFrame(summary, schema=dict(SIMILARITY), orient="row"),
-        each=table,
-        leakage=pl.DataFrame(counts, schema=dict(LEAKAGE), orient="row"),
-        quartiles=quartiles(table).with_columns(**texts, dataset=pl.lit(dataset)).select(list(QUARTILES)),
-        alpha=0.01,
-    )
+    return pl.DataFrame(counts, schema=dict(LEAKAGE), orient="row")
+
+
+def kept() -> dict[str, pl.DataFrame]:
+    """What an audit (`audited.audit`) needs for a section on what rewrites keep."""
+    others = tables_of_all()["similarity"].filter(pl.col("mechanism") != "identity")
+    return {"similarities": each(), "leakage": leakage(), "similarity": pl.concat([others, similarity()])}

@@ -20,8 +20,8 @@ from prefect.settings import PREFECT_HOME
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.core import tables
 from epsilometer.pipeline.flows.output import run
-from epsilometer.report import origin
-from epsilometer.report.figures import budget
+from epsilometer.report import page
+from epsilometer.report.wording import budget
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",
@@ -34,7 +34,7 @@ _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's dat
 
 def publish(folder: Path) -> None:
     """Create the artifacts of the audit in a folder, of whatever is there; each folder's have keys of their own."""
-    origin.refresh(folder, run())
+    page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
         table = tables.read(estimates, tables.ESTIMATES)
@@ -57,11 +57,11 @@ def publish(folder: Path) -> None:
             markdown="\n\n".join(map(_figure, pictures)),
             description="The figures of the report, as of this run.",
         )
-    page = folder / origin.PAGE
-    if page.is_file():
+    written = folder / page.PAGE
+    if written.is_file():
         create_link_artifact(
-            _address(page),
-            link_text=str(page.resolve()),
+            _address(written),
+            link_text=str(written.resolve()),
             key=prefixed(folder, "report"),
             description="The report of the latest audit in this folder.",
         )

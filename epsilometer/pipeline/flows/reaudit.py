@@ -28,12 +28,12 @@ from epsilometer.pipeline.flows.alert import EVENT
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.audit import audit, server
 from epsilometer.pipeline.repro import held
+from epsilometer.project.commit import commit
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.reaudit.drift import Drift
-from epsilometer.report.history import put_in
-from epsilometer.report.origin import PAGE
+from epsilometer.report import page
 
 _SENT = 50  # cells in one event: the gravest
 
@@ -54,7 +54,7 @@ def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
 
 def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     accepted, params = _checked(folder)
-    past, commit = history.read(folder / history.FILE), history.commit(folder)
+    past, at = history.read(folder / history.FILE), commit(folder).short
     if fresh:
         params = _next_round(folder, params)
     recorded = sources.read(folder) or accepted.about["sources"]
@@ -68,7 +68,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     level = drift.level(params.audit.alpha, history.made(past, datetime.now(UTC).year))
     found = drift.judge(accepted.measured, baseline.measure(params, folder), level)
     estimates = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
-    history.append(estimates, commit, params.audit.round, folder / history.FILE)
+    history.append(estimates, at, params.audit.round, folder / history.FILE)
     sources.write(now, folder)
 
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
@@ -80,8 +80,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     whole: State[Any] = audit(
         str(folder), return_state=True
     )  # the rest: what is drawn, the report with this audit in it
-    if (folder / PAGE).is_file():
-        put_in(folder / PAGE, history.read(folder / history.FILE))
+    page.refresh(folder)
     if not whole.is_completed():
         said += f"\nthe rest of the audit failed: {whole.message}"
     return Failed(message=said) if worse or not whole.is_completed() else Completed(message=said)

@@ -1,0 +1,41 @@
+"""The git commit that an audit ran at."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+_OURS = ("baseline", "sources", "reports", "dvc.lock")  # what an audit itself writes
+
+
+class Commit(NamedTuple):
+    """id: the full hash, empty outside of git; edited: whether other files than an audit's own differ from it."""
+
+    id: str
+    edited: bool
+
+    @property
+    def short(self) -> str:
+        """`0444c5301f81`, with a "+" where files differ from it; empty outside of git."""
+        return self.id[:12] + ("+" if self.edited else "")
+
+
+def commit(folder: Path) -> Commit:
+    """The commit of a folder.
+
+    A file that git does not know counts as an edit, as it may be the mechanism that was audited; the folders of
+    profiles' runs, which git need not know, do not.
+    """
+    ours = [f":(top,exclude,glob)**/{name}{rest}" for name in _OURS for rest in ("", "/**")]
+    try:
+        head = _git(folder, "rev-parse", "HEAD").strip()
+        status = _git(folder, "status", "--porcelain", "--", ":(top)", *ours)
+    except (OSError, subprocess.CalledProcessError):
+        return Commit("", False)
+    return Commit(head, any(not line.startswith("?? runs/") for line in status.splitlines()))
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

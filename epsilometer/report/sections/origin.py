@@ -1,0 +1,65 @@
+"""Where a page comes from: its date, profile and commit, the run that made it, and what DVC recorded of its inputs.
+
+These may differ where the results are the same, so that nothing that DVC tracks holds them: they are put in when the
+page is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from markupsafe import Markup
+
+from epsilometer.project.commit import commit
+from epsilometer.report.environment import render
+
+RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
+_NO_COMMIT = "not in a git repository, or without a commit"
+
+
+def facts(folder: Path) -> dict[str, str]:
+    """The date, and the profile and commit of a folder, as of now."""
+    at = commit(folder)
+    edited = ", with uncommitted changes" if at.edited else ""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "profile": profile(folder),
+        "commit": f"{at.id}{edited}" if at.id else _NO_COMMIT,
+        "brief": f"commit {at.id[:10]}{edited}" if at.id else _NO_COMMIT,
+    }
+
+
+def header(facts: Mapping[str, str]) -> Markup:
+    """One line at the top of the page."""
+    return Markup("{date} · profile {profile} · {brief} · ").format(**facts)
+
+
+def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock: Path) -> Markup:
+    """The part of the section on settings that says all of it.
+
+    run: name, id and url of the flow run; that of the environment's RUN by default. lock: the folder's dvc.lock.
+    """
+    run = run or json.loads(os.environ.get(RUN, "{}"))
+    return render("origin.html.j2", {"facts": facts, "run": run, "hashes": hashes(lock)})
+
+
+def profile(folder: Path) -> str:
+    """Which profile runs in a folder: that of runs/NAME; `default` elsewhere."""
+    place = folder.resolve()
+    return place.name if place.parent.name == "runs" else "default"
+
+
+def hashes(lock: Path) -> dict[str, str]:
+    """Path and hash, as dvc.lock has them, of all that stages other than the report wrote."""
+    stages: dict[str, Any] = yaml.load(lock.read_text(encoding="utf-8"), _LOADER)["stages"] if lock.is_file() else {}
+    outs = [out for name, stage in stages.items() if name != "report" for out in stage.get("outs", [])]
+    return {out["path"]: out[out["hash"]] for out in sorted(outs, key=lambda out: out["path"])}
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in

@@ -1,0 +1,340 @@
+"""The top of the page, for who reads nothing else: what leaks, which claims hold, what was not tested, what to do.
+
+Every sentence is about mechanisms that somebody might use. Controls, whose loss is known, are never counted or advised
+for or against; one that breaks its claim is a fault of the audit, and said first. Losses are in nats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.core.tables import CLAIMS, OUTPUTS
+from epsilometer.report.results import Results
+from epsilometer.report.rows import CELL, REACH, hardly_read, strongest
+from epsilometer.report.section import Section
+from epsilometer.report.sections import known_loss
+from epsilometer.report.wording import at_budget, at_budgets, budget, inflected, listed, nats, odds
+
+OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
+_FEW = 50  # trials below which nothing is said about those with candidates of equal length
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the top of the page shows.
+
+    alarm: whether a claim is violated or the instrument fails; parts: headings with their sentences; guesses: a row a
+    mechanism, controls last, and in it a cell a budget, smallest first.
+    """
+
+    alarm: bool
+    parts: list[tuple[str, list[str]]]
+    guesses: list[dict[str, Any]]
+
+
+def section(results: Results) -> Section:
+    """The sentences, how often the best attack was right, and what was counted."""
+    estimates, params = results.estimates, results.params
+    return Section(
+        id="summary",
+        link="Summary",
+        template="summary.html.j2",
+        context={
+            "summary": summary(
+                estimates,
+                overall(estimates, results.table("data/claims.parquet", CLAIMS)),
+                params.utility.target,
+                results.table(known_loss.PATH, known_loss.INSTRUMENT),
+                results.table("data/outputs.parquet", OUTPUTS),
+            ),
+            "chance": odds(1 / params.trials.candidates),
+            "facts": facts(estimates),
+        },
+    )
+
+
+def summary(
+    estimates: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    target: float,
+    instrument: pl.DataFrame,
+    outputs: pl.DataFrame,
+) -> Summary:
+    """Sum an audit up.
+
+    estimates: schema `tables.ESTIMATES`; verdicts: as `claims.overall` gives them; target: the loss at which to choose;
+    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `tables.OUTPUTS`.
+    """
+    best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
+    check = known_loss.fault(instrument)
+    used = best.filter(~pl.col("control"))
+    controls = set(estimates.filter("control")["mechanism"])
+    theirs = pl.col("mechanism").is_in(list(controls))
+    faults = verdicts.filter(theirs, verdict=VIOLATED).select("mechanism", "epsilon").rows()
+    claimed = verdicts.filter(~theirs)
+    hardly = hardly_read(outputs.filter(~theirs))
+    parts = [
+        ("Look here first", [*([check] if check else []), *_faults(faults)]),
+        ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
+        ("Claims", claims(claimed)),
+        ("Not tested", [*_unchecked(instrument), *untested(claimed, estimates.filter(~pl.col("control")))]),
+        ("What to do", advice(used, claimed, target, hardly)),
+    ]
+    return Summary(
+        alarm=bool(check or faults) or VIOLATED in claimed["verdict"],
+        parts=[(heading, sentences) for heading, sentences in parts if sentences],
+        guesses=guesses(best, hardly),
+    )
+
+
+def _unchecked(instrument: pl.DataFrame) -> list[str]:
+    return [] if len(instrument) else ["The instrument was not checked against a known loss in this run."]
+
+
+def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
+    if not cells:
+        return []
+    return [f"A control breaks its claim, which is known to hold: {at_budgets(cells, [])}. Trust no figure below."]
+
+
+def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """For each mechanism, controls last: its budgets with the guesses of the best attack where that did best.
+
+    unread: what `hardly_read` says of it.
+    """
+    rows = []
+    worst = best.sort("loss", "success_rate", "dataset", descending=[True, True, False])
+    worst = worst.unique(["mechanism", "epsilon"], keep="first", maintain_order=True)
+    for (control, mechanism), cells in worst.sort("control", "mechanism", "epsilon").group_by(
+        "control", "mechanism", maintain_order=True
+    ):
+        rows.append(
+            {"mechanism": mechanism, "control": control, "unread": hardly.get(str(mechanism), [])}
+            | {"cells": [_guesses(c) for c in cells.to_dicts()]}
+        )
+    return rows
+
+
+def _guesses(row: dict[str, Any]) -> dict[str, Any]:
+    """equal: how often the same attack was right where all candidates are equally long; None where all or few are."""
+    some = _FEW <= row["equal_trials"] < row["trials"]
+    return {
+        "epsilon": row["epsilon"],
+        "right": odds(row["success_rate"]),
+        "where": f"{row['attack']} on {row['dataset']}",
+        "equal": odds(row["equal_successes"] / row["equal_trials"]) if some else None,
+        "proven": row["loss"] > 0,
+        "full": min(1.0, row["loss"] / row["ceiling"]) if row["ceiling"] else 0.0,
+    }
+
+
+def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[str]:
+    """Against which mechanisms a guesser is nearly always right, against which nothing was found, what is inside.
+
+    hardly: as `hardly_read` gives it; no mechanism is said to show no leak without it.
+    """
+    if best.is_empty():
+        return ["No mechanism but controls was audited."]
+    k = int(best["candidates"].max())  # type: ignore[arg-type]
+    audited = best.select("mechanism", "epsilon").rows()
+    often, nothing = [], []
+    for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
+        worst = rows.group_by("epsilon").agg(pl.max("success_rate", "loss")).sort("epsilon", descending=True)
+        above = [(str(mechanism), row["epsilon"]) for row in worst.to_dicts() if row["success_rate"] >= OFTEN]
+        if above:
+            often.append(at_budgets(above, audited))
+        nothing += [(str(mechanism), row["epsilon"]) for row in worst.to_dicts() if row["loss"] == 0]
+    given = f"Given what is released and {k} texts, one of them its source, a guesser finds the source"
+    sentences = [
+        f"{given} at least {odds(OFTEN)} times (by chance: {odds(1 / k)}) against {listed(often)}."
+        if often
+        else f"{given} less than {odds(OFTEN)} times (by chance: {odds(1 / k)}) at every ε audited."
+    ]
+    if nothing:
+        sentences.append(
+            f"No attack found evidence of a leak against {at_budgets(nothing, audited)}; that does not prove privacy."
+        )
+    if hardly:
+        named = [f"{mechanism} ({listed(what)})" for mechanism, what in hardly.items()]
+        sentences.append(f"What is not read cannot leak, so a low loss says little of {listed(named, len(named))}.")
+    return [*sentences, *_by_length(best), *_inside(best, inside)]
+
+
+def _by_length(best: pl.DataFrame) -> list[str]:
+    """Where all that is proven is gone among candidates of equal length."""
+    compared = best.filter(
+        pl.col("equal_trials") >= _FEW, pl.col("equal_trials") < pl.col("trials"), pl.col("loss") > 0
+    )
+    gone = compared.filter(pl.col("equal_loss") == 0)
+    if gone.is_empty():
+        return []
+    where = at_budgets(gone.select("mechanism", "epsilon").rows(), best.select("mechanism", "epsilon").rows())
+    few = gone["equal_trials"].unique().sort()
+    count = " to ".join(dict.fromkeys(f"{n:,}" for n in (few[0], few[-1])))
+    return [
+        f"On {listed(gone['dataset'].unique().sort().to_list())} length may be all that leaks of {where}: in the "
+        f"{count} trials whose texts have equally many words the same attack proves nothing."
+    ]
+
+
+def _inside(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
+    """Whose unreleased parts give away more than the released ones could have, by both intervals."""
+    outside = best.select(*CELL, outer="upper", right="success_rate")
+    more = inside.join(outside, on=CELL, nulls_equal=True).filter(~pl.col("released"), pl.col("loss") > pl.col("outer"))
+    if more.is_empty():
+        return []
+    most = more.with_columns(gap=pl.col("success_rate") - pl.col("right")).sort("gap", "mechanism", descending=True)
+    rows = most.unique("mechanism", keep="first", maintain_order=True).to_dicts()
+    shown = [
+        f"{at_budget(row['mechanism'], row['epsilon'])} ({_seen(row['sees'])}: {odds(row['success_rate'])}; "
+        f"what is released: {odds(row['right'])})"
+        for row in rows
+    ]
+    return [f"What is not released must stay so. With it a guesser is right far more often: {listed(shown, 3)}."]
+
+
+def _seen(sees: str) -> str:
+    return "what a provider gets" if sees == "provider" else sees
+
+
+def claims(verdicts: pl.DataFrame) -> list[str]:
+    """How many claims were tested, and which of them are violated; verdicts: of no control."""
+    made = verdicts.filter(pl.col("verdict") != NO_CLAIM)
+    tested = made.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
+    broken = tested.filter(verdict=VIOLATED)
+    if made.is_empty():
+        return ["No mechanism of this audit makes a claim."]
+    if tested.is_empty():
+        return ["No claim could be tested; nothing here speaks for or against any of them."]
+    if broken.is_empty():
+        held = tested.filter(verdict=NOT_REFUTED).select("mechanism", "epsilon").rows()
+        them = inflected(len(tested), "the one claim that could be tested", "any of the claims that could be tested")
+        audited = made.select("mechanism", "epsilon").rows()
+        it = inflected(len(tested), "it", "them")
+        return [f"Nothing refutes {them}, which is no proof of {it}: {at_budgets(held, audited)}."]
+    ways = {"both": "audit and exact check"}
+    named = [
+        f"{at_budget(row['mechanism'], row['epsilon'])} ({ways.get(row['by'], row['by'])})"
+        for row in broken.sort("mechanism", "epsilon").to_dicts()
+    ]
+    are = inflected(len(broken), "is", "are")
+    return [f"{len(broken)} of the {len(tested)} claims tested {are} violated: {listed(named)}."]
+
+
+def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
+    """Which claims no outcome could have refuted, and from how many trials on one could; which were not looked at."""
+    made = verdicts.filter(pl.col("verdict") != NO_CLAIM).select("mechanism", "epsilon").rows()
+    beyond = verdicts.filter(verdict=NOT_TESTABLE)
+    sentences = []
+    if len(beyond):
+        counts = estimates["trials"].unique().sort().to_list()
+        trials = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+        cells = beyond.select("mechanism", "epsilon")
+        sentences.append(
+            f"{len(beyond)} of {len(made)} claims are too large to be tested with {trials} trials: a guesser who is "
+            f"right every time would not refute them ({at_budgets(cells.rows(), made)})."
+        )
+        tests = estimates.filter(~pl.col("attack").is_in(CHOSEN)).group_by("mechanism", "epsilon")
+        least = cells.join(
+            tests.agg(pl.min("trials_needed")), on=["mechanism", "epsilon"], how="left", nulls_equal=True
+        )
+        least = least.sort("trials_needed", "mechanism", "epsilon")
+        possible = least.filter(pl.col("trials_needed") <= REACH)
+        others = len(least) - len(possible)
+        far = f"more than {REACH:,} trials, or no number of trials suffices as every guess may be right"
+        if possible.is_empty():
+            sentences.append(f"All of them need {far}.")
+        else:
+            first = possible.row(0, named=True)
+            rest = f"; {others} {inflected(others, 'needs', 'need')} {far}" if others else ""
+            sentences.append(
+                f"The first of them, {at_budget(first['mechanism'], first['epsilon'])}, can be tested from "
+                f"{first['trials_needed']:,} trials on{rest}."
+            )
+    for (reason,), rows in verdicts.filter(verdict=NOT_CHECKED).group_by("reason", maintain_order=True):
+        named = rows.select("mechanism", "epsilon").rows()
+        sentences.append(f"Not checked: {at_budgets(named, made)}. {_sentence(str(reason or 'Nothing was compared'))}")
+    return sentences
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Mapping[str, list[str]]) -> list[str]:
+    """What follows: claims not to rely on, budgets within the target, adversaries that are missing.
+
+    hardly: as `hardly_read` gives it; what these mechanisms leak is not known, so none is said to be within the target.
+    """
+    sentences = []
+    broken = verdicts.filter(verdict=VIOLATED)["mechanism"].unique().sort().to_list()
+    if broken:
+        sentences.append(
+            f"Do not rely on the claim of {listed(broken)}: the claim or the code is wrong, and the section on claims "
+            "shows where."
+        )
+    if best.is_empty():
+        return sentences
+    within: list[str] = []
+    beyond: list[str] = []
+    fixed: list[str] = []  # beyond the target, without a budget to lower
+    for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
+        upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
+        # Beyond the first budget above the target nothing is named, even where a curve falls again.
+        kept = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
+        if len(kept) and mechanism not in hardly:
+            within.append(str(mechanism) if kept[-1] is None else f"{mechanism} up to ε = {budget(float(kept[-1]))}")
+        if not len(kept):
+            (beyond if upper["epsilon"].null_count() == 0 else fixed).append(str(mechanism))
+    share = odds(math.floor(20 * success_bound(target, int(best["candidates"].min()))) / 20)  # type: ignore[arg-type]
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')} (a guesser right at most {share} times)"
+    if within:
+        sentences.append(
+            f"Under every attack and on every data set here, {listed(within)} stayed within {limit}. Other texts and "
+            "better attacks may show more."
+        )
+    if fixed:
+        sentences.append(f"{listed(fixed)} went beyond {limit}, and there is no budget to lower.")
+    if beyond:
+        sentences.append(
+            f"No audited budget of {listed(beyond)} stayed within {limit}: use smaller ones; `epsilometer calibrate "
+            f"--target {target:g}` looks for them."
+            if within
+            else f"No audited budget of any mechanism stayed within {limit}: use smaller ones; `epsilometer calibrate "
+            f"--target {target:g}` looks for them."
+        )
+    if hardly:
+        sentences.append(
+            f"Audit {listed(list(hardly))} again with vectors of the texts' language, a larger limit or shorter texts: "
+            "what leaks of texts that are read is not known."
+        )
+    spared = best.filter(~pl.col("optimal"), pl.col("point").is_finite())["mechanism"].unique().sort().to_list()
+    if spared:
+        they = inflected(len(spared), "it", "they")
+        sentences.append(f"No optimal adversary attacks {listed(spared)}: {they} may leak more than is seen here.")
+    return sentences
+
+
+def facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
+    """Number and what it counts."""
+    trials, ceilings = estimates["trials"].unique().sort(), estimates["ceiling"].unique().sort()
+
+    def span(values: Iterable[str]) -> str:
+        return " to ".join(dict.fromkeys(values))
+
+    return [
+        (f"{estimates.filter(~pl.col('control'))['mechanism'].n_unique()}", "mechanisms"),
+        (f"{estimates.filter('control')['mechanism'].n_unique()}", "controls"),
+        (f"{estimates['dataset'].n_unique()}", "data sets"),
+        (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
+        (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
+        (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most it can show"),
+    ]

@@ -1,0 +1,252 @@
+"""What rewritten texts are worth at equal measured loss. Losses are in nats."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.core.tables import DOWNSTREAM, OUTPUTS, SIMILARITY
+from epsilometer.report.figures import INK, MUTED, WIDTH, Figure, Specification, by_name, ends, specify, styles
+from epsilometer.report.results import Results
+from epsilometer.report.rows import CELL, hardly_read, strongest, within_ceiling
+from epsilometer.report.section import Section
+from epsilometer.report.wording import at_budget, inflected, nats
+
+COSINE = "cosine"
+SEEDS = 5  # at least, to rank mechanisms by what was trained
+_GROUP = ["dataset", "measure"]
+_LABEL_HEIGHT = 0.06  # on the axis of utility
+
+
+def section(results: Results) -> Section | None:
+    """Utility against the loss of the strongest attack, and what classifiers make of rewritten texts."""
+    estimates, target = results.estimates, results.params.utility.target
+    similarity = results.table("data/similarity.parquet", SIMILARITY)
+    names = ("clean", *results.params.downstream)
+    downstream = results.tables([f"data/downstream/{name}.parquet" for name in names], DOWNSTREAM)
+    points = tradeoff_points(strongest(estimates), similarity, downstream)
+    if points.is_empty():
+        return None
+    specification = figure(points, levels(downstream), estimates["mechanism"], target)
+    tradeoff = Figure("tradeoff", "Utility against empirical loss", specification)
+    outputs = results.table("data/outputs.parquet", OUTPUTS)
+    return Section(
+        id="worth",
+        link="Worth at equal loss",
+        template="worth.html.j2",
+        context={
+            "tradeoff": tradeoff,
+            "tradeoff_sentence": tradeoff_sentence(points, target, hardly_read(outputs)),
+            "labels": labels(downstream),
+            "attribute_sentence": attribute_sentence(downstream),
+        },
+        figures=[tradeoff],
+    )
+
+
+def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, measure of utility, mechanism and epsilon: the strongest attack's loss, and the utility.
+
+    strongest: as `page.strongest` gives it; downstream: schema `tables.DOWNSTREAM`. The measures are the mean cosine
+    and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
+    each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
+    measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
+    intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for.
+    """
+    kept = ["measure", "utility", "low", "high", "seeds"]
+    cosine = similarity.select(
+        *CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high",
+        seeds=pl.lit(None, pl.List(pl.Float64)),
+    )  # fmt: skip
+    trained = downstream.filter(setting="private").with_columns(measure="macro F1 of " + pl.col("label"))
+    f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
+        utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
+    )
+    found = strongest.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
+        "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
+    )
+    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", "control", *kept)
+    points = rows.to_dicts()
+
+    def beaten(one: dict[str, Any]) -> bool:
+        return any(
+            not other["control"]
+            and all(other[name] == one[name] for name in _GROUP)
+            and other["utility"] >= one["utility"]
+            and other["point"] <= one["point"]
+            and (other["utility"] > one["utility"] or other["point"] < one["point"])
+            for other in points
+        )
+
+    return rows.with_columns(
+        best=pl.Series([not (point["control"] or _few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
+    )
+
+
+def _few(point: Mapping[str, Any]) -> bool:
+    """Whether too few seeds were trained for this point to be ranked."""
+    return point["seeds"] is not None and len(point["seeds"]) < SEEDS
+
+
+def levels(downstream: pl.DataFrame) -> pl.DataFrame:
+    """What utility is to be compared with: dataset, measure, what (clean texts, majority), value."""
+    names = {"clean": "clean texts", "majority": "majority"}
+    base = downstream.filter(pl.col("setting").is_in(list(names)), role="task")
+    return (
+        base.group_by("dataset", "label", "setting", maintain_order=True)
+        .agg(value=pl.mean("macro_f1"))
+        .select(
+            "dataset",
+            measure="macro F1 of " + pl.col("label"),
+            what=pl.col("setting").replace_strict(names, return_dtype=pl.String),
+            value="value",
+        )
+    )
+
+
+def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
+    """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
+
+    By data set and measure. hardly: mechanisms that hardly take in some texts, which is said where one is named.
+    """
+    parts = []
+    limit = f"{target:g} {inflected(target, 'nat', 'nats')}"
+    for (dataset, measure), table in points.filter(~pl.col("control")).group_by(_GROUP, maintain_order=True):
+        within = table.filter(pl.col("upper") <= target).sort("utility", "mechanism", descending=[True, False])
+        if not len(within):
+            parts.append(f"on {dataset} no measured budget stays within {limit} ({measure})")
+            continue
+        best = within.row(0, named=True)
+        if within.select(pl.col("seeds").list.len().min()).item() in range(SEEDS):
+            parts.append(f"on {dataset} {measure} was trained for fewer than {SEEDS} seeds, too few to rank mechanisms")
+            continue
+        parts.append(
+            f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
+            f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
+            f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
+            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "
+            f"at a measured loss of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
+        )
+    sentence = "; ".join(parts)
+    return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
+
+
+def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
+    """Utility against the loss of the strongest attack: a row of panels a data set, a panel a measure of utility.
+
+    A line is a mechanism, with its budgets along it. points: as `worth.tradeoff_points` gives them: dataset, measure,
+    mechanism, epsilon, attack, loss, point, upper, ceiling, optimal, control, utility, low, high, best (no other point
+    is both worth more and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across.
+    """
+    style = styles(mechanisms)
+    names = points["mechanism"].unique().sort().to_list()
+    controls = points.filter("control")["mechanism"].unique().sort().to_list()
+    panels = points.select("dataset", "measure").unique(maintain_order=True).rows()
+    columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
+    columns = 2 if columns == 1 else columns
+    width = min(460, (WIDTH - 140) // columns - 60)
+    rows = [
+        {**row, "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}"}
+        for row, full in zip(within_ceiling(points).to_dicts(), points.to_dicts(), strict=True)
+    ]
+    x = alt.X(
+        "point:Q",
+        title="empirical loss of the strongest attack on what is released (nats)",
+        scale=alt.Scale(domain=[0, 1.04 * ends(points["ceiling"])[1]], nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
+    colour, shape = by_name(style, names, controls)
+    tooltip = [
+        alt.Tooltip("mechanism:N"),
+        alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
+        alt.Tooltip("attack:N", title="strongest attack"),
+        alt.Tooltip("interval:N", title="loss to upper end"),
+        alt.Tooltip("utility:Q", format=".2f"),
+    ]
+    datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
+
+    def panel(name: str, measure: str) -> alt.LayerChart | alt.FacetChart:
+        key = f"tradeoff {name} {measure}"
+        here = points.filter(dataset=name, measure=measure)
+        datasets[key] = [row for row in rows if (row["dataset"], row["measure"]) == (name, measure)]
+        datasets[f"levels {key}"] = _apart(levels.filter(dataset=name, measure=measure)).to_dicts()
+        base, level = alt.Chart(alt.NamedData(key)), alt.Chart(alt.NamedData(f"levels {key}"))
+        low, title = min(0.0, ends(here["low"])[0]), "cosine of text and rewrite" if measure == "cosine" else measure
+        scale = alt.Scale(domain=[low, 1.12], nice=False)
+        y, value = alt.Y("utility:Q", title=title, scale=scale), alt.Y("value:Q", title=title, scale=scale)
+        return alt.layer(
+            alt.Chart(alt.NamedData("target")).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("target:Q")),
+            level.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(value),
+            level.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
+                value, x=alt.value("width"), text="what:N"
+            ),
+            base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
+            base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),
+            base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
+            base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
+            base.mark_point(filled=True, size=46, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
+        ).properties(width=width, height=280, title=name)
+
+    return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
+
+
+def _apart(levels: pl.DataFrame) -> pl.DataFrame:
+    """The levels from the highest down; one whose name would stand on another's gives it to that, and has none."""
+    rows = levels.sort("value", descending=True).to_dicts()
+    shown = rows[:1]
+    for row in rows[1:]:
+        if shown[-1]["value"] - row["value"] < _LABEL_HEIGHT:
+            shown[-1]["what"], row["what"] = f"{shown[-1]['what']}, {row['what']}", ""
+        else:
+            shown.append(row)
+    return pl.DataFrame(rows, schema=levels.schema)
+
+
+def labels(downstream: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """By role (task, attribute), for each data set and label: its baselines, and a row a mechanism and budget.
+
+    Scores are dicts of macro and binary: `0.71 ± 0.02` (mean and standard deviation over seeds), binary None where a
+    label has more than two classes. empty: the most empty rewrites that a row's classifiers met; texts: of how many.
+    """
+    found: dict[str, list[dict[str, Any]]] = {"task": [], "attribute": []}
+    order = downstream.sort("dataset", "label", "mechanism", "epsilon", "seed")
+    for (dataset, label, role), table in order.group_by("dataset", "label", "role", maintain_order=True):
+        rows = []
+        for (mechanism, epsilon), made in table.drop_nulls("mechanism").group_by(
+            "mechanism", "epsilon", maintain_order=True
+        ):
+            scores = {setting: _score(part) for (setting,), part in made.group_by("setting", maintain_order=True)}
+            rows.append({"mechanism": mechanism, "epsilon": epsilon, "empty": made["empty"].max(), **scores})
+        base = {setting: _score(table.filter(setting=setting)) for setting in ("majority", "clean")}
+        sizes = {"train": table["train"].max(), "test": table["test"].max(), "seeds": table["seed"].n_unique()}
+        found[str(role)].append({"dataset": dataset, "label": label, **base, **sizes, "rows": rows})
+    return found
+
+
+def attribute_sentence(downstream: pl.DataFrame) -> str:
+    """Against which attacker attributes are better hidden, over all cells."""
+    mean = downstream.filter(role="attribute").drop_nulls("mechanism")
+    means = mean.group_by(*CELL, "label", "setting").agg(pl.mean("macro_f1"))
+    both = means.pivot("setting", index=[*CELL, "label"], values="macro_f1") if len(means) else means
+    if not len(both):
+        return ""
+    worse = int((both["adaptive"] > both["static"]).sum())
+    sentence = (
+        f"The adaptive attacker, trained on rewritten texts, beats the static one in {worse} of {len(both)} cases."
+    )
+    return sentence + (" What a classifier of clean texts no longer tells is not gone for that." if worse else "")
+
+
+def _score(seeds: pl.DataFrame) -> dict[str, str | None]:
+    """`0.71 ± 0.02`; without a spread where one seed ran."""
+    return {kind: _spread(seeds[f"{kind}_f1"].drop_nulls()) for kind in ("macro", "binary")}
+
+
+def _spread(values: pl.Series) -> str | None:
+    found = values.to_numpy()
+    if not len(found):
+        return None
+    return f"{found.mean():.2f}" + (f" ± {found.std(ddof=1):.2f}" if len(found) > 1 else "")

@@ -1,0 +1,58 @@
+"""Calibration curves: what is drawn, and what is hollow."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.core.guarantees import EPSILONS
+from epsilometer.report.figures import svg
+from epsilometer.report.sections import curves, numbers
+from tests.support.audited import Row, bare, estimates, frame, text_of
+
+
+def test_what_cannot_be_compared_is_hollow_and_named() -> None:
+    """Attacks on latents, and beyond the number of candidates that an attack was validated for."""
+    rows: list[Row] = [
+        ("queries", "dp_bart", 5.0, "embedding", 520, None, NO_CLAIM),
+        ("queries", "dp_bart", 5.0, "internal", 1000, None, NO_CLAIM),
+    ]
+    drawn = curves.figure(frame(*rows), "queries")["datasets"]
+    solid = {name: points[0]["solid"] for name, points in drawn.items() if name.startswith("points")}
+    assert solid == {"points 0": True, "points 1": False, "points 2": True, "points 3": False}  # the strongest twice
+    one_group = curves.figure(frame(rows[0]), "queries")["datasets"]
+    assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel that repeats another
+    beyond = frame(rows[0], validated=False)
+    assert not curves.figure(beyond, "queries")["datasets"]["points 0"][0]["solid"]
+    assert "embedding beyond its validated k" in _numbers(beyond)
+    assert "beyond its validated k" not in _numbers(frame(rows[0]))
+    assert "latents, not released" in _numbers(frame(*rows))
+
+
+def _numbers(estimates: pl.DataFrame) -> str:
+    results = bare(estimates)
+    return text_of(numbers.section(results), results)
+
+
+def test_the_ends_of_what_is_allowed_are_drawn() -> None:
+    """What `check_epsilons` lets through, a figure's axis holds, both ends in one audit."""
+    table = estimates().filter(mechanism="dp_bart", dataset="queries")
+    ends = table.with_columns(pl.col("epsilon").replace({0.5: EPSILONS[0], 2500.0: EPSILONS[1]}))
+    assert ends["epsilon"].min() == EPSILONS[0]
+    assert svg(curves.figure(ends, "queries")).startswith("<svg")
+
+
+def test_pictures_stand_alone_and_the_page_has_one_legend() -> None:
+    (drawn,) = [one for one in curves.section(bare(estimates())).figures if one.name == "curves-queries"]
+    assert drawn.saved is not None
+    assert "identity (control)" in svg(drawn.saved)
+    assert "identity (control)" not in svg(drawn.specification)
+
+
+def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
+    none = pl.when(pl.col("mechanism") != "identity").then("epsilon")
+    datasets = curves.figure(estimates().with_columns(epsilon=none), "queries")["datasets"]
+    lines = [rows for name, rows in datasets.items() if name.startswith("without budget")]
+    assert lines
+    assert all([row["mechanism"] for row in rows] == ["identity"] for rows in lines)
+    assert all(row["epsilon"] for name, rows in datasets.items() if name.startswith("points") for row in rows)

@@ -1,0 +1,49 @@
+"""How numbers and names are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from epsilometer.report.wording import at_budgets, budget, inflected, listed, nats, odds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.5"), (2500.0, "2,500"), (1e6, "1,000,000"), (10.0, "10"), (1e-5, "1e-05")]
+)
+def test_budgets_are_written_plainly(value: float, text: str) -> None:
+    assert budget(value) == text
+
+
+def test_a_slack_of_nothing_has_no_sign() -> None:
+    assert nats(-1e-12) == "0.00"
+    assert nats(-0.25) == "-0.25"
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (0.5, "10 of 20"),
+        (0.95, "19 of 20"),
+        (0.974, "19 of 20"),
+        (0.976, "98 of 100"),
+        (0.996, "996 of 1,000"),
+        (0.9996, "999 of 1,000"),
+        (1.0, "every time"),
+        (0.0, "0 of 20"),
+    ],
+)
+def test_a_rate_is_a_number_of_guesses(rate: float, words: str) -> None:
+    assert odds(rate) == words
+
+
+def test_lists_are_cut_and_budgets_gathered() -> None:
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed([f"m{i}" for i in range(9)]) == "m0, m1, m2, m3, m4 and 4 more"
+    audited = [("mvc", 1.0), ("mvc", 2500.0), ("tem", 5.0), ("tem", 8.0), ("one", 1.0)]
+    cells = [("tem", 8.0), ("mvc", 2500.0), ("mvc", 1.0), ("one", 1.0)]
+    assert at_budgets(cells, audited) == "mvc at every ε, one at ε = 1 and tem at ε = 8"
+
+
+@pytest.mark.parametrize(("number", "word"), [(1, "nat"), (1.0, "nat"), (0, "nats"), (1.5, "nats"), (2, "nats")])
+def test_a_word_goes_with_its_number(number: float, word: str) -> None:
+    assert inflected(number, "nat", "nats") == word
