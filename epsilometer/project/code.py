@@ -31,12 +31,16 @@ def record(files: Iterable[Path], project: Path) -> Record:
 
     Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file that
     was given (as `component.module` has Python do), then in the project, then where this package lies; the rest are
-    packages. Raises UserError where a file is missing or is not Python.
+    packages. Templates that lie beside a module of this package count as its code. Raises UserError where a file is
+    missing or is not Python.
     """
     own, modules = set[Path](), set[str]()
     for file in files:
         files_reached, others = reached(file, [project], _counts)
         own.update([*files_reached, *_packages(file.resolve())])
+        own.update(
+            template for one in files_reached if one.is_relative_to(PACKAGE) for template in one.parent.glob("*.j2")
+        )
         modules |= others
     return {"files": hashes(sorted(own), project), "packages": versions(modules)}
 

@@ -16,11 +16,13 @@ from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.auditing.estimation import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import ESTIMATES
+from epsilometer.project.code import record
 from epsilometer.report.body import CLOSING, SECTIONS, build
 from epsilometer.report.figures import Figure
 from epsilometer.report.results import Results
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, frame, settings
 from tests.support.html import CHROMIUM, Elements
+from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,14 @@ def test_a_mechanism_without_a_budget_is_audited(tmp_path: Path, monkeypatch: py
     text = text_of(one.with_columns(epsilon=pl.lit(None, pl.Float64)))
     assert "against mvc." in text
     assert "mvc went beyond" in text
+
+
+def test_an_edit_of_a_template_makes_the_page_stale() -> None:
+    files = record([ROOT / "epsilometer/pipeline/stages/report.py"], ROOT)["files"]
+    templates = {str(path.relative_to(ROOT)) for path in (ROOT / "epsilometer/report").rglob("*.j2")}
+    assert len(templates) > 15
+    assert templates <= files.keys()
+    assert not [name for name in files if name.endswith(".j2") and name not in templates]
 
 
 def test_an_audit_without_estimates_is_refused(tmp_path: Path) -> None:
