@@ -202,7 +202,7 @@ class _Curves:
         return table[place : place + len(self.crossings)][::-1]
 
     def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
-        """[steps + 1]: of the wealth that is bet on p < p*, or else on p > p*, in a trial at each place."""
+        """[steps + 1] numbers of the wealth that is bet on p < p*, or else on p > p*, in a trial at each place."""
         side = np.where((self.below == below)[:, None], self.growth, 0)
         return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
 
@@ -236,7 +236,7 @@ class _Evidence:
         self.wealth = self._total()
 
     def open(self) -> NDArray[np.bool_]:
-        """[last + 2]: the cells that are not refuted."""
+        """Returns [last + 2]: the cells that are not refuted."""
         return self.wealth < self._limit
 
     def ends(self) -> tuple[int, int]:
@@ -314,7 +314,7 @@ class _Evidence:
         return total
 
     def _posterior(self, attack: int) -> NDArray[np.float64]:
-        """[crossings, b]: ln probabilities of the curves."""
+        """Returns [crossings, b]: ln probabilities of the curves."""
         curves, found = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
         centre = self._crossing[attack]
         for place in np.flatnonzero(self._trials[attack]).tolist():
@@ -331,7 +331,7 @@ class _Evidence:
         return float(self._last) / 2 if centre is None else centre
 
     def _clear(self) -> NDArray[np.float64]:
-        """[places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
+        """Returns [places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
         s, n, wanted = self._successes, self._trials, self._curves.wanted
         rate = s / np.maximum(n, 1)
         signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))

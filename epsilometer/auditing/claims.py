@@ -54,7 +54,7 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
 
-    A claim for whole texts counts once however unlike the texts are.
+    A claim for whole texts counts once however different the texts are.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None:
@@ -76,9 +76,9 @@ def expected_successes(claims: NDArray[np.float64], candidates: int, delta: floa
 def p_value(successes: int, trials: int, expected: float) -> float:
     """How likely that many successes are at most under the claim.
 
-    The successes are a sum of independent, unlike Bernoulli variables; at or above its mean + 1 a binomial variable
-    with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of successes in
-    independent trials", theorem 4), and below that 1 is returned.
+    The successes are a sum of independent, differently distributed Bernoulli variables; at or above its mean + 1 a
+    binomial variable with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of
+    successes in independent trials", theorem 4), and below that 1 is returned.
     """
     if successes < expected + 1:
         return 1.0

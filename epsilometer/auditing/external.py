@@ -240,7 +240,7 @@ def _allot(
 def _disjoint(
     texts: NDArray[np.int64], vectors: NDArray[np.float32], candidates: int, temperature: float, name: str
 ) -> NDArray[np.int64]:
-    """[n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
+    """Returns [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:
         drawn = sample(vectors[texts], len(texts) // candidates, candidates, temperature, f"{name} {len(texts)}")

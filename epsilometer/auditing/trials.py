@@ -90,7 +90,7 @@ def sample(
 
 
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """[count]: whether all candidates of a trial have equally many words; words: [texts].
+    """Returns [count]: whether all candidates of a trial have equally many words; words: [texts].
 
     Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
     """
@@ -111,7 +111,7 @@ def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
 def _extend(
     embeddings: NDArray[np.float32], first: NDArray[np.int64], uniforms: NDArray[np.float64], temperature: float
 ) -> NDArray[np.int64]:
-    """[n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
+    """Returns [n, k] sets that begin with `first` [n]; uniforms: [n, k - 1], one for each further candidate."""
     texts, (count, more) = len(embeddings), uniforms.shape
     if temperature == 0:
         return _without_replacement(first, uniforms, texts)
@@ -185,7 +185,7 @@ def _draw(
 
 
 def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
-    """[n, k]: as `_extend` where every text that is left is equally likely: its rank among them is drawn."""
+    """Returns [n, k]: as `_extend` where every text that is left is equally likely: its rank among them is drawn."""
     count, more = uniforms.shape
     chosen = np.empty((more + 1, count), np.int64)
     chosen[0] = first

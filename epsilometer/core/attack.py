@@ -141,10 +141,10 @@ def guess_all(
 ) -> list[NDArray[np.int16]]:
     """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
     seen = sees(attack, contexts[0].mechanism)
-    rewrites = [visible(made, seen) for made in rewrites]
+    rewrites = [visible(one, seen) for one in rewrites]
     if isinstance(attack, GuessesGrid):
         return attack.guess_grid(rewrites, candidates, contexts)
-    return [attack.guess(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
+    return [attack.guess(one, candidates, context) for one, context in zip(rewrites, contexts, strict=True)]
 
 
 def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:

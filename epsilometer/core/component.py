@@ -163,14 +163,14 @@ def by_name(
         raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {described(given)}")
     if not given:
         raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
-    found: dict[str, Any] = {}
+    components: dict[str, Any] = {}
     for one in given:
         name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
-        if name in found:
+        if name in components:
             raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
         settings = (given[name] or {}) if isinstance(given, Mapping) else {}
-        found[name] = make(name, settings) if isinstance(one, (str, Path)) else one
-    return found
+        components[name] = make(name, settings) if isinstance(one, (str, Path)) else one
+    return components
 
 
 def described(given: Any) -> str:

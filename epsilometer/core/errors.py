@@ -24,7 +24,7 @@ _FULL = os.strerror(errno.ENOSPC)  # of libraries that tell of it without its nu
 
 
 class UserError(ValueError):
-    """An error the user can mend: names the value, the rule and the remedy. Shown without a traceback."""
+    """An error that the user can fix: names the value, the rule and the remedy. Shown without a traceback."""
 
     def __init__(self, message: object) -> None:
         super().__init__(printable(str(message)))

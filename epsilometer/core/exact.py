@@ -32,7 +32,7 @@ _MANTISSA = 50
 
 
 def system_words(count: int) -> Words:
-    """[count] words of 64 bits from the operating system."""
+    """Returns [count] words of 64 bits from the operating system."""
     return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
@@ -118,7 +118,7 @@ class Exact:
     words: Callable[[int], Words] = system_words
 
     def below(self, bounds: Words) -> Words:
-        """[n] uniform integers, each from 0 up to below its bound [n]; bounds are at least 1."""
+        """Returns [n] uniform integers, each from 0 up to below its bound [n]; bounds are at least 1."""
         out, left = np.empty(len(bounds), np.uint64), np.arange(len(bounds))
         while len(left):
             words, bound = self.words(len(left)), bounds[left]
@@ -128,7 +128,7 @@ class Exact:
         return out
 
     def integers(self, bound: int, count: int) -> list[int]:
-        """[count] uniform integers from 0 up to below a bound of any size."""
+        """Returns [count] uniform integers from 0 up to below a bound of any size."""
         bits = (bound - 1).bit_length()
         size = max(1, -(-bits // 64))  # words
         found: list[int] = []
@@ -140,7 +140,7 @@ class Exact:
         return found
 
     def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
-        """[n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
+        """Returns [n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
 
         Algorithm 1: coins of probability gamma / k are tossed for k = 1, 2, ... until one fails.
         """
@@ -172,7 +172,7 @@ class Exact:
         return out
 
     def gaussian(self, deviations: Words) -> NDArray[np.int64]:
-        """[n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
+        """Returns [n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
 
         Algorithm 3: Laplace noise of scale s is proposed, and kept with probability e^(-(|k| - s)^2 / 2 s^2).
         """
@@ -203,7 +203,7 @@ class Exact:
         return weights.outputs[np.searchsorted(weights.ends, at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
-        """[count]: how many coins of probability 1 / e come up before one does not."""
+        """Returns [count]: how many coins of probability 1 / e come up before one does not."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
             one = np.ones(len(left), np.uint64)
@@ -212,7 +212,7 @@ class Exact:
         return out
 
     def _powers(self, numerators: Words, denominators: Words, times: Words) -> NDArray[np.bool_]:
-        """[n] coins, true with probability e^(-times numerator / denominator)."""
+        """Returns [n] coins, true with probability e^(-times numerator / denominator)."""
         out, left, done = np.ones(len(times), bool), np.flatnonzero(times), 0
         while len(left):
             success = self.exponential(numerators[left], denominators[left])

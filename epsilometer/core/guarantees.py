@@ -41,7 +41,8 @@ class Guarantee:
 
     epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
     delta:        the additive slack for a whole text.
-    granularity:  the unit to which epsilon belongs; numbers of unlike granularity are not comparable as they stand.
+    granularity:  the unit to which epsilon belongs; numbers of different granularities are not comparable as they
+    stand.
     neighbours:   the pairs of inputs that the claim covers.
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).

@@ -61,8 +61,8 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in _by_row(wanted.values, laws.chunk()):
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
-        found = laws.log_probabilities(rows, epsilons)
-        for out, uniform, log_p in zip(drawn, uniforms, found, strict=True):
+        log_laws = laws.log_probabilities(rows, epsilons)
+        for out, uniform, log_p in zip(drawn, uniforms, log_laws, strict=True):
             cdf = np.cumsum(np.exp(log_p), axis=1)
             cdf /= cdf[:, -1:]
             for row, units in zip(cdf, groups, strict=True):
@@ -72,14 +72,14 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
 
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
     """Draw every unit exactly, each row's weights taken from the laws' table where they are there."""
-    drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
+    outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in _by_row(wanted.values, laws.chunk()):
-        for out, noise, weights in zip(drawn, noises, _weights(laws, rows, epsilons), strict=True):
+        for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
             assert noise.exact is not None, "a publication's streams are all the operating system's"
             for i, row in enumerate(rows.tolist()):
                 units = members[places[i] : places[i + 1]]
                 out[units] = noise.exact.choose(weights[row], len(units))
-    return [Ragged(out, wanted.offsets) for out in drawn]
+    return [Ragged(out, wanted.offsets) for out in outputs]
 
 
 def _weights(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[dict[int, Weights]]:
@@ -107,11 +107,11 @@ def log_likelihood(
     """
     rows = laws.rows.take(texts)
     fits = np.flatnonzero(rows.lengths == units[0].lengths)
-    rows, drawn = rows.take(fits), [u.take(fits).values for u in units]
+    rows, outputs = rows.take(fits), [u.take(fits).values for u in units]
     if laws.entries is not None:
-        values = list(laws.entries(rows.values, drawn, epsilons))
+        values = list(laws.entries(rows.values, outputs, epsilons))
     else:
-        values = _looked_up(laws, rows.values, drawn, epsilons)
+        values = _looked_up(laws, rows.values, outputs, epsilons)
     totals = []
     for value in values:
         total = np.full(len(texts), -np.inf)
@@ -126,12 +126,12 @@ def log_likelihood(
 
 
 def _looked_up(
-    laws: Laws, rows: NDArray[np.integer], drawn: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
+    laws: Laws, rows: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
 ) -> list[NDArray[np.float64]]:
     values = [np.empty(len(rows)) for _ in epsilons]
     for chunk, members, places in _by_row(rows, laws.chunk()):
         at = np.repeat(np.arange(len(chunk)), np.diff(places))
-        for value, output, log_p in zip(values, drawn, laws.log_probabilities(chunk, epsilons), strict=True):
+        for value, output, log_p in zip(values, outputs, laws.log_probabilities(chunk, epsilons), strict=True):
             value[members] = log_p[at, output[members]]
     return values
 

@@ -175,7 +175,7 @@ class HasLatents(Protocol):
     """A mechanism that encodes each text as one vector and adds noise to that."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, d]: the latents before the noise."""
+        """Returns [n, d]: the latents before the noise."""
         ...
 
 
@@ -353,11 +353,11 @@ def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None
 
     resource: what it reads, given to the classes that have such a setting. where: the settings' place, for errors.
     """
-    found = find("mechanisms", name, "rewrite")
-    if inspect.isfunction(found):
+    definition = find("mechanisms", name, "rewrite")
+    if inspect.isfunction(definition):
         if settings:
             raise UserError(f"{where} must be empty: a plain function has no settings")
-        return FunctionMechanism(found)
-    reads = resource is not None and "resource" in inspect.signature(found).parameters
-    made: Mechanism = build(found, {"resource": resource, **settings} if reads else settings, where)
-    return made
+        return FunctionMechanism(definition)
+    reads = resource is not None and "resource" in inspect.signature(definition).parameters
+    mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, where)
+    return mechanism

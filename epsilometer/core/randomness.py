@@ -80,7 +80,7 @@ class Noise:
         return Noise(self.trials[rows], self.key, self.exact)
 
     def uniforms(self, draws: int = 1, first: int = 0) -> NDArray[np.float64]:
-        """[n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
+        """Returns [n, draws] numbers in the open unit interval: each trial's draws number first, first + 1, ..."""
         if self.key is None:
             return self._at(np.repeat(self.trials, draws), np.empty(0, np.int64)).reshape(len(self), draws)
         begin, blocks = first // 2, (first + draws + 1) // 2 - first // 2

@@ -201,7 +201,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             if not isinstance(row, dict):
                 raise UserError(f"{path}, line {number}: {type(row).__name__} where an object is due") from error
         raise UserError(
-            f"{path}: a column mixes values of unlike kinds ({error}); give each column one kind"
+            f"{path}: a column mixes values of different kinds ({error}); give each column one kind"
         ) from error
 
 

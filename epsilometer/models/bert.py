@@ -198,7 +198,7 @@ class Bert:
     def head(self, entries: np.ndarray) -> Head:
         """The masked-language-model head over the vocabulary ids `entries`. Raises UserError where there is none.
 
-        It is kept in float32: at bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        It is kept in float32: at bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
         if "cls.predictions.transform.dense.weight" not in self._weights:
             raise UserError("the checkpoint has no masked-language-model head (cls.predictions); give a masked LM")

@@ -97,7 +97,7 @@ def generate(
     draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
-    made = _Drawn(model, law, epsilons, limits, draws)
+    state = _Drawn(model, law, epsilons, limits, draws)
     size = _BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
@@ -106,8 +106,8 @@ def generate(
         rows = rows[np.argsort(slots[source[rows]], kind="stable")]
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            _go_on(made, part, logits, caches, slots[source[part]])
-    return made.ragged()
+            _go_on(state, part, logits, caches, slots[source[part]])
+    return state.ragged()
 
 
 def forced(
@@ -250,19 +250,19 @@ def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
 
 
 def _go_on(
-    made: _Drawn, rows: NDArray[np.integer], logits: Tensor, caches: list[Any], slots: NDArray[np.int64]
+    state: _Drawn, rows: NDArray[np.integer], logits: Tensor, caches: list[Any], slots: NDArray[np.int64]
 ) -> None:
     """Draw rows to their ends. logits: [slots, outputs] of the first token; slots: where the caches hold each prompt.
 
     Slots are counted through the caches. Rows that drew the same tokens so far share one.
     """
-    model, size, held, position = made.model, ROWS[made.model.device], EQUAL_ROWS[made.model.device], 0
+    model, size, held, position = state.model, ROWS[state.model.device], EQUAL_ROWS[state.model.device], 0
     while True:
-        going = made.put(rows, position, logits, slots)
+        going = state.put(rows, position, logits, slots)
         rows, slots = rows[going], slots[going]
         if not len(rows):
             return
-        prefixes, own = np.unique(slots << 32 | made.ids[rows, position], return_inverse=True)
+        prefixes, own = np.unique(slots << 32 | state.ids[rows, position], return_inverse=True)
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
         if position == 0 or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):
             batches = np.split(parents, range(size, len(parents), size))

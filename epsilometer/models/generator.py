@@ -128,7 +128,7 @@ class Generator(ABC):
     def _only_outputs(self) -> Iterator[None]:
         """The vocabulary head limited to `outputs`, since others are never drawn, and in float32.
 
-        At bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
         head = self.network.get_output_embeddings()
         whole = head.weight, head.bias, getattr(self.network, "final_logits_bias", None)

@@ -41,7 +41,7 @@ class MaskedLM:
     model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
     device:      "cpu" or "cuda".
-    token_types: whether the model is told which tokens belong to the second half, as it was in training.
+    token_types: whether the model is given which tokens belong to the second half, as it was in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
                  word's start or inside; two entries may share one. Special and unused entries, and such as decode to
                  white space or to part of a character, are left out: a public choice.

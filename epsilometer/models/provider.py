@@ -97,12 +97,12 @@ class Local(Provider):
     def _write(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
         from epsilometer.models.generation import Softmax, generate
 
-        made: list[str] = []
+        candidates: list[str] = []
         for start in range(0, len(wanted), _ROWS):
             part = wanted[start : start + _ROWS]
             texts = {text: place for place, text in enumerate(dict.fromkeys(text for text, _ in part))}
             uniforms = [Noise.named(1, "candidate", text, i).uniforms(self._longest) for text, i in part]
-            drawn = generate(
+            outputs = generate(
                 self._model,
                 Softmax(),
                 [self._prompted(text) for text in texts],
@@ -111,8 +111,8 @@ class Local(Provider):
                 np.full(len(part), self._longest),
                 np.concatenate(uniforms),
             )
-            made += [self._model.text(drawn.row(row)) for row in range(len(part))]
-        return made
+            candidates += [self._model.text(outputs.row(row)) for row in range(len(part))]
+        return candidates
 
     def _prompted(self, text: str) -> list[int]:
         """The prompt as tokens; a text too long for the model loses words at its end, the prompt none."""

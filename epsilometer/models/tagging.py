@@ -263,7 +263,7 @@ def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
 
     class Projected(Bert):
         def projections(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-            """[tokens, columns], sequence after sequence."""
+            """Returns the head's outputs [tokens, columns], sequence after sequence."""
             lengths = np.array([len(sequence) for sequence in sequences])
             ends = np.cumsum(lengths)
             result = np.empty((int(lengths.sum()), len(weight)), np.float32)

@@ -130,7 +130,7 @@ def read(folder: Path = Path(".")) -> Baseline:
         measured = {cell: _measured(row, hits[cell], audit) for cell, row in numbers.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error) as error:
         raise UserError(
-            f"the baseline in {place} is damaged ({error}); take it back from git (git checkout -- {place}), or accept "
+            f"the baseline in {place} is damaged ({error}); restore it from git (git checkout -- {place}), or accept "
             f"a new one ({ACCEPT})"
         ) from error
     return Baseline(about, measured)

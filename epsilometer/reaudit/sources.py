@@ -151,7 +151,7 @@ def read(folder: Path = Path(".")) -> dict[str, Record]:
         try:
             kept[path.stem] = dict(json.loads(path.read_bytes()))
         except (ValueError, TypeError) as error:
-            raise UserError(f"{path} is not the record of a source; delete it, or take it back from git") from error
+            raise UserError(f"{path} is not the record of a source; delete it, or restore it from git") from error
     return kept
 
 

@@ -116,7 +116,7 @@ def _read_text(path: Path) -> tuple[list[str], NDArray[np.float32]]:
                     f"{path}, line {number}: the word {word[:40]!r} is not UTF-8; convert the file to UTF-8"
                 ) from error
             except ValueError as error:
-                raise UserError(f"{path}, line {number}: {error}; mend the line or fetch the file anew") from error
+                raise UserError(f"{path}, line {number}: {error}; fix the line or fetch the file again") from error
     if count is not None and count != len(words):
         raise UserError(f"{path}: the first line announces {count} words, the file holds {len(words)}; fetch it anew")
     if not words:

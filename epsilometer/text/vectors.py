@@ -55,7 +55,7 @@ class WordVectors:
         try:
             self.vectors = np.ascontiguousarray(vectors, np.float32)
         except (ValueError, TypeError) as error:
-            raise UserError(f"{where}: vectors must be numbers, as many for each word ({error}); mend them") from error
+            raise UserError(f"{where}: vectors must be numbers, as many for each word ({error}); fix them") from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
                 f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
@@ -72,7 +72,7 @@ class WordVectors:
         if len(broken):
             raise UserError(
                 f"{where}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
-                f"finite; {len(broken)} such entries must be mended or left out"
+                f"finite; {len(broken)} such entries must be fixed or left out"
             )
 
     def __len__(self) -> int:
@@ -123,10 +123,10 @@ class WordVectors:
 
         No text holds the others (capitals, punctuation, phrases), so as outputs they would only mark a rewrite.
         """
-        kept = np.array([words_of(word) == [word] for word in self.words])
-        if kept.all():
+        whole = np.array([words_of(word) == [word] for word in self.words])
+        if whole.all():
             return self
-        return WordVectors([w for w, k in zip(self.words, kept, strict=True) if k], self.vectors[kept])
+        return WordVectors([w for w, k in zip(self.words, whole, strict=True) if k], self.vectors[whole])
 
     def first(self, count: int) -> WordVectors:
         """Only the first `count` words."""
@@ -163,7 +163,7 @@ class WordVectors:
         return head, (np.einsum("ij,ij->i", exact, exact) / 2).astype(np.float32)
 
     def between(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
-        """[n]: Euclidean distances between word left[i] and word right[i]."""
+        """Returns [n]: Euclidean distances between word left[i] and word right[i]."""
         out = np.empty(len(left))
         for start in range(0, len(left), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -171,7 +171,7 @@ class WordVectors:
         return out
 
     def distances(self, words: NDArray[np.integer], to: NDArray[np.integer] | None = None) -> NDArray[np.float64]:
-        """[n, m]: Euclidean distances from words [n] to words [m], or to all."""
+        """Returns [n, m]: Euclidean distances from words [n] to words [m], or to all."""
         targets = np.arange(len(self)) if to is None else to
         exact, squares = (self.exact, self.squares) if to is None else (self.exact[to], self.squares[to])
         out = np.empty((len(words), len(targets)))
@@ -225,13 +225,13 @@ class WordVectors:
 
     def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
         """`neighbours` of every word, [V, count] each, and `extremes`, from one pass over all pairs; count >= 2."""
-        found, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
+        nearest, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
         high = 0.0
         for start in range(0, len(self), _SLICE):
             part = slice(start, start + _SLICE)
             scores = self._half - self.vectors[part] @ self.vectors.T
             slack = self._slack(np.sqrt(self.squares[part]))
-            found[part], far[part] = self._settled(self.exact[part], scores, slack, count)
+            nearest[part], far[part] = self._settled(self.exact[part], scores, slack, count)
             largest = scores.max(axis=1)
             squared = 2 * largest + self.squares[part]
             for row in np.flatnonzero(squared >= max(squared.max(), high**2) - 4 * slack.max()):
@@ -239,27 +239,27 @@ class WordVectors:
                 high = max(high, float(self.between(np.full(len(word), start + row), word).max()))
         # The first two are the word and another, or two others that are equal to it.
         closest = np.flatnonzero(far[:, 1] <= far[:, 1].min() * (1 + 1e-9))
-        left, right = np.repeat(closest, 2), found[closest, :2].ravel()
+        left, right = np.repeat(closest, 2), nearest[closest, :2].ravel()
         low = float(self.between(left[left != right], right[left != right]).min())
-        return found, far, low, high
+        return nearest, far, low, high
 
     def nearest(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """[n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
+        """Returns [n]: the word nearest to each point [n, d], exactly; of words equally near, the first."""
         return self.neighbours(points, 1)[0][:, 0]
 
     def neighbours(self, points: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The `count` words nearest to each point [n, d], nearest first, and their distances: [n, count] each."""
-        found, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
+        nearest, far = np.empty((len(points), count), np.int64), np.empty((len(points), count))
         for start in range(0, len(points), _SLICE):
             part = points[start : start + _SLICE]
             scores = self._half - part.astype(np.float32) @ self.vectors.T
             slack = self._slack(np.sqrt(np.einsum("ij,ij->i", part, part)))
             rows = slice(start, start + len(part))
-            found[rows], far[rows] = self._settled(part, scores, slack, count)
-        return found, far
+            nearest[rows], far[rows] = self._settled(part, scores, slack, count)
+        return nearest, far
 
     def _slack(self, norms: NDArray[np.float64]) -> NDArray[np.float32]:
-        """[n]: `rounding` of the scores of points with these norms [n]."""
+        """Returns [n]: `rounding` of the scores of points with these norms [n]."""
         return rounding(norms, self.squares.max() ** 0.5, self.vectors.shape[1])
 
     def _settled(
@@ -277,7 +277,7 @@ class WordVectors:
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
-    """[n]: by how much two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+    """Returns [n]: by how much two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
 
     points: [n] norms of the points x; largest: of the y. Twice the usual bound (d + 2) u |x| |y| of an inner product,
     Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.

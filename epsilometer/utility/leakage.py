@@ -119,7 +119,7 @@ def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
     for some, kind in zip(texts, kinds, strict=True):
         some, kind = some or [], kind or [OTHER] * len(some or [])
         if len(some) != len(kind):
-            raise UserError("every text needs as many identifier_kinds as identifiers; mend the corpus")
+            raise UserError("every text needs as many identifier_kinds as identifiers; fix the corpus")
         rows.append([Identifier(k, text, True) for k, text in zip(kind, some, strict=True) if _key(text)])
     return rows
 

@@ -56,7 +56,7 @@ def _bare(text: str) -> str:
 
 
 def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
-    """[n, 5]: words, tokens, characters, white space, punctuation."""
+    """Returns the counts [n, 5]: words, tokens, characters, white space, punctuation."""
     counts = np.empty((len(texts), 5), np.int64)
     for row, text in zip(counts, texts, strict=True):
         spaces = sum(map(str.isspace, text))

@@ -60,7 +60,7 @@ def _by_laws(
     rewrites: Sequence[Rewrites],
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """[n, k] an epsilon: the sum over units, drawn independently of each other."""
+    """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
     units = [made.units for made in rewrites if made.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood attack needs the privatised units of every rewrite")
@@ -83,13 +83,13 @@ def _rule_out(
     mechanism: Writes,
     texts: Sequence[str],
     candidates: NDArray[np.integer],
-    made: Rewrites,
+    rewrites: Rewrites,
     score: NDArray[np.float64],
 ) -> None:
     """Set scores [n, k] to minus infinity, in place, where the candidate's text would have been another."""
-    assert made.units is not None
+    assert rewrites.units is not None
     for slot in range(candidates.shape[1]):
         rows = np.flatnonzero(np.isfinite(score[:, slot]))
-        written = mechanism.write([texts[i] for i in candidates[rows, slot]], made.units.take(rows))
-        unlike = np.array([made.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
-        score[rows[unlike], slot] = -np.inf
+        written = mechanism.write([texts[i] for i in candidates[rows, slot]], rewrites.units.take(rows))
+        differs = np.array([rewrites.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
+        score[rows[differs], slot] = -np.inf

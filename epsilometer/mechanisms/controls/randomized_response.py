@@ -86,14 +86,14 @@ class RandomizedResponse:
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.outputs[i] for i in units.values], units)
-        kept, others = self._numbers(texts), len(self.outputs) - 1
+        private, others = self._numbers(texts), len(self.outputs) - 1
         uniform = noise.uniforms()[:, 0]
         # exp(-epsilon) rather than exp(epsilon): finite at any epsilon.
         keep = 1 / (1 + others * np.exp(-epsilon))
         other = np.minimum(np.maximum(uniform - keep, 0) / max(1 - keep, 1e-300) * others, others - 1).astype(np.int64)
-        drawn = np.where(uniform < keep, kept, other + (other >= kept))
-        units = Ragged.from_lengths(drawn.astype(np.int32), np.ones(len(texts), np.int64))
-        return Rewrites(Repeated(self.outputs, drawn), units)
+        output = np.where(uniform < keep, private, other + (other >= private))
+        units = Ragged.from_lengths(output.astype(np.int32), np.ones(len(texts), np.int64))
+        return Rewrites(Repeated(self.outputs, output), units)
 
     def log_likelihoods(
         self, texts: Sequence[str], candidates: NDArray[np.integer], made: Sequence[Rewrites], epsilons: Sequence[float]

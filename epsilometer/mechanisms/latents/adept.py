@@ -103,7 +103,7 @@ class ADePT(LatentMechanism):
         return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, 2 hidden], of L2 norm at most C."""
+        """Returns latents [n, 2 hidden] of L2 norm at most C."""
         found = self._model.encode(texts).astype(np.float64)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
@@ -113,5 +113,5 @@ class ADePT(LatentMechanism):
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
         """Greedily."""
-        made = self._model.decode(latents)
-        return [text or "UNK" for text in made] if self.as_published else made
+        texts = self._model.decode(latents)
+        return [text or "UNK" for text in texts] if self.as_published else texts

@@ -17,8 +17,7 @@ warned of, not refused.
 `as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972), the
 classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
 nominal 250 is 1,550 by the exact profile. Only its claim is kept, to be refuted. A later version (sjmeis/DPMLM 3ce9390)
-adds one
-noise vector to all positions: `tests/support/broken/shared_noise.py`.
+adds one noise vector to all positions: `tests/support/broken/shared_noise.py`.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class DPBART(LatentMechanism):
         return Gaussian(self.sensitivity * (scale or gaussian_scale(epsilon, self.delta)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, length * kept dimensions], each number in [-c, c]."""
+        """Returns latents [n, length * kept dimensions], each number in [-c, c]."""
         kept = self.kept
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():

@@ -20,8 +20,7 @@ written from the released triples alone, always m of them, so its length says no
 Departures from the reference code (sjmeis/DPST 4367fda), all but the language model undone by `as_published: true`:
 there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is the
 number of triples found, which is released; a text without triples is returned as it is. Different clusters share no
-triple, so
-no epsilon holds: the claim is made as the paper makes it, and must fail.
+triple, so no epsilon holds: the claim is made as the paper makes it, and must fail.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class PrivRewrite:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """For d unlike words (d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon; infinite for unlike lengths."""
+        """(d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon where d words differ; infinite for different lengths."""
         unlike = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
@@ -179,10 +179,10 @@ class PrivRewrite:
         """One uniform a word and one for the choice; a publication draws exactly. Units: the words, then the choice."""
         check_epsilons(epsilons)
         seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
-        pools = self._pools([text for made in seen for text in made.texts])
+        pools = self._pools([text for sanitised in seen for text in sanitised.texts])
         return [
-            self._chosen(texts, epsilon, noise, made, pools)
-            for epsilon, noise, made in zip(epsilons, noises, seen, strict=True)
+            self._chosen(texts, epsilon, noise, sanitised, pools)
+            for epsilon, noise, sanitised in zip(epsilons, noises, seen, strict=True)
         ]
 
     def _chosen(
@@ -211,8 +211,8 @@ class PrivRewrite:
     ) -> NDArray[np.float64]:
         """ln P(y | x, pool): [n, candidates], of the averages [n, d] and the numbers of words [n] of texts x."""
         scale = self.budgets(epsilon)[1] / (2 * self.sensitivity(lengths))
-        found: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
-        return found
+        log_law: NDArray[np.float64] = log_softmax(scale[:, None] * self.utility(averages, pool.averages), axis=1)
+        return log_law
 
     def utility(self, texts: NDArray[np.float64], candidates: NDArray[np.float64]) -> NDArray[np.float64]:
         """u: [n, m], of the averages of texts [n, d] and of candidates [m, d]."""
@@ -234,14 +234,14 @@ class PrivRewrite:
         distinct = list(dict.fromkeys(sanitised))
         asked = [text for text in distinct if text]
         made = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
-        kept = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in made.items()}))
-        return {text: _Pool(kept.get(text, []), self._averages(kept.get(text, []))[0]) for text in distinct}
+        pruned = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in made.items()}))
+        return {text: _Pool(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
         """Whether it has words, and at least half of them are known."""
-        found = words(candidate)
-        known = sum(word in self.sanitiser.vocabulary.index for word in found)
-        return bool(found) and 2 * known >= len(found)
+        parts = words(candidate)
+        known = sum(word in self.sanitiser.vocabulary.index for word in parts)
+        return bool(parts) and 2 * known >= len(parts)
 
     def _pruned(self, candidates: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
         """Each text's candidates without near-duplicates: greedily, in their order (section 4.1.3)."""
@@ -251,11 +251,11 @@ class PrivRewrite:
         distinct = list(dict.fromkeys(y for some in candidates.values() for y in some))
         vectors = dict(zip(distinct, self._sentences.encode(distinct), strict=True))
         for text, some in candidates.items():
-            kept: list[str] = []
+            pool: list[str] = []
             for candidate in some:
-                if all((1 + float(vectors[candidate] @ vectors[y])) / 2 <= self.tau for y in kept):
-                    kept.append(candidate)
-            yield text, kept
+                if all((1 + float(vectors[candidate] @ vectors[y])) / 2 <= self.tau for y in pool):
+                    pool.append(candidate)
+            yield text, pool
 
     def log_likelihoods(
         self,

@@ -8,16 +8,16 @@ the mask. They are clipped to a public range [low, high]; with Delta = high - lo
 This is the exponential mechanism with utility clip(logit) of sensitivity Delta (McSherry and Talwar 2007): for one
 word, P(y | x, i) <= e^epsilon P(y | x', j) for any two texts. But every word's law sees the whole private text, so
 changing one word can move all of them: for texts of n words as wholes the claim is n * epsilon, and between texts of
-unlike numbers of words there is none, since the output has as many words as the input.
+different lengths there is none, since the output has as many words as the input.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390): stop-words, numbers and case are not passed through; the
 window is centred on the word in subwords (the reference code indexes subwords by word number and leaves words of long
 texts unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole
 vocabulary of printable pieces, a public set.
 
-A model with token types (BERT and its kin) is told which half of the pair a token belongs to, as it was in training. Of
-the reference code, only the path that works in batches does that; the one that goes word by word leaves them out, and
-on such a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim
+A model with token types (BERT and its kin) is given which half of the pair a token belongs to, as it was in training.
+Of the reference code, only the path that works in batches does that; the one that goes word by word leaves them out,
+and on such a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim
 holds either way, since it needs no more of the logits than their clip.
 
 Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
@@ -113,8 +113,8 @@ class DPMLM(MaskMechanism):
         """One forward pass for each word of each distinct text, whatever the number of trials and epsilons."""
         distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         source = np.array([distinct[text] for text in texts])
-        drawn = sample(self.laws(list(distinct)), source, epsilons, noises)
-        return [Rewrites(self.write(texts, units), units) for units in drawn]
+        outputs = sample(self.laws(list(distinct)), source, epsilons, noises)
+        return [Rewrites(self.write(texts, units), units) for units in outputs]
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""

@@ -14,7 +14,7 @@ coins, an output of L words is L draws, and the coins have the same law for all 
     P(y | x) <= e^(L epsilon) P(y | x')     for x, x' of n words and y of L words, L <= 2n (L <= n where q = 0).
 
 The claim for texts of n words as wholes is therefore 2n epsilon, not n epsilon: an insertion is as dear as a word.
-Between texts of unlike numbers of words there is none. L is now random, a sum of n independent terms with mean
+Between texts of different lengths there is none. L is now random, a sum of n independent terms with mean
 n (1 - d + q), so a single length no longer tells n; but it still leaks: a text of n words never yields more than 2n (n
 where q = 0), so a longer output rules it out, and the likelihood below counts lengths for what they say.
 
@@ -77,13 +77,13 @@ class DPMLMPlus(MaskMechanism):
         laws, pieces = self._both(list(distinct)), self._model.outputs
         twice = laws.rows.lengths[source]
         coin = np.repeat(np.tile([False, True], len(texts)), np.repeat(twice, 2))
-        made = []
-        for drawn, noise in zip(sample(laws, source, epsilons, noises), noises, strict=True):
+        results = []
+        for slots, noise in zip(sample(laws, source, epsilons, noises), noises, strict=True):
             coins = noise.ragged(2 * twice)[coin, 0].reshape(-1, 2)
             here = np.stack([coins[:, 0] >= self.delete, coins[:, 1] < self.insert], axis=1).ravel()
-            units = Ragged.from_lengths(drawn.values[here], np.bincount(drawn.row_numbers[here], minlength=len(texts)))
-            made.append(Rewrites([write(pieces[u] for u in units.row(i)) for i in range(len(texts))], units))
-        return made
+            units = Ragged.from_lengths(slots.values[here], np.bincount(slots.row_numbers[here], minlength=len(texts)))
+            results.append(Rewrites([write(pieces[u] for u in units.row(i)) for i in range(len(texts))], units))
+        return results
 
     def log_likelihoods(
         self,
@@ -158,7 +158,7 @@ class DPMLMPlus(MaskMechanism):
         return f[np.arange(len(lengths)), lengths]
 
 
-def _units(made: Rewrites) -> Ragged:
-    if made.units is None:
+def _units(rewrites: Rewrites) -> Ragged:
+    if rewrites.units is None:
         raise TypeError("the likelihood of a rewrite needs its units")
-    return made.units
+    return rewrites.units

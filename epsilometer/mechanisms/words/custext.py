@@ -116,8 +116,8 @@ class CusText(WordVectorMechanism):
         """The possible outputs of each word [n, size] and their log-probabilities."""
         outputs, scores = self._scores
         log_p = log_softmax(epsilon / 2 * scores[words], axis=1)
-        kept = np.flatnonzero(self._kept[words])
-        log_p[kept] = np.where(outputs[words[kept]] == words[kept, None], 0.0, -np.inf)
+        unchanged = np.flatnonzero(self._kept[words])
+        log_p[unchanged] = np.where(outputs[words[unchanged]] == words[unchanged, None], 0.0, -np.inf)
         return outputs[words], log_p
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -127,7 +127,7 @@ class CusText(WordVectorMechanism):
         return self.claim(epsilon, None if self.as_published else "0 or 1 within a group")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """How many words differ; infinite for texts of unlike numbers of words, or with words of unlike groups."""
+        """How many words differ; infinite for texts of different lengths, or with words of different groups."""
         group, _ = self._sets
 
         def between(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -177,5 +177,5 @@ class CusText(WordVectorMechanism):
         outputs, cdf = (np.take_along_axis(part, order, 1) for part in (outputs, np.exp(log_p)))
         possible = (cdf > 0).sum(axis=1)
         cdf = np.cumsum(cdf, axis=1)
-        found = (noise.ragged(private.lengths) >= cdf[row]).sum(axis=1)
-        return self.written(texts, Ragged(outputs[row, np.minimum(found, possible[row] - 1)], private.offsets))
+        place = (noise.ragged(private.lengths) >= cdf[row]).sum(axis=1)
+        return self.written(texts, Ragged(outputs[row, np.minimum(place, possible[row] - 1)], private.offsets))

@@ -73,7 +73,7 @@ class Geometric(NamedTuple):
     size: int
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """[n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
+        """Returns [n] noisy places, by the inverse of P(K <= -k) = P(K >= k) = a^k / (1 + a), k > 0."""
         a = np.exp(-epsilon)
         down = uniforms * (1 + a) < a
         steps = -np.log(np.where(down, uniforms, 1 - uniforms) * (1 + a)) / epsilon
@@ -81,7 +81,7 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
-        """[n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
+        """Returns [n] noisy places, exactly: P(k) ~ e^(-epsilon |k|) with a rational epsilon."""
         rate = np.floor(np.broadcast_to(epsilon, places.shape) * _UNIT)
         if len(rate) and not 1 <= rate.min() <= rate.max() < 2.0**63:
             raise UserError(
@@ -238,7 +238,7 @@ class Diffractor(WordMechanism):
         return self.claim(epsilon, "largest list distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of d_max, with tem at most gamma each; infinite for texts of unlike numbers of words."""
+        """Sum over positions of d_max, with tem at most gamma each; infinite for texts of different lengths."""
         place, largest = self.lists.place, self.largest_distance(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
@@ -294,18 +294,18 @@ class Diffractor(WordMechanism):
             uniforms = noise.ragged(private.lengths, 2)
             which = np.minimum((uniforms[:, 0] * len(lists.order)).astype(np.int64), len(lists.order) - 1)
             moved = self._moves.draw(lists.place[which, private.values], epsilon, uniforms[:, 1])
-        drawn = lists.order[which, moved]
+        outputs = lists.order[which, moved]
         if self.as_published:
-            drawn = np.where(self._passes[private.values], private.values, drawn)
-        return self.written(texts, Ragged(drawn, private.offsets))
+            outputs = np.where(self._passes[private.values], private.values, outputs)
+        return self.written(texts, Ragged(outputs, private.offsets))
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
         """As `WordMechanism.write`; in the published form words outside the lists stand as they were."""
         if not self.as_published:
             return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index
-        made = [
+        rows = [
             [names[unit] if word in index else word for word, unit in zip(words(text), units.row(i), strict=True)]
             for i, text in enumerate(texts)
         ]
-        return list(map(write, made) if self.layout == "normalised" else map(lay_out, texts, made))
+        return list(map(write, rows) if self.layout == "normalised" else map(lay_out, texts, rows))

@@ -68,6 +68,6 @@ class Mahalanobis(MovedWords):
         return self.claim(epsilon, "Mahalanobis distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of the words' Mahalanobis distances; infinite for texts of unlike numbers of words."""
+        """Sum over positions of the words' Mahalanobis distances; infinite for texts of different lengths."""
         white = self._white
         return self.vocabulary.distance(texts, pairs, lambda a, b: np.linalg.norm(white[a] - white[b], axis=1))

@@ -68,7 +68,7 @@ class TEM(KernelMechanism):
         return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """[n]: w of each word beyond gamma of words [n]."""
+        """Returns [n]: w of each word beyond gamma of words [n]."""
         log_weight = np.full(len(words), -epsilon / 2 * self.gamma(epsilon))
         if not self.as_published:
             return log_weight

@@ -129,7 +129,7 @@ class TruncatedGumbel(WordVectorMechanism):
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """1 + K uniforms a word: one for k, one for each that may compete."""
         private = self.vocabulary.encode(texts)
-        drawn = np.empty(len(private.values), np.int32)
+        outputs = np.empty(len(private.values), np.int32)
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
             part = private.take(rows)
             near, far = self._nearest(part.values)
@@ -138,5 +138,5 @@ class TruncatedGumbel(WordVectorMechanism):
             noisy = far + self._noise(uniforms[:, 1:], epsilon)
             noisy[np.arange(near.shape[1]) >= competing[:, None]] = np.inf
             span = slice(private.offsets[rows[0]], private.offsets[rows[-1] + 1]) if len(rows) else slice(0, 0)
-            drawn[span] = near[np.arange(len(near)), noisy.argmin(axis=1)]
-        return self.written(texts, Ragged(drawn, private.offsets))
+            outputs[span] = near[np.arange(len(near)), noisy.argmin(axis=1)]
+        return self.written(texts, Ragged(outputs, private.offsets))

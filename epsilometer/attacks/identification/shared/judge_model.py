@@ -210,7 +210,7 @@ class JudgeModel:
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
         """Meanwhile the model computes the logits of these tokens only, in this order, and in float32.
 
-        At bfloat16 two logits near 16 are told apart only if they differ by 0.125.
+        At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """
         import torch
 

@@ -138,7 +138,7 @@ class Autoencoder(nn.Module):
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, width]: the latents, not clipped. Each depends on its own text alone."""
+        """Returns [n, width]: the latents, not clipped. Each depends on its own text alone."""
         numbers = [self.ids(text) for text in texts]
         out = np.empty((len(texts), self.width), np.float32)
         for members in _by_length(numbers, EQUAL_ROWS):
@@ -199,7 +199,7 @@ class Autoencoder(nn.Module):
 
 
 def clipped(latents: Tensor, norm: float) -> Tensor:
-    """[n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
+    """Returns vectors [n, d] of L2 norm at most `norm` (ADePT eq. 1)."""
     return latents * (norm / latents.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
 
 

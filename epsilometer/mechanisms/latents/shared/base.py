@@ -50,14 +50,14 @@ class LatentMechanism(ABC):
 
     @abstractmethod
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, d]: the texts encoded and clipped, each on its own."""
+        """Returns [n, d]: the texts encoded and clipped, each on its own."""
 
     @abstractmethod
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
         """A text for each latent [n, d]."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[n, d], on disk and mapped: one pass of the encoder for each distinct text.
+        """Returns the latents [n, d], on disk and mapped: one pass of the encoder for each distinct text.
 
         The last texts' latents are kept, since one attack after another asks for the same.
         """
@@ -92,11 +92,11 @@ class LatentMechanism(ABC):
         """One pass of the encoder for each distinct text, whatever the number of trials and epsilons."""
         laws = [self.law(epsilon) for epsilon in epsilons]
         before = np.asarray(self.encode(texts))
-        made = []
+        results = []
         for law, noise in zip(laws, noises, strict=True):
             after = add(before, law, noise)
-            made.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
-        return made
+            results.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
+        return results
 
     def log_likelihoods(
         self,
@@ -105,7 +105,7 @@ class LatentMechanism(ABC):
         made: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """[n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
+        """Returns [n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
         known = self.encode(texts)
         afters = [latents_after(rewrites, known.shape[1]) for rewrites in made]
         laws = [self.law(epsilon) for epsilon in epsilons]
@@ -117,15 +117,15 @@ class LatentMechanism(ABC):
         return scores
 
 
-def latents_after(made: Rewrites, columns: int) -> NDArray[np.float32]:
+def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
     """The latents after the noise. Raises UserError where there are none, or they are of another length."""
-    if made.latents is None:
+    if rewrites.latents is None:
         raise UserError("these rewrites hold no latents; rewrite with the mechanism itself, which keeps them")
-    found = made.latents.after
-    if found.ndim != 2 or found.shape[1] != columns or len(found) != len(made.texts):
+    found = rewrites.latents.after
+    if found.ndim != 2 or found.shape[1] != columns or len(found) != len(rewrites.texts):
         raise UserError(
             f"the latents after the noise have the shape {found.shape}, those of the candidates {columns} numbers for "
-            f"each of {len(made.texts)} texts; rewrite again with the mechanism and the resource of the attack"
+            f"each of {len(rewrites.texts)} texts; rewrite again with the mechanism and the resource of the attack"
         )
     return found
 

@@ -1,8 +1,8 @@
 """Beam search from given encoder states, in batches of a fixed number of rows, over the model's output vocabulary.
 
 Plain beam search: hypotheses are ranked by their mean log-probability a token, the end counted; a text is done when as
-many hypotheses have ended as there are beams. Unlike `generate` of transformers it computes the head for the outputs
-alone and reads the states once for all beams' steps; there is no blocking of repeated n-grams.
+many hypotheses have ended as there are beams. In contrast to `generate` of transformers it computes the head for the
+outputs alone and reads the states once for all beams' steps; there is no blocking of repeated n-grams.
 """
 
 from __future__ import annotations

@@ -112,11 +112,11 @@ class LatentNoise(Protocol):
         ...
 
     def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
-        """[count] draws of the discrete law on the integers, of the scale 2^24."""
+        """Returns [count] draws of the discrete law on the integers, of the scale 2^24."""
         ...
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """[..., d] -> [...]: of vectors of noise."""
+        """Returns the log-densities [...] of vectors of noise [..., d]."""
         ...
 
 
@@ -140,7 +140,7 @@ class Gaussian:
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """[..., d] -> [...]"""
+        """Returns the log-densities [...] of vectors of noise [..., d]."""
         squares = np.einsum("...d,...d->...", noise, noise, dtype=np.float64)
         return -squares / (2 * self.scale**2) - noise.shape[-1] * math.log(self.scale * math.sqrt(2 * math.pi))
 
@@ -165,7 +165,7 @@ class Laplace:
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
-        """[..., d] -> [...]"""
+        """Returns the log-densities [...] of vectors of noise [..., d]."""
         return -np.abs(noise).sum(axis=-1, dtype=np.float64) / self.scale - noise.shape[-1] * math.log(2 * self.scale)
 
 
@@ -195,7 +195,7 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
-    """[n, columns] in the open unit interval.
+    """Returns uniforms [n, columns] in the open unit interval.
 
     With thousands of numbers a trial a generator object for each costs nothing beside them, and numpy's own Philox is
     six times as fast as the one that `Noise` computes on arrays.

@@ -50,13 +50,13 @@ class Pruning:
         if not path.is_file():
             return None
         try:
-            found = json.loads(path.read_text())
-            made = cls(**{**found, "pruned": tuple(found["pruned"])})
+            record = json.loads(path.read_text())
+            pruning = cls(**{**record, "pruned": tuple(record["pruned"])})
         except (ValueError, TypeError, KeyError) as error:
             raise UserError(f"{path} is no record of pruning ({error}); train the model anew") from error
-        if not set(made.pruned) < set(range(made.width)):
-            raise UserError(f"{path} names dimensions outside 0 to {made.width - 1}, or all; train the model anew")
-        return made
+        if not set(pruning.pruned) < set(range(pruning.width)):
+            raise UserError(f"{path} names dimensions outside 0 to {pruning.width - 1}, or all; train the model anew")
+        return pruning
 
     def write(self, folder: Path) -> None:
         """Put the record into a model's folder."""
@@ -86,10 +86,10 @@ def key_projection(network: Any, width: int) -> Tensor:
 
 
 def scores(network: Any, width: int) -> NDArray[np.float64]:
-    """[width]: the sum of the absolute weights of each dimension."""
+    """Returns [width]: the sum of the absolute weights of each dimension."""
     weight = key_projection(network, width).detach()
-    found: NDArray[np.float64] = weight.double().abs().sum(dim=0).cpu().numpy()
-    return found
+    score: NDArray[np.float64] = weight.double().abs().sum(dim=0).cpu().numpy()
+    return score
 
 
 def next_kept(kept: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": 
 PERMUTATIONS, GRAM = 128, 3
 HIGHEST = 0.95  # threshold
 
-_CHUNK = 512  # texts at a time: progress is told after each
+_CHUNK = 512  # texts at a time: progress is reported after each
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def build(
 
 
 def stand_ins(texts: Sequence[str], threshold: float = 0.4, seed: int = 0) -> NDArray[np.int64]:
-    """[n]: for each text the number of the one that stands for it, itself where it stays.
+    """Returns [n]: for each text the number of the one that stands for it, itself where it stays.
 
     Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
     estimates it, reaches the threshold. Raises UserError for a threshold outside (0, 0.95].

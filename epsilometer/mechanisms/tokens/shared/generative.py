@@ -82,7 +82,7 @@ class GenerativeMechanism(ABC):
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.ANY)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """max_new_tokens for two unlike texts; in the published form the number of tokens of the longer prompt."""
+        """max_new_tokens for two different texts; in the published form the number of tokens of the longer prompt."""
         longest = self._limits(self.prompts(texts))[pairs].max(axis=1) if self.as_published else self.max_new_tokens
         same = np.array([texts[i] == texts[j] for i, j in pairs], bool)
         return np.where(same, 0.0, longest)
@@ -95,11 +95,11 @@ class GenerativeMechanism(ABC):
                 f"max_new_tokens must leave room for the prompt within what {self.resource} can read and write "
                 f"({self.model.window} and {self.model.longest(0)} tokens), got {self.max_new_tokens}; give fewer"
             )
-        found = self.framed(texts)
+        rows = self.framed(texts)
         for i, text in enumerate(texts):
-            if len(found[i]) > room:
-                found[i] = self._cut(text, room)
-        return found
+            if len(rows[i]) > room:
+                rows[i] = self._cut(text, room)
+        return rows
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """As `HasUnread`: texts that do not fit into the prompt, or whose own tokens are more than may be written."""
@@ -142,7 +142,7 @@ class GenerativeMechanism(ABC):
         limits = self._limits(prompts)[source]
         draws = int(limits.max(initial=1))
         every = len(epsilons)
-        drawn = generate(
+        outputs = generate(
             self.model,
             self.law,
             prompts,
@@ -151,11 +151,11 @@ class GenerativeMechanism(ABC):
             np.tile(limits, every),
             noises[0].exact or np.concatenate([noise.uniforms(draws) for noise in noises]),
         )
-        made = []
+        results = []
         for i in range(every):
-            units = drawn.take(np.arange(i * len(texts), (i + 1) * len(texts)))
-            made.append(Rewrites([self.model.text(units.row(row)) for row in range(len(texts))], units))
-        return made
+            units = outputs.take(np.arange(i * len(texts), (i + 1) * len(texts)))
+            results.append(Rewrites([self.model.text(units.row(row)) for row in range(len(texts))], units))
+        return results
 
     def log_likelihoods(
         self,
@@ -173,29 +173,29 @@ class GenerativeMechanism(ABC):
         limits = self._limits(prompts)
         pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is asked once
         sequences: list[NDArray[np.integer]] = []
-        found = []
+        indices = []
         for number, rewrites in enumerate(made):
             if rewrites.units is None:
                 raise TypeError("the likelihood of a rewrite needs its drawn tokens")
             index = np.empty(candidates.shape, np.int64)
             for trial, slot in np.ndindex(*candidates.shape):
-                drawn = rewrites.units.row(trial)
-                key = number, int(place[trial, slot]), drawn.tobytes()
+                output = rewrites.units.row(trial)
+                key = number, int(place[trial, slot]), output.tobytes()
                 if key not in pairs:
                     pairs[key] = len(pairs)
-                    sequences.append(drawn)
+                    sequences.append(output)
                 index[trial, slot] = pairs[key]
-            found.append(index)
+            indices.append(index)
         source = np.array([key[1] for key in pairs])
         budgets = np.array([epsilons[key[0]] for key in pairs], float)
-        lengths = np.array([len(drawn) for drawn in sequences])
-        ended = np.array([drawn[-1] == self.model.end for drawn in sequences])
+        lengths = np.array([len(output) for output in sequences])
+        ended = np.array([output[-1] == self.model.end for output in sequences])
         possible = np.flatnonzero((lengths == limits[source]) | (ended & (lengths < limits[source])))
         values = np.full(len(pairs), -np.inf)
         values[possible] = log_likelihoods(
             self.model, self.law, prompts, source[possible], [sequences[i] for i in possible], budgets[possible]
         )
-        return [values[index] for index in found]
+        return [values[index] for index in indices]
 
     def tokens(self, text: str) -> list[str]:
         """As `HasTokens`: the model's tokens, were the text to be written; the end of the sequence is `(end)`."""
@@ -215,11 +215,11 @@ class GenerativeMechanism(ABC):
             self.law.log_probabilities(logits[:1, 0], torch.tensor([epsilon], device=logits.device))[0].exp()
             for epsilon in epsilons
         ]
-        found = []
+        tokens = []
         for values, places in (each.topk(count) for each in probabilities):
             ids = self.model.outputs[places.cpu().numpy()]
-            found.append([(self._spelled(i), value) for i, value in zip(ids, values.tolist(), strict=True)])
-        return found
+            tokens.append([(self._spelled(i), value) for i, value in zip(ids, values.tolist(), strict=True)])
+        return tokens
 
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Parts [positions, outputs] of the logits before the clip, the model being made to repeat each text.

@@ -58,8 +58,8 @@ class WordMechanism(ABC):
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """As `HasUnread`: the words outside the vocabulary."""
-        found = [word for text in texts for word in words(text)]
-        return Unread(unknown=sum(word not in self.vocabulary.index for word in found), words=len(found))
+        all_words = [word for text in texts for word in words(text)]
+        return Unread(unknown=sum(word not in self.vocabulary.index for word in all_words), words=len(all_words))
 
     def claim(self, epsilon: float, metric: str | None = None) -> Guarantee | None:
         """Epsilon a word, for texts of equally many words; None where the layout is kept."""
@@ -90,8 +90,8 @@ class WordVectorMechanism(WordMechanism, ABC):
     @cached_property
     def vectors(self) -> WordVectors:
         """The vectors of the whole words in the file."""
-        found = WordVectors.load(self.resource).whole_words()
-        return found.normalised() if self.normalise else found
+        whole = WordVectors.load(self.resource).whole_words()
+        return whole.normalised() if self.normalise else whole
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -108,7 +108,7 @@ class WordVectorMechanism(WordMechanism, ABC):
         return self.claim(epsilon, "L2 distance")
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """Sum over positions of the words' Euclidean distances; infinite for texts of unlike numbers of words."""
+        """Sum over positions of the words' Euclidean distances; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)
 
     @cached_property

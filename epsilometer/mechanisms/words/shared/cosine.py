@@ -33,7 +33,7 @@ class CosineMechanism(KernelMechanism):
         return self.claim(epsilon)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """How many words differ; infinite for texts of unlike numbers of words."""
+        """How many words differ; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 
     def largest_distance(self, epsilon: float) -> float:

@@ -95,7 +95,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
         return (self._log_totals[epsilon][words] for epsilon in epsilons)
 
     def draw(self, words: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """[n] words drawn for words [n] by inverse CDF, from one uniform each."""
+        """Returns [n] words drawn for words [n] by inverse CDF, from one uniform each."""
         self._fill(words, [epsilon])
         table, log_total = self._tables[epsilon], self._log_totals[epsilon]
         block, left = table.find(words, uniforms)
@@ -157,15 +157,15 @@ class KernelMechanism(WordVectorMechanism, ABC):
         A publication draws from whole laws, exactly: the tables of blocks hold rounded sums.
         """
         if any(noise.exact is not None for noise in noises):
-            drawn = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
-            return [self.written(texts, units) for units in drawn]
+            outputs = sample(self.laws(texts), np.arange(len(texts)), epsilons, noises)
+            return [self.written(texts, units) for units in outputs]
         private = self.vocabulary.encode(texts)
         self._fill(private.values, epsilons)
-        made = []
+        results = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
             words = self.draw(private.values, epsilon, noise.ragged(private.lengths)[:, 0])
-            made.append(self.written(texts, Ragged(words, private.offsets)))
-        return made
+            results.append(self.written(texts, Ragged(words, private.offsets)))
+        return results
 
 
 class _Table:

@@ -3,7 +3,7 @@
 Meisenbacher, Chevli and Matthes, "1-Diffractor", IWSPA 2024, Algorithm 1: start at a random word, append the nearest
 word not yet used, repeat. Exact and Euclidean; of words equally near, the first in the vocabulary. (The reference code
 searches approximately, and jumps to an arbitrary word where its 50 neighbours are used up.) All lists hold one and the
-same vocabulary, the intersection of the given ones: with unlike lists an output could rule an input out.
+same vocabulary, the intersection of the given ones: with different lists an output could rule an input out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WordLists:
 
     @classmethod
     def build(cls, sources: Sequence[WordVectors], lists: int = 1, seed: int = 0) -> WordLists:
-        """`lists` lists from each source, from unlike start words drawn from the stream of the seed."""
+        """`lists` lists from each source, from different start words drawn from the stream of the seed."""
         shared = set(sources[0].words).intersection(*(source.words for source in sources[1:]))
         words = [word for word in sources[0].whole_words().words if word in shared]
         if len(words) < 2:

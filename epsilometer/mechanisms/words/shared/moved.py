@@ -1,8 +1,8 @@
 """What MVC and its relatives share: a word's vector is moved by noise, and a word near to where it lands is written.
 
 A publication's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions
-is
-that of a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2,
+is that of a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 /
+2,
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
@@ -57,12 +57,12 @@ class MovedWords(WordVectorMechanism):
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """d + 2 uniforms a word: one for each dimension of the direction, one for the radius, one for the word."""
         private = self.vocabulary.encode(texts)
-        made = []
+        outputs = []
         for rows in np.split(np.arange(len(texts)), np.flatnonzero(np.diff(private.offsets[1:] // _WORDS)) + 1):
             part = private.take(rows)
             points, uniforms = self._landed(part, epsilon, noise[rows])
-            made.append(self.chosen(points, uniforms, part.values))
-        return self.written(texts, Ragged(np.concatenate(made).astype(np.int32), private.offsets))
+            outputs.append(self.chosen(points, uniforms, part.values))
+        return self.written(texts, Ragged(np.concatenate(outputs).astype(np.int32), private.offsets))
 
     def moved(
         self, texts: Sequence[str], epsilon: float, noise: Noise
