@@ -87,7 +87,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.txt", b"\xff\xfea\x00", {}, "not UTF-8: byte 0xff at position 0"),
         ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
-        ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of unlike kinds"),
+        ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of different kinds"),
         ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; columns of strings: t"),
         ("a.jsonl", '{"text": "a", "split": "x"}\n{"text": "b"}\n', {}, "1 rows have no value in the split column"),
         ("a.parquet", b"PAR1 and then something else", {}, "no readable Parquet file"),

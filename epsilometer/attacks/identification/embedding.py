@@ -59,7 +59,7 @@ class EmbeddingAttack:
         known: NDArray[np.float32],
         number: Mapping[str, int],
     ) -> NDArray[np.float64]:
-        """Returns the cosines [n, k] of rewrites and candidates; a distinct rewrite is encoded once, a known text not again."""
+        """Returns cosines [n, k] of rewrites and candidates; each distinct rewrite is encoded once, known texts not."""
         scores = np.empty(candidates.shape)
         trials: dict[str, list[int]] = {}
         for trial, text in enumerate(rewrites):

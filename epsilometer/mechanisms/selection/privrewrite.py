@@ -165,7 +165,7 @@ class PrivRewrite:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """(d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon where d words differ; infinite for different lengths."""
+        """(d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon if d words differ; infinite for different lengths."""
         unlike = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]

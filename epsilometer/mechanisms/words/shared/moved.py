@@ -1,8 +1,7 @@
 """What MVC and its relatives share: a word's vector is moved by noise, and a word near to where it lands is written.
 
 A publication's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions
-is that of a Gaussian whose variance is drawn first: with s of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 /
-2,
+is that of a Gaussian whose variance s is drawn first, of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2:
 
     e^(-epsilon ||z||) ~ integral over t of e^(t / 2 - ||z||^2 / 2s - epsilon^2 s / 2),    s = e^t.
 
