@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -69,20 +70,9 @@ def figure(table: pl.DataFrame) -> Specification:
     Left as it is, right as a share of the truth, where the intervals can be seen. table: epsilon, trials, loss, point,
     upper, ceiling, one row a privacy budget.
     """
-    rows = [
-        {
-            **row,
-            **{f"{name}_share": row[name] / row["epsilon"] for name in ("loss", "point", "upper")},
-            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
-        }
-        for row, full in zip(within_ceiling(table).to_dicts(), table.to_dicts(), strict=True)
-    ]
-    end = 1.06 * max(row["epsilon"] for row in rows)
-    truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
-    edges = sorted([0.0, *(row["epsilon"] for row in rows)])
-    gap = max(pairwise(edges), key=lambda ends: ends[1] - ends[0])
-    label = sum(gap) / 2  # clear of what was measured
-    labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
+    datasets = _datasets(table)
+    rows = datasets["measured"]
+    end = datasets["truth"][-1]["epsilon"]
     x = alt.X(
         "epsilon:Q",
         title="true loss: ε of randomised response (nats)",
@@ -124,4 +114,23 @@ def figure(table: pl.DataFrame) -> Specification:
         panel("_share", "measured loss, share of the truth", [low, high], ".0%"),
         spacing=60,
     )
-    return specify(chart, {"truth": truth, "measured": rows, "labels": labels})
+    return specify(chart, datasets)
+
+
+def _datasets(table: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """What was measured, the ends of the line of the truth and of the band below it, and the place of its label."""
+    rows = [
+        {
+            **row,
+            **{f"{name}_share": row[name] / row["epsilon"] for name in ("loss", "point", "upper")},
+            "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+        }
+        for row, full in zip(within_ceiling(table).to_dicts(), table.to_dicts(), strict=True)
+    ]
+    end = 1.06 * max(row["epsilon"] for row in rows)
+    truth = [{"epsilon": e, "truth": e, "least": 0.85 * e, "truth_share": 1, "least_share": 0.85} for e in (0.0, end)]
+    edges = sorted([0.0, *(row["epsilon"] for row in rows)])
+    gap = max(pairwise(edges), key=lambda ends: ends[1] - ends[0])
+    label = sum(gap) / 2  # clear of what was measured
+    labels = [{"epsilon": label, "truth": label, "truth_share": 1, "text": "the truth"}]
+    return {"truth": truth, "measured": rows, "labels": labels}
