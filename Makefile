@@ -68,5 +68,5 @@ profile:
 ifdef PROFILE
 	@mkdir -p $(FOLDER)
 	@cmp -s dvc.yaml $(FOLDER)/dvc.yaml || cp dvc.yaml $(FOLDER)/dvc.yaml
-	@sed 's|^root: .*|root: ../..|' profiles/$(PROFILE).yaml | cmp -s - $(FOLDER)/params.yaml || sed 's|^root: .*|root: ../..|' profiles/$(PROFILE).yaml > $(FOLDER)/params.yaml
+	@python -m epsilometer.project.profiles profiles/$(PROFILE).yaml $(FOLDER)/params.yaml
 endif

@@ -14,6 +14,7 @@ import yaml
 
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
+from epsilometer.project.profiles import copy
 from tests.support.places import ROOT
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
@@ -26,8 +27,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pl.DataFrame({"text": texts, "gender": ["F", "M"] * 2, "split": "train"}).write_parquet(
         tmp_path / "reviews.parquet"
     )
-    params = yaml.safe_load((ROOT / "profiles/paper.yaml").read_text())
-    params["root"] = os.path.relpath(ROOT, tmp_path)
+    monkeypatch.chdir(ROOT)
+    copy(ROOT / "profiles/paper.yaml", tmp_path / "params.yaml")
+    params = yaml.safe_load((tmp_path / "params.yaml").read_text())
     params["outside"] = [os.path.relpath(tmp_path, ROOT)]
     params["datasets"]["trustpilot"]["source"] = f"{params['outside'][0]}/reviews.parquet"
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
@@ -64,7 +66,7 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
 
 
 def test_dvc_plans_every_stage(folder: Path) -> None:
-    """75 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
+    """76 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
     environment = os.environ | {"DVC_NO_ANALYTICS": "1", "PYTHONPATH": str(ROOT)}
     for command in (["git", "init", "-q"], [sys.executable, "-m", "dvc", "init", "-q"]):
         subprocess.run(command, cwd=folder, env=environment, check=True)
@@ -72,5 +74,5 @@ def test_dvc_plans_every_stage(folder: Path) -> None:
     done = subprocess.run(plan, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     planned = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
-    assert len(planned) == 75
+    assert len(planned) == 76
     assert "Running stage 'attack@trustpilot-dp_st':" in planned

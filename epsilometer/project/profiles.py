@@ -1,0 +1,43 @@
+"""The parameters of a profile as they stand in its run's folder.
+
+    python -m epsilometer.project.profiles profiles/atis.yaml runs/atis/params.yaml
+
+A profile states what differs. DVC's templates need every section that they loop over, so the copy also has the sections
+that the profile leaves out, with their defaults. `root` leads from the copy to the project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.project.params import read
+
+
+def copy(profile: Path, out: Path) -> None:
+    """Write a profile's parameters, comments included, for a project in the current folder.
+
+    A file that holds them already is not touched. Raises UserError where there is no such profile, or it is invalid.
+    """
+    if not profile.is_file():
+        raise unknown("profile", profile.stem, sorted(path.stem for path in profile.parent.glob("*.yaml")))
+    root = os.path.relpath(Path(), out.parent)
+    params = read(profile)
+    absent = params.model_dump(mode="json", exclude=params.model_fields_set - {"root"}) | {"root": root}
+    text = re.sub(r"^root:.*\n", "", profile.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in absent.items()]
+    text = "\n".join([text.rstrip("\n"), "", "# What the profile leaves out:", *lines, ""])
+    if not (out.is_file() and out.read_text(encoding="utf-8") == text):
+        tables.write_text(text, out)
+
+
+if __name__ == "__main__":
+    try:
+        copy(Path(sys.argv[1]), Path(sys.argv[2]))
+    except UserError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,52 @@
+"""Profiles state what differs, and their runs have what DVC's templates need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.project.params import read
+from epsilometer.project.profiles import copy
+from tests.support.places import ROOT
+
+PROFILES = sorted((ROOT / "profiles").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
+def test_a_run_has_every_section_that_dvc_needs(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = Path("runs/mine/params.yaml")
+    copy(profile, out)
+    raw = yaml.safe_load(out.read_text())
+    looped = set(re.findall(r"foreach: \$\{(\w+)", (ROOT / "dvc.yaml").read_text()))
+    assert looped >= {"cells", "models", "triples", "sweeps"}
+    assert looped <= raw.keys()
+    assert raw["root"] == "../.."
+    before, after = read(profile), read(out)
+    assert after == before.model_copy(update={"root": "../.."})
+    assert profile.read_text().startswith("#")
+    assert out.read_text().startswith(profile.read_text().partition("\n")[0])  # comments stay
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
+def test_no_profile_states_an_empty_section(profile: Path) -> None:
+    raw = yaml.safe_load(profile.read_text())
+    assert not [name for name, value in raw.items() if value in ({}, {"labels": {}})]
+
+
+def test_what_is_there_already_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = Path("runs/mine/params.yaml")
+    copy(PROFILES[0], out)
+    before = out.stat().st_mtime_ns, out.stat().st_ino
+    copy(PROFILES[0], out)
+    assert (out.stat().st_mtime_ns, out.stat().st_ino) == before
+
+
+def test_an_unknown_profile_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown profile 'atsi'; did you mean 'atis'"):
+        copy(ROOT / "profiles/atsi.yaml", tmp_path / "params.yaml")
