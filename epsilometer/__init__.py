@@ -1,7 +1,9 @@
 """Epsilometer measures how much privacy a text privatization mechanism really gives.
 
     import epsilometer
-    epsilometer.audit(texts, "tem", epsilons=[5, 8])
+    epsilometer.audit(texts, "tem", epsilons=[5, 8], trials=500)
+    epsilometer.calibrate(texts, "tem", target=1.0)
+    epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
 
 Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
@@ -13,11 +15,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epsilometer.auditing.design import Design
     from epsilometer.auditing.one_call import audit
+    from epsilometer.project.calibrating import Search, calibrate
+    from epsilometer.project.comparing import compare
     from epsilometer.utility.similarity import similarity
 
-__all__ = ["audit", "similarity"]
-_MODULES = {"audit": "auditing.one_call", "similarity": "utility.similarity"}
+__all__ = ["Design", "Search", "audit", "calibrate", "compare", "similarity"]
+_MODULES = {
+    "Design": "auditing.design",
+    "Search": "project.calibrating",
+    "audit": "auditing.one_call",
+    "calibrate": "project.calibrating",
+    "compare": "project.comparing",
+    "similarity": "utility.similarity",
+}
 __version__ = "0.1.0"
 
 

@@ -17,6 +17,7 @@ import epsilometer
 from epsilometer import cli
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.claims import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.worst_case import check_claim
 from epsilometer.core.errors import UserError
@@ -156,14 +157,16 @@ def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
     mechanism = api.mechanism(str(folder / "response.py"))
     ends = ("london", "paris", "monday", "me", "book")
     texts = [f"show me a flight from {a} to {b}" for a in ends for b in ends]
-    table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, temperature=0)
+    table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, design=Design(temperature=0))
     assert 0.5 < table["loss"].item() <= 4  # two words differ at most, of epsilon 2 each
     # Its law describes what is released, and it must say so: else the attack is one of an adversary inside.
     assert table.select("sees", "released").row(0) == ("units", True)
     silent = folder / "inside.py"
     code, _, rest = (folder / "response.py").read_text().partition("    releases = ")
     silent.write_text(code + rest.partition("\n")[2])
-    inside = epsilometer.audit(texts, api.mechanism(str(silent)), [2.0], ["likelihood"], trials=50, temperature=0)
+    inside = epsilometer.audit(
+        texts, api.mechanism(str(silent)), [2.0], ["likelihood"], trials=50, design=Design(temperature=0)
+    )
     assert not inside["released"].item()
 
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from benchmarks.peers import reference
 from benchmarks.peers.fetch import sources
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import audit, mechanism
 from epsilometer.auditing.trials import sample
 from epsilometer.core.mechanism import Mechanism
@@ -281,7 +282,12 @@ def randomised_response(at: Resources) -> Row:
         {
             "warm": (
                 lambda run: timed(trials, lambda: auditor.run_audit("GRR")),
-                lambda run: timed(trials, lambda: audit(texts, made, [1.0], ["likelihood"], trials, 2, 0, seed=run)),
+                lambda run: timed(
+                    trials,
+                    lambda: audit(
+                        texts, made, [1.0], ["likelihood"], trials=trials, design=Design(temperature=0, seed=run)
+                    ),
+                ),
             )
         }
     )

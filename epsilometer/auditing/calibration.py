@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, rel_entr
 
+from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.estimation import loss_at, success_bound
 from epsilometer.core.errors import UserError
 
@@ -45,6 +46,7 @@ _WINDOW = 6.0  # intervals: trials farther from the crossing say less about the 
 _PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsilon alone
 _ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
 _CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
+_BATCH = 200  # trials at a time, at least
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
@@ -102,39 +104,52 @@ class Calibrated:
     attacks: tuple[str, ...] = ()
 
 
-def calibrate(
-    measure: Measure,
-    target: float,
-    low: float,
-    high: float,
-    attacks: int = 1,
-    candidates: int = 2,
-    width: float = 1.25,
-    alpha: float = 0.01,
-    batch: int = 200,
-    budget: int = 50_000,
-    watch: Watch = unwatched,
-    delta: float = 0.0,
-) -> Calibrated:
-    """Search between the epsilons `low` and `high` for the one whose loss is `target`.
+@dataclass(frozen=True)
+class Goal:
+    """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
 
-    The loss is that of the strongest of the attacks, at the mechanism's `delta`. width: high / low to stop at. batch:
-    trials at a time, at least. budget: all trials together. watch: called after every batch.
-    Raises UserError for a target or range outside the rules, before anything is measured.
+    width: high / low of the interval to stop at; budget: all trials together; delta: that of the mechanism's claim, at
+    which the loss is meant. Raises UserError for a target or range outside the rules.
     """
-    check(target, low, high, width, alpha)
+
+    target: float
+    low: float
+    high: float
+    width: float = 1.25
+    budget: int = 50_000
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.target > 0 and math.isfinite(self.target)):
+            raise UserError(f"the target loss must be a finite number > 0, got {self.target}")
+        if not 0 < self.low < self.high < math.inf:
+            raise UserError(f"the range of epsilon must be 0 < low < high, got {self.low:g} to {self.high:g}")
+        if not self.width > 1:
+            raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}")
+
+
+def calibrate(
+    measure: Measure, goal: Goal, attacks: int = 1, design: Design = STANDARD, watch: Watch = unwatched
+) -> Calibrated:
+    """Search for the epsilon at which the strongest of so many attacks meets the goal's loss.
+
+    Of the design, the candidates and alpha matter. watch: called after every batch. Raises UserError for a loss that no
+    success rate shows, before anything is measured.
+    """
+    target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
+    candidates, alpha, delta = design.candidates, design.alpha, goal.delta
     if not success_bound(target, candidates, delta) < 1:
         raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
-    steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(width)))
+    steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
-    curves = _Curves(target, candidates, delta, math.log(high / low) / steps, steps)
+    curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
     drawn = np.zeros((2, attacks, steps + 1), np.int64)  # successes and trials, of all rounds
     last, spent, contradiction = steps, 0, None
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
         found = _Evidence(curves, attacks, last, math.log(1 / alpha))
         while spent < budget and (place := found.next()) is not None:
             first = int(drawn[1, :, place].max())
-            count = min(max(batch, first // 8), budget - spent)
+            count = min(max(_BATCH, first // 8), budget - spent)
             asked = found.unsettled(place)
             successes = np.array(measure(float(grid[place]), first, count, asked))
             found.add(place, asked, successes, count)
@@ -165,18 +180,6 @@ def calibrate(
     points = [point(int(place)) for place in np.flatnonzero(drawn[1, 0])]
     shown = (point(contradiction[0]), point(contradiction[1])) if contradiction else None
     return Calibrated(target, status, *ends, best, spent, points, shown)
-
-
-def check(target: float, low: float, high: float, width: float, alpha: float) -> None:
-    """Raise UserError for a search that the rules forbid."""
-    if not (target > 0 and math.isfinite(target)):
-        raise UserError(f"the target loss must be a finite number > 0, got {target}")
-    if not 0 < low < high < math.inf:
-        raise UserError(f"the range of epsilon must be 0 < low < high, got {low:g} to {high:g}")
-    if not width > 1:
-        raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {width}")
-    if not 0 < alpha < 1:
-        raise UserError(f"alpha must be in (0, 1), got {alpha}")
 
 
 class _Curves:

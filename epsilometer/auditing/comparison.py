@@ -87,7 +87,7 @@ def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: fl
     """The rows with what they say: `p Holm` over all of them, and a sentence that holds for all at once at alpha."""
     adjusted = holm([row["p value"] for row in rows])
     return [
-        {**row, "p Holm": p, "finding": _sentence(row, p, first, second, alpha)}
+        {**row, "p Holm": p, "finding": _sentence(row, p, first, second, alpha=alpha)}
         for row, p in zip(rows, adjusted, strict=True)
     ]
 

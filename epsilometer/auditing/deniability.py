@@ -53,9 +53,9 @@ def deniability(
     if draws < 1:
         raise UserError(f"draws must be at least 1, got {draws}")
     if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
-        method, found = "exact", _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws)
+        method, found = "exact", _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws=draws)
     else:
-        method, found = "sampled", _sampled(mechanism, words, epsilons, draws, seed)
+        method, found = "sampled", _sampled(mechanism, words, epsilons, draws, seed=seed)
     rows = []
     for epsilon, (stays, support) in zip(epsilons, found, strict=True):
         row: dict[str, float | int | str] = {"epsilon": float(epsilon), "words": len(words), "draws": draws}

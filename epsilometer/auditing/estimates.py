@@ -62,7 +62,7 @@ def rows(
     if guarantee is not None and claims is not None:
         expected = expected_successes(claims, candidates, delta)
 
-    own = {name: estimate(int(hits.sum()), count, candidates, alpha, delta) for name, hits in right.items()}
+    own = {name: estimate(int(hits.sum()), count, candidates, alpha, delta=delta) for name, hits in right.items()}
 
     def row(name: str, of: str, one: Estimate) -> dict[str, Any]:
         hits = int(right[of][equal].sum())
@@ -86,7 +86,7 @@ def rows(
             "ceiling": one.ceiling,
             "equal_trials": equals,
             "equal_successes": hits,
-            "equal_loss": estimate(hits, equals, candidates, one.alpha, delta).loss if equals else None,
+            "equal_loss": estimate(hits, equals, candidates, one.alpha, delta=delta).loss if equals else None,
             "claim": describe(guarantee),
             "covered": 0 if expected is None or claims is None else int(np.isfinite(claims).sum()),
             "expected": expected,
@@ -119,6 +119,6 @@ def _judged(row: Mapping[str, Any], level: float, least: float) -> dict[str, Any
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}
     return {
         "verdict": verdict(row["p_value"], level, smallest_p_value(trials, expected)),
-        "refutable": refutable(trials, row["covered"], row["candidates"], row["delta"], level),
+        "refutable": refutable(trials, row["covered"], row["candidates"], row["delta"], level=level),
         "trials_needed": trials_needed(expected / trials, least),
     }

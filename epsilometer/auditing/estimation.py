@@ -97,7 +97,7 @@ def strongest(found: Sequence[Estimate]) -> Estimate:
     of an attack named beforehand. Its own `alpha` is the corrected one.
     """
     best = max(found, key=lambda estimate: estimate.successes)
-    return estimate(best.successes, best.trials, best.candidates, best.alpha / len(found), best.delta)
+    return estimate(best.successes, best.trials, best.candidates, best.alpha / len(found), delta=best.delta)
 
 
 def loss_by_rates(

@@ -14,10 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.estimation import estimate
-from epsilometer.auditing.one_call import Attacks, attacked, chosen_attacks, say_what_is_left_out
+from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.trials import Trials, sample
-from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import Guarantee, check_epsilons
 from epsilometer.core.mechanism import Rewrites
@@ -105,10 +104,7 @@ def audit_recorded(
     table: pl.DataFrame,
     attacks: Attacks | None = None,
     trials: int | None = None,
-    candidates: int = 2,
-    temperature: float = -10_000,
-    alpha: float = 0.01,
-    seed: int = 0,
+    design: Design = STANDARD,
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of recorded rewrites; attacks, columns and units as in `epsilometer.audit`.
 
@@ -121,11 +117,10 @@ def audit_recorded(
     would give itself away by having rewrites left.) The price is k rewrites a trial, and sets a little less extreme
     than the temperature asks for, since the most extreme texts run out as well.
 
-    trials: how many at each epsilon; None takes all that the rewrites allow. Raises UserError for fewer rewrites than
-    that needs and for values outside their range, before any model loads.
+    trials: how many at each epsilon; None takes all that the rewrites allow. design: how they are drawn and judged.
+    Raises UserError for fewer rewrites than that needs, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
-    estimate(0, 1, candidates, alpha)  # refuses k and alpha
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     chosen = chosen_attacks(attacks)
@@ -136,25 +131,20 @@ def audit_recorded(
     epsilons = rows["epsilon"].unique().sort().to_list()
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
-        if (count > 0).sum() < candidates:
+        if (count > 0).sum() < design.candidates:
             raise UserError(
                 f"candidates (k) must be at most the number of distinct originals, {(count > 0).sum()} at epsilon "
-                f"{epsilon:g}, got {candidates}"
+                f"{epsilon:g}, got {design.candidates}"
             )
-    vectors, embedded = np.zeros((len(texts), 1), np.float32), None
-    if temperature:
-        from epsilometer.models.encoder import Encoder
-
-        vectors = Encoder(ENCODER).encode(texts["text"].to_list())
-        embedded = Embedded(ENCODER, "float32", vectors)
-    found = []
+    distinct = texts["text"].to_list()
+    embedded = embed(distinct) if design.temperature else None
+    vectors = np.zeros((len(distinct), 1), np.float32) if embedded is None else embedded.vectors
+    pool, found = Pool(distinct, embedded), []
     for epsilon in epsilons:
-        drawn, row = _draw(counts[epsilon], vectors, candidates, temperature, seed, trials, epsilon)
+        drawn, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
         # Sorted by text, an original's rewrites stand together.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
-        shown = Rewrites(rewrites.to_list())
-        texts_shown = texts["text"].to_list()
-        found.append(attacked(texts_shown, drawn, [epsilon], [shown], chosen, None, embedded, alpha, seed))
+        found.append(attacked(pool, drawn, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
     return pl.concat(found)
 
 
@@ -185,32 +175,31 @@ def _counts(rows: pl.DataFrame, texts: int) -> NDArray[np.int64]:
 def _draw(
     counts: NDArray[np.int64],
     vectors: NDArray[np.float32],
-    candidates: int,
-    temperature: float,
-    seed: int,
     trials: int | None,
     epsilon: float,
+    design: Design,
 ) -> tuple[Trials, NDArray[np.int64]]:
     """Trials, and for each the row of the rewrite that is shown, where rows are sorted by text. counts: [texts].
 
     The streams have no epsilon in their name: where all epsilons have the same rewrites, they have the same trials.
     """
-    sets, numbers = _allot(counts, vectors, candidates, temperature, seed)
+    sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
         raise UserError(
             f"trials must be at most {len(sets)} at epsilon {epsilon:g}, got {trials}: each takes one of the "
-            f"{counts.sum()} recorded rewrites of each of its {candidates} candidates; record more or ask for less"
+            f"{counts.sum()} recorded rewrites of each of its {design.candidates} candidates; record more or ask for "
+            "less"
         )
-    noise = Noise.named(len(sets), seed, "recorded", "target")
+    noise = Noise.named(len(sets), design.seed, "recorded", "target")
     order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]
-    target = (noise.uniforms(1, first=1)[order, 0] * candidates).astype(np.int16)
+    target = (noise.uniforms(1, first=1)[order, 0] * design.candidates).astype(np.int16)
     drawn = Trials(sets[order].astype(np.int32), target)
     first = np.cumsum(counts) - counts
     return drawn, first[drawn.source] + numbers[order, target]
 
 
 def _allot(
-    counts: NDArray[np.int64], vectors: NDArray[np.float32], candidates: int, temperature: float, seed: int
+    counts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Candidate sets [n, k] and, for each candidate, which of its rewrites is allotted to it [n, k].
 
@@ -222,10 +211,10 @@ def _allot(
     sets, numbers = [], []
     for turn in range(counts.sum()):
         texts = np.flatnonzero(used < counts)
-        mixed = texts[Noise.named(len(texts), seed, "recorded", turn).uniforms()[:, 0].argsort(kind="stable")]
-        blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, candidates)))
+        mixed = texts[Noise.named(len(texts), design.seed, "recorded", turn).uniforms()[:, 0].argsort(kind="stable")]
+        blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, design.candidates)))
         found = np.concatenate(
-            [_disjoint(b, vectors, candidates, temperature, f"{seed} {turn} {i}") for i, b in enumerate(blocks)]
+            [_disjoint(b, vectors, design, f"{design.seed} {turn} {i}") for i, b in enumerate(blocks)]
         )
         if not len(found):
             break
@@ -237,13 +226,14 @@ def _allot(
     return np.concatenate(sets), np.concatenate(numbers)
 
 
-def _disjoint(
-    texts: NDArray[np.int64], vectors: NDArray[np.float32], candidates: int, temperature: float, name: str
-) -> NDArray[np.int64]:
+def _disjoint(texts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design, name: str) -> NDArray[np.int64]:
     """Returns [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
+    candidates = design.candidates
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:
-        drawn = sample(vectors[texts], len(texts) // candidates, candidates, temperature, f"{name} {len(texts)}")
+        drawn = sample(
+            vectors[texts], len(texts) // candidates, candidates, design.temperature, seed=f"{name} {len(texts)}"
+        )
         taken: set[int] = set()
         kept = []
         for row in drawn.candidates.tolist():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import audit
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
@@ -24,4 +25,5 @@ def check(epsilons: Sequence[float], trials: int, alpha: float, seed: int) -> pl
         public = Path(folder) / "texts.parquet"
         pl.DataFrame({"text": texts}).write_parquet(public)
         mechanism = RandomizedResponse(resource=public)
-        return audit(texts, mechanism, epsilons, ["likelihood"], trials, 2, 0, alpha, seed)
+        design = Design(temperature=0, alpha=alpha, seed=seed)
+        return audit(texts, mechanism, epsilons, ["likelihood"], trials=trials, design=design)

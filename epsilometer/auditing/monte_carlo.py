@@ -45,7 +45,7 @@ def monte_carlo(
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
-    chosen = _chosen(mechanism, epsilon, texts, inputs, seed)
+    chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for i in range(len(chosen)) for j in range(len(chosen)) if i != j])
     claims = pair_claims(mechanism, epsilon, chosen, np.sort(pairs, axis=1))
     pairs, claims = pairs[np.isfinite(claims)], claims[np.isfinite(claims)]
@@ -95,7 +95,7 @@ def refutable_epsilons(
 
     From the claims at `epsilon`, as if they grew in proportion to it; none where the claim covers no pair.
     """
-    chosen = _chosen(mechanism, epsilon, texts, inputs, seed)
+    chosen = _chosen(mechanism, epsilon, texts, inputs, seed=seed)
     pairs = np.array([(i, j) for j in range(len(chosen)) for i in range(j)])
     claims = pair_claims(mechanism, epsilon, chosen, pairs)
     largest = claims[np.isfinite(claims)].max(initial=0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing import estimates
-from epsilometer.auditing.calibration import Calibrated, Watch, unwatched
-from epsilometer.auditing.calibration import calibrate as search
 from epsilometer.auditing.claims import trial_claims
+from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import Trials, sample, variety
@@ -33,7 +32,6 @@ from epsilometer.core.mechanism import (
     Rewrites,
     budgets,
     build_mechanism,
-    has_budget,
     releases,
 )
 from epsilometer.core.randomness import Noise
@@ -48,17 +46,27 @@ Named = str | Path | Mechanism | RewriteFunction  # a mechanism: by name, by pat
 Attacks = Sequence[str | Path | Attack] | Mapping[str, Mapping[str, Any]]  # a mapping gives each its settings
 
 
+@dataclass(frozen=True)
+class Pool:
+    """Texts from which candidate sets are drawn, n of them.
+
+    embedded: their embeddings, where they are known. groups: [n], what the texts of a set agree in (their number of
+    words, say), None where sets are of any texts.
+    """
+
+    texts: Sequence[str]
+    embedded: Embedded | None = None
+    groups: NDArray[np.integer] | None = None
+
+
 def audit(
     texts: Sequence[str],
     mechanism: Named,
     epsilons: Sequence[float] | None = None,
     attacks: Attacks | None = None,
     trials: int = 2000,
-    candidates: int = 2,
-    temperature: float = -10_000,
-    alpha: float = 0.01,
-    seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
 ) -> pl.DataFrame:
     """Measure the empirical privacy loss of a mechanism on texts (TeDA, arXiv:2603.22968, Algorithm 1).
 
@@ -67,7 +75,7 @@ def audit(
     out for a mechanism without a privacy budget, such as a function `rewrite(text, rng) -> str`. attacks: names
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
-    on standard error.
+    on standard error. trials: how many at each epsilon; design: how they are drawn and judged.
     Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
     sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
     then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
@@ -80,102 +88,21 @@ def audit(
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
-    if not 0 < alpha < 1:
-        raise UserError(f"alpha must be in (0, 1), got {alpha}")
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     epsilons = budgets(made_by, epsilons)
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
-    drawn, embedded = draw(texts, trials, candidates, temperature, seed)
+    drawn, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
-    if temperature:
+    if design.temperature:
         said = variety(drawn.candidates)
         note(
             f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
             f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
         )
-    streams = [Noise.named(trials, seed, "rewrite", epsilon) for epsilon in epsilons]
+    streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
     rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
-    return attacked(texts, drawn, epsilons, rewrites, chosen, made_by, embedded, alpha, seed)
-
-
-def calibrate(
-    texts: Sequence[str],
-    mechanism: Named,
-    target: float,
-    low: float,
-    high: float,
-    attacks: Attacks | None = None,
-    candidates: int = 2,
-    temperature: float = -10_000,
-    width: float = 1.25,
-    alpha: float = 0.01,
-    seed: int = 0,
-    budget: int = 50_000,
-    embedded: Embedded | None = None,
-    groups: NDArray[np.integer] | None = None,
-    journal: MutableMapping[tuple[str, float, int, int], int] | None = None,
-    watch: Watch = unwatched,
-    settings: Mapping[str, Any] | None = None,
-    sees: str = "released",
-) -> Calibrated:
-    """The nominal epsilon between `low` and `high` at which the strongest of the attacks meets the `target` loss.
-
-    sees: which attacks count: those that see the "text" alone, what is "released" (of a word mechanism its units too),
-    or all ("inside"). The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch
-    has fresh candidate sets, targets and noise. texts, mechanism, settings, attacks, candidates, temperature: as in
-    `audit`. width, alpha, budget, watch: as in `calibration.calibrate`, and so is the result. embedded, groups: the
-    texts' embeddings and what the candidates of a trial agree in, where they are known already. journal: successes by
-    attack, epsilon, first trial and count, of calls with the same texts, mechanism, attacks and seed; gets the new.
-    """
-    texts = distinct(texts)
-    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
-    if not has_budget(made_by):
-        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
-    applied = list(seeing(applicable(chosen, made_by), made_by, view=sees).items())
-    if embedded is None:
-        _, embedded = draw(texts, 1, candidates, temperature, seed)
-    vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
-    say(unread(made_by, texts))
-
-    known = {} if journal is None else journal
-
-    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
-        keys = [(applied[i][0], epsilon, first, count) for i in asked]
-        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
-        if new:
-            successes = fresh(epsilon, first, count, new)
-            known.update({(applied[i][0], epsilon, first, count): s for i, s in zip(new, successes, strict=True)})
-        return [known[key] for key in keys]
-
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
-        name = (seed, "calibrate", epsilon, first)
-        drawn = sample(vectors, count, candidates, temperature, "/".join(map(str, name)), groups)
-        job = Job(texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
-        rewrites = rewrite_all(made_by, job)
-        guessed = [
-            guess_all(
-                attack,
-                rewrites,
-                drawn.candidates,
-                [Context(texts, made_by, epsilon, Noise.named(count, *name, "attack", label), embedded)],
-            )[0]
-            for label, attack in (applied[i] for i in asked)
-        ]
-        return [int((guess == drawn.target).sum()) for guess in guessed]
-
-    def delta(epsilon: float) -> float:
-        claim = made_by.guarantee(epsilon)
-        return claim.delta if claim else 0.0
-
-    if delta(low) != delta(high):
-        raise UserError(
-            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
-        )
-    found = search(
-        measure, target, low, high, len(applied), candidates, width, alpha,
-        budget=budget, watch=watch, delta=delta(low),
-    )  # fmt: skip
-    return replace(found, attacks=tuple(name for name, _ in applied))
+    pool = Pool(texts, embedded)
+    return attacked(pool, drawn, dict(zip(epsilons, rewrites, strict=True)), chosen, mechanism=made_by, design=design)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -212,6 +139,11 @@ def as_mechanism(
     )
 
 
+def label(given: Named) -> str:
+    """What a mechanism is called in tables: its name or path, the name of a function, the class of an object."""
+    return str(given) if isinstance(given, (str, Path)) else getattr(given, "__name__", type(given).__name__)
+
+
 def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None) -> Mechanism:
     """A shipped mechanism by module name, or one from the path of a user's file, with these settings.
 
@@ -228,18 +160,21 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
     return build_mechanism(name, given, None, f"the settings of {name}")
 
 
-def draw(
-    texts: Sequence[str], trials: int, candidates: int, temperature: float, seed: int
-) -> tuple[Trials, Embedded | None]:
+def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
     """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
-    if temperature == 0:
-        return sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed), None
-    if trials < 1 or not 2 <= candidates <= len(texts):  # refused before the encoder loads
-        sample(np.zeros((len(texts), 1), np.float32), trials, candidates, temperature, seed)
+    embedded = None
+    # Sets that cannot be drawn are refused before the encoder loads.
+    if design.temperature and trials >= 1 and design.candidates <= len(texts):
+        embedded = embed(texts)
+    vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
+    return sample(vectors, trials, design.candidates, design.temperature, seed=design.seed), embedded
+
+
+def embed(texts: Sequence[str]) -> Embedded:
+    """The texts' sentence embeddings by the default encoder."""
     from epsilometer.models.encoder import Encoder
 
-    embedded = Embedded(ENCODER, "float32", Encoder(ENCODER).encode(texts))
-    return sample(embedded.vectors, trials, candidates, temperature, seed), embedded
+    return Embedded(ENCODER, "float32", Encoder(ENCODER).encode(texts))
 
 
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
@@ -288,40 +223,39 @@ def _large(name: str) -> bool:
 
 
 def attacked(
-    texts: Sequence[str],
+    pool: Pool,
     drawn: Trials,
-    epsilons: Sequence[float],
-    rewrites: Sequence[Rewrites],
+    rewrites: Mapping[float, Rewrites],
     attacks: Mapping[str, Attack],
-    made_by: Mechanism | None,
-    embedded: Embedded | None,
-    alpha: float,
-    seed: int,
+    mechanism: Mechanism | None = None,
+    design: Design = STANDARD,
 ) -> pl.DataFrame:
     """The audit's table for rewrites that exist: one row per epsilon and attack that applies to the mechanism.
 
-    Where several do, a row `strongest` follows, and `strongest_inside` where not all see what is released.
+    rewrites: of all trials, by epsilon. mechanism: what made them, None where it is unknown. Of the design, alpha
+    and seed matter. Where several attacks apply, a row `strongest` follows, and `strongest_inside` where not all see
+    what is released.
     """
-    guesses: list[dict[str, NDArray[np.integer]]] = [{} for _ in epsilons]
+    texts, trials = pool.texts, len(drawn.target)
+    guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in rewrites}
     for name, attack in attacks.items():
-        if isinstance(attack, Selective) and not attack.applies(made_by):
+        if isinstance(attack, Selective) and not attack.applies(mechanism):
             continue
-        contexts = [
-            Context(texts, made_by, epsilon, Noise.named(len(drawn.target), seed, "attack", name, epsilon), embedded)
-            for epsilon in epsilons
-        ]
-        for slots, guess in zip(guesses, guess_all(attack, rewrites, drawn.candidates, contexts), strict=True):
-            slots[name] = guess
+        streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
+        contexts = [Context(texts, mechanism, e, noise, embedded=pool.embedded) for e, noise in streams.items()]
+        by_epsilon = guess_all(attack, list(rewrites.values()), drawn.candidates, contexts)
+        for epsilon, guess in zip(rewrites, by_epsilon, strict=True):
+            guesses[epsilon][name] = guess
     counts = np.array([len(words(text)) for text in texts])
     rows = []
-    for epsilon, slots in zip(epsilons, guesses, strict=True):
-        claims = None if made_by is None else trial_claims(made_by, epsilon, texts, drawn.candidates)
-        rows += estimates.rows(slots, attacks, drawn, counts, made_by, epsilon, claims, alpha)
+    for epsilon, slots in guesses.items():
+        claims = None if mechanism is None else trial_claims(mechanism, epsilon, texts, drawn.candidates)
+        rows += estimates.rows(slots, attacks, drawn, counts, mechanism, epsilon, claims, design.alpha)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
-    shown = [row for row in estimates.judge(rows, alpha) if row["attack"] not in repeated]
+    shown = [row for row in estimates.judge(rows, design.alpha) if row["attack"] not in repeated]
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    left, distractors = unread(made_by, texts), variety(drawn.candidates)
+    left, distractors = unread(mechanism, texts), variety(drawn.candidates)
     return (
         pl.DataFrame(shown, schema=columns, orient="row")
         .sort("epsilon", maintain_order=True)

@@ -71,4 +71,4 @@ def check(
         else:
             worst, *others = findings
         claim, largest = describe(built.guarantee(worst.epsilon)), largest_loss(built, worst.epsilon, worst)
-    return Checked(worst, others, frozenset(one.verdict for one in findings), claim, largest)
+    return Checked(worst, others, frozenset(one.verdict for one in findings), claim, largest=largest)

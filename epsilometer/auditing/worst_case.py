@@ -54,7 +54,7 @@ def check_claim(
         return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
     if not isinstance(mechanism, HasLaws):
-        return _sampled(mechanism, epsilon, texts, alpha, seed)
+        return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
     if claim.delta:
         return Finding(epsilon, "not checked", NOT_CHECKED, _HAS_DELTA, inputs=len(texts))
     bound = mechanism.excess_bound(epsilon) if isinstance(mechanism, HasBound) else None
@@ -63,7 +63,7 @@ def check_claim(
         return exact(mechanism, epsilon, texts, bound=bound)
     some = min(SAMPLED, len(texts), max(2, int(math.sqrt(_ENTRIES / outputs))))
     drawn = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
-    return exact(mechanism, epsilon, [texts[i] for i in np.sort(drawn)], "largest found", bound)
+    return exact(mechanism, epsilon, [texts[i] for i in np.sort(drawn)], "largest found", bound=bound)
 
 
 def is_sampled(mechanism: Mechanism) -> bool:

@@ -74,25 +74,33 @@ def audit(
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
+    from epsilometer.auditing.design import Design
     from epsilometer.corpora.files import Layout
 
     chosen = _attacks(attacks, attack_settings)
     layout = Layout(separator, not no_quotes, not no_header, encoding)
-    common: dict[str, Any] = {"candidates": candidates, "temperature": temperature, "alpha": alpha, "seed": seed}
+    design = Design(candidates, temperature, alpha, seed)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
-        found = audit_recorded(recorded(rewrites, layout), chosen, trials, **common)
+        losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
     else:
-        from epsilometer.auditing import one_call as api
+        from epsilometer.auditing import one_call
         from epsilometer.auditing.external import CommandMechanism
 
         rule = "--epsilons must be numbers separated by commas"
         budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
-        made = CommandMechanism(command) if command is not None else str(mechanism)
-        common |= {"trials": 2000 if trials is None else trials, "settings": read_settings(settings)}
-        found = api.audit(read_texts(str(file), text, rows, layout), made, budgets, chosen, **common)
-    show(found.to_dicts() if as_json else [_told(row) for row in found.iter_rows(named=True)], as_json)
+        given = CommandMechanism(command) if command is not None else str(mechanism)
+        losses = one_call.audit(
+            read_texts(str(file), text, rows, layout),
+            given,
+            budgets,
+            chosen,
+            trials=2000 if trials is None else trials,
+            settings=read_settings(settings),
+            design=design,
+        )
+    show(losses.to_dicts() if as_json else [_told(row) for row in losses.iter_rows(named=True)], as_json)
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,19 +60,22 @@ def calibrate(
     from epsilometer.project import calibrating
     from epsilometer.project.params import read
 
-    wish = calibrating.Wish(target, attack, sees, match, low, high, width, budget)
-
-    watch = partial(calibrating.said, wish=wish)
+    search = calibrating.Search(attack=attack, sees=sees, match=match, low=low, high=high, width=width, budget=budget)
     if file is None:
         if settings:
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")
-        rows = list(calibrating.calibrate_cells(read(), wish, mechanism, dataset, watch))
+        watch = partial(calibrating.progress, search=search)
+        cells = calibrating.calibrate_cells(read(), target, search, mechanisms=mechanism, datasets=dataset, watch=watch)
+        rows = list(cells)
     else:
         if not mechanism or dataset:
             raise UserError("with a FILE of texts name one mechanism or more (--mechanism), and no --dataset")
-        layout = Layout(separator, not no_quotes, not no_header, encoding)
-        texts, given = read_texts(str(file), text, first_rows, layout), read_settings(settings)
-        rows = [calibrating.calibrate_texts(file.name, texts, name, given, wish, watch=watch) for name in mechanism]
+        texts = read_texts(str(file), text, first_rows, Layout(separator, not no_quotes, not no_header, encoding))
+        chosen = read_settings(settings)
+        rows = [
+            calibrating.calibrate_texts(texts, one, target, search, settings=chosen, name=file.name)
+            for one in mechanism
+        ]
     if as_json:
         show(rows, as_json)
         return
@@ -107,5 +110,5 @@ def compare(
     else:
         layout = Layout(separator, not no_quotes, not no_header, encoding)
         texts = read_texts(str(file), text, first_rows, layout)
-        rows = comparing.compare_texts(file.name, texts, one, other, trials)
+        rows = comparing.compare_texts(texts, one, other, trials, name=file.name)
     show(rows, as_json)

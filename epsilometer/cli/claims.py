@@ -93,9 +93,9 @@ def plan(
         k = int(number(part, rule))
         if claim is not None:
             for truth in [claim + 0.5, claim + 1, claim + 2, math.inf] if leak is None else [leak]:
-                trials = trials_to_refute(claim, truth, power, k, alpha / tests)
+                trials = trials_to_refute(claim, truth, power, k, level=alpha / tests)
                 rows.append({"candidates": k, "claim": claim, "leak": truth, "power": power, "trials": trials})
         elif loss is not None and width is not None:
-            trials = trials_for_width(loss, width, power, k, alpha / tests)
+            trials = trials_for_width(loss, width, power, k, alpha=alpha / tests)
             rows.append({"candidates": k, "loss": loss, "width": width, "power": power, "trials": trials})
     show(rows, as_json)

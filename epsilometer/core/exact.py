@@ -81,7 +81,7 @@ class Weights:
         totals = np.add.reduceat(weight[order], first).tolist()
         shifts = (int(levels[-1]) - levels.astype(np.int64)).tolist()
         reached = list(accumulate(total << shift for total, shift in zip(totals, shifts, strict=True)))
-        return cls(possible[order].astype(np.int32), ends, starts, shifts, reached)
+        return cls(possible[order].astype(np.int32), ends, starts, shifts, reached=reached)
 
     @property
     def bytes(self) -> int:

@@ -22,32 +22,42 @@ _OWN = (*tables.PREPARED, *_RECORD)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a generator is asked for: count of texts, part (its name for a corpus), seed."""
+
+    seed: int = 0
+    count: int | None = None
+    part: str | None = None
+
+
+NOTHING_ASKED = Asked()
+
+
 def read(
     source: str | Path,
     text: str | Sequence[str] = "text",
     labels: Sequence[str] = (),
     split: str | None = "split",
-    seed: int = 0,
-    count: int | None = None,
-    part: str | None = None,
     rows: int | None = None,
     layout: files.Layout = files.PLAIN,
+    asked: Asked = NOTHING_ASKED,
 ) -> pl.DataFrame:
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a folder of .txt files, a pin of a
     Hugging Face data set (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face
     data set, owner/name or owner/name@revision. text, labels, split: its columns; several columns of text are joined by
-    line breaks; without a column `split` all rows are "train". seed, count (texts) and part (its name for a corpus) are
-    for a generator. rows: only the first so many; layout: of a file. Raises UserError for whatever is missing, unknown
-    or damaged, naming the remedy. The record is `identifiers` and `identifier_kinds`, for each text as many strings.
+    line breaks; without a column `split` all rows are "train". rows: only the first so many; layout: of a file; asked:
+    of a generator. Raises UserError for whatever is missing, unknown or damaged, naming the remedy. The record is
+    `identifiers` and `identifier_kinds`, for each text as many strings.
     """
     for label in labels:
         if label in _OWN:
             raise UserError(f"a label cannot be called {label!r}, a column of epsilometer's own; rename that column")
     if Path(source).suffix == ".py":
-        raw = _generate(str(source), part, count, seed)
-    elif part is not None or count is not None:
+        raw = _generate(str(source), asked)
+    elif asked.part is not None or asked.count is not None:
         raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
     else:
         raw = _load(str(source), layout)
@@ -156,10 +166,10 @@ def _load(source: str, layout: files.Layout) -> pl.DataFrame:
     return files.read(path, layout)
 
 
-def _generate(source: str, part: str | None, count: int | None, seed: int) -> pl.DataFrame:
-    if part is None or count is None:
+def _generate(source: str, asked: Asked) -> pl.DataFrame:
+    if asked.part is None or asked.count is None:
         raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
-    made = generator(source)(part, count, seed)
+    made = generator(source)(asked.part, asked.count, asked.seed)
     if not isinstance(made, pl.DataFrame):
         raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(made).__name__}")
     return made

@@ -295,8 +295,8 @@ class Bert:
             self._dense(f"{name}.attention.output.dense", self._type),
             self._norm(f"{name}.attention.output.LayerNorm", self._type),
             self._dense(f"{name}.intermediate.dense", self._type),
-            self._dense(f"{name}.output.dense", self._type),
-            self._norm(f"{name}.output.LayerNorm", self._type),
+            down=self._dense(f"{name}.output.dense", self._type),
+            norm=self._norm(f"{name}.output.LayerNorm", self._type),
         )
 
     def _dense(self, name: str, kind: torch.dtype) -> Dense:

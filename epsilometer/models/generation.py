@@ -266,7 +266,7 @@ def _go_on(
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
         if position == 0 or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):
             batches = np.split(parents, range(size, len(parents), size))
-            caches, held = [_some(model, caches, held, batch, size) for batch in batches], size
+            caches, held = [_some(model, caches, held, batch, size=size) for batch in batches], size
             parents = np.arange(len(parents))
         slots = parents[own]
         inputs = np.full((len(caches), size), model.end)

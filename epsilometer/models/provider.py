@@ -107,9 +107,9 @@ class Local(Provider):
                 Softmax(),
                 [self._prompted(text) for text in texts],
                 np.array([texts[text] for text, _ in part]),
-                np.full(len(part), self._temperature),
-                np.full(len(part), self._longest),
-                np.concatenate(uniforms),
+                epsilons=np.full(len(part), self._temperature),
+                limits=np.full(len(part), self._longest),
+                draws=np.concatenate(uniforms),
             )
             candidates += [self._model.text(outputs.row(row)) for row in range(len(part))]
         return candidates
@@ -133,4 +133,4 @@ class Local(Provider):
 @lru_cache(maxsize=1)
 def local(model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> Local:
     """The local provider of these settings: loaded once, and its candidates kept, for mechanisms that share it."""
-    return Local(model, prompt, temperature, longest, device)
+    return Local(model, prompt, temperature, longest, device=device)

@@ -60,7 +60,7 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
         corpus, pairs, WORK, out if record else None, device, TOKENS[device]
     )
     end = time.monotonic() + 60 * minutes
-    done = train(recipe, checkpoint, name, SEED, begun, lambda _: time.monotonic() >= end)
+    done = train(recipe, checkpoint, name, SEED, begun=begun, enough=lambda _: time.monotonic() >= end)
     spent = dict(record.get("minutes", {}))
     spent[hardware] = round(spent.get(hardware, 0.0) + (done.seconds / 60 - sum(spent.values())), 1)
     out.mkdir(parents=True, exist_ok=True)

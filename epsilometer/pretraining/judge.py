@@ -86,7 +86,7 @@ class Judge:
         rows = self._pairs if kind == "pair" else self._lines
         room = self._tokens // (count + 1)
         batch = rows.batch(generator, room * len(rows.columns))
-        trials = self._trials(batch, rows, generator, count, None)
+        trials = self._trials(batch, rows, generator, count, replaced=None)
         ids, last, places = self._prompts(trials)
         device_type = ids.device.type
         with torch.autocast(device_type, torch.bfloat16, enabled=device_type == "cuda"):
@@ -125,7 +125,7 @@ class Judge:
             with torch.inference_mode():
                 for first in range(0, len(spread), 20):
                     part = spread[first : first + 20]
-                    trials = self._trials(part, rows, generator, count, replaced)
+                    trials = self._trials(part, rows, generator, count, replaced=replaced)
                     ids, last, _ = self._prompts(trials)
                     hidden = self.module.model(ids, attention_mask=(ids != self._special.pad).long()).last_hidden_state
                     logits = self.module.lm_head(hidden[torch.arange(len(ids)), last])[:, self._labels(count)]
@@ -175,11 +175,11 @@ class Judge:
         degree = generator.random() * (0.3 if mild else 0.9)
         kind = generator.integers(4)
         if kind == 0:
-            units, _ = corrupt(units, generator, lambda: [self._special.mask], 0.5 * degree, 0.5 * degree)
+            units, _ = corrupt(units, generator, lambda: [self._special.mask], 0.5 * degree, delete=0.5 * degree)
         else:
             share = generator.random() if kind == 1 else 1.0
             units, _ = corrupt(
-                units, generator, fill, share * degree, (1 - share) * degree, 8.0 * generator.integers(2)
+                units, generator, fill, share * degree, delete=(1 - share) * degree, shuffle=8.0 * generator.integers(2)
             )
         return units
 

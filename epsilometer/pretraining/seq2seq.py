@@ -93,7 +93,7 @@ class Seq2Seq:
             units, origin = [[int(i)] for i in row[0]], list(range(len(row[0])))
             if kind == "denoise":
                 masked, deleted = 0.3 * generator.random(), 0.2 * generator.random()
-                units, origin = corrupt(units, generator, lambda: [mask], masked, deleted)
+                units, origin = corrupt(units, generator, lambda: [mask], masked, delete=deleted)
             asked = kind == "pair" or generator.random() < 0.2
             before, after = self._prompt if asked else ([], [])
             sources.append([begin, *before, *(i for unit in units for i in unit), *after, end])

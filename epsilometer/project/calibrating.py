@@ -6,6 +6,7 @@ A row that cannot be searched says why, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,35 +17,52 @@ import polars as pl
 from scipy.stats import fisher_exact
 
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated, Watch, check, unwatched
+from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated, Goal, Watch, unwatched
+from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.one_call import Named
+from epsilometer.auditing.search import search as find_epsilon
+from epsilometer.auditing.unread import say, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
-from epsilometer.project.params import Cell, Params
+from epsilometer.project.params import Cell, Params, read
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
 NOT_SEARCHED = "not searched"
 LENGTH = "length"  # the attack that sees how long a rewrite is, and nothing else
 RANGE = (0.001, 1000.0)  # of epsilon, where nobody names one
+ROW = {
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "target": pl.Float64,
+    "sees": pl.String,
+    "status": pl.String,
+    "epsilon": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "reason": pl.String,
+}
 _ALIKE = 0.01  # p-value from which two success rates pass for one
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is sought: the epsilon at which the loss of `attack` (STRONGEST: the best of all) is `target`.
+class Search:
+    """How an epsilon is searched for; the defaults are those of `epsilometer calibrate`.
 
-    sees: "text", "released" or "inside", as in `api.calibrate`. match: "words" or "none", what the candidates of a
-    trial agree in; None: as the parameter file has it. low, high: ends of the range; None: those of the parameter file,
-    or RANGE. width: ratio of the interval's ends to stop at. budget: most rewrites.
+    attack: whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text", "released" (of a
+    word mechanism its units too) or "inside". match: "words" where the candidates of a trial have equally many words,
+    "none" where they have any; None: as the parameter file has it. low, high: ends of the range; None: those of the
+    parameter file, or RANGE. width: ratio of the interval's ends to stop at. budget: most rewrites.
+    Raises UserError for values outside their range.
     """
 
-    target: float
     attack: str = STRONGEST
     sees: str = "released"
     match: str | None = None
@@ -60,15 +78,58 @@ class Wish:
         ):
             if value not in allowed:
                 raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
-        low, high = self.low, self.high
-        check(
-            self.target, low or min(RANGE[0], (high or 1) / 2), high or max(RANGE[1], (low or 1) * 2), self.width, 0.5
-        )
+        self.goal(1.0)
+
+    def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
+        """Returns the goal of this loss (nats) in the range asked for, else in this one, else in RANGE."""
+        low, high = self.low or low, self.high or high
+        least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
+        return Goal(target, low or least, high or most, self.width, budget=self.budget)
+
+
+STANDARD_SEARCH = Search()
+
+
+def calibrate(
+    source: Sequence[str] | str | Path,
+    mechanisms: Named | Sequence[Named] = (),
+    *,
+    target: float,
+    settings: Mapping[str, Any] | None = None,
+    datasets: Sequence[str] = (),
+    search: Search = STANDARD_SEARCH,
+    design: Design = STANDARD,
+) -> pl.DataFrame:
+    """Find the nominal epsilon at which each mechanism's loss meets a target, in nats.
+
+    source: the texts, or the folder of a project whose data sets an audit prepared. mechanisms: of texts one or more,
+    each as in `epsilometer.audit`, with `settings`; of a project names, all of them by default, which have their
+    settings, attacks and design from its params.yaml. datasets: of a project; all by default. While it searches the
+    project's folder is the current one.
+    Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`calibration.Calibrated`), epsilon
+    (where the loss is expected to meet the target; null where no epsilon does), low and high (it lies between them at
+    confidence 1 - alpha), trials (rewrites spent), reason (why there is no epsilon, or what to think of it; else null).
+    Raises UserError for names and values that are not allowed, before anything is rewritten.
+    """
+    named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
+    if isinstance(source, (str, Path)):
+        names = [str(one) for one in named if isinstance(one, (str, Path))]
+        if settings or design != STANDARD or len(names) < len(named):
+            raise UserError("a project has mechanisms, settings and design in params.yaml; name its mechanisms alone")
+        with chdir(source):
+            watch = partial(progress, search=search)
+            rows = list(calibrate_cells(read(), target, search, mechanisms=names, datasets=datasets, watch=watch))
+    else:
+        if not named or datasets:
+            raise UserError("with texts give one mechanism or more, and no datasets")
+        rows = [calibrate_texts(source, one, target, search, settings=settings, design=design) for one in named]
+    return pl.DataFrame(rows, schema=ROW)
 
 
 def calibrate_cells(
     params: Params,
-    wish: Wish,
+    target: float,
+    search: Search = STANDARD_SEARCH,
     mechanisms: Sequence[str] = (),
     datasets: Sequence[str] = (),
     watch: Callable[[str], Watch] = lambda label: unwatched,
@@ -78,10 +139,11 @@ def calibrate_cells(
     Needs the data sets as the audit prepared them. What was counted is kept in data/calibrating. watch: by label, what
     is called while a cell is searched. Raises UserError for unknown names, before anything is rewritten.
     """
+    search.goal(target)
     for kind, asked, known in (
         ("mechanism", mechanisms, params.mechanisms),
         ("data set", datasets, params.datasets),
-        ("attack", [] if wish.attack == STRONGEST else [wish.attack], params.attacks),
+        ("attack", [] if search.attack == STRONGEST else [search.attack], params.attacks),
     ):
         for name in asked:
             if name not in known:
@@ -89,58 +151,49 @@ def calibrate_cells(
     for cell in params.cells.values():
         if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
             continue
-        yield _row(cell.dataset, cell.mechanism, wish, partial(_search_cell, params, cell, wish, watch))
+        of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
+        yield _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
 
 
-def said(label: str, wish: Wish) -> Watch:
-    """Says now and then how far a search is."""
+def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
+    """Returns a watch that says now and then how far a search is."""
     say = now_and_then()
 
     def watch(spent: int, low: float, high: float) -> None:
-        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {wish.budget} rewrites")
+        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites")
 
     return watch
 
 
 def calibrate_texts(
-    name: str,
     texts: Sequence[str],
-    mechanism: str,
-    settings: Mapping[str, Any],
-    wish: Wish,
-    alpha: float = 0.01,
-    seed: int = 0,
-    watch: Callable[[str], Watch] = lambda label: unwatched,
+    mechanism: Named,
+    target: float,
+    search: Search = STANDARD_SEARCH,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+    name: str = "texts",
 ) -> dict[str, Any]:
     """The row of one mechanism on texts that are no part of a parameter file; `name`: of the texts."""
+    goal, texts = search.goal(target), api.distinct(texts)
+    built = api.as_mechanism(mechanism, settings, texts)
+    label = api.label(mechanism)
+    attacks = api.chosen_attacks(None if search.attack == STRONGEST else [search.attack])
+    matched = search.match == "words"
+    groups = np.array([len(words(text)) for text in texts]) if matched else None
 
-    made = api.as_mechanism(mechanism, settings, texts)
-    attacks = None if wish.attack == STRONGEST else [wish.attack]
-    api.chosen_attacks(attacks)  # unknown names are refused, and are no row
+    def run() -> tuple[Calibrated, bool]:
+        if not has_budget(built):
+            raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+        say(unread(built, texts))
+        allowed = api.seeing(api.applicable(attacks, built), built, search.sees)
+        watch = progress(f"{label} on {name}", search)
+        return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched
 
-    def search() -> tuple[Calibrated, bool]:
-        matched = wish.match == "words"
-        found = api.calibrate(
-            texts,
-            made,
-            wish.target,
-            wish.low or RANGE[0],
-            wish.high or RANGE[1],
-            attacks,
-            width=wish.width,
-            alpha=alpha,
-            seed=seed,
-            budget=wish.budget,
-            groups=np.array([len(words(text)) for text in texts]) if matched else None,
-            watch=watch(f"{mechanism} on {name}"),
-            sees=wish.sees,
-        )
-        return found, matched
-
-    return _row(name, mechanism, wish, search)
+    return _row({"dataset": name, "mechanism": label, "target": target, "sees": search.sees}, run)
 
 
-def reason(found: Calibrated, wish: Wish, matched: bool) -> str | None:
+def reason(found: Calibrated, matched: bool) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
     matched: whether the candidates were of equal length already.
@@ -151,14 +204,15 @@ def reason(found: Calibrated, wish: Wish, matched: bool) -> str | None:
             return (
                 f"length alone gives {length[0]:.2f} nats at epsilon {first.epsilon:g} and {length[1]:.2f} at "
                 f"{last.epsilon:g}, so that no epsilon meets {found.target:g} where texts keep their length; "
-                "--match words searches for what leaks beyond it"
+                "match words searches for what leaks beyond it"
             )
         return (
             f"the loss is {first.loss:.2f} nats already at the smallest epsilon, {first.epsilon:g}; "
-            "--low searches below it"
+            "lower low to search below it"
         )
     if found.status == OUTSIDE:
-        return f"the loss is {last.loss:.2f} nats at the largest epsilon, {last.epsilon:g}; --high searches beyond it"
+        largest = f"the loss is {last.loss:.2f} nats at the largest epsilon, {last.epsilon:g}"
+        return f"{largest}; raise high to search beyond it"
     if found.contradiction:
         high, low = found.contradiction
         seen = f"{high.loss:.2f} nats at epsilon {high.epsilon:g} and {low.loss:.2f} at {low.epsilon:g}"
@@ -167,59 +221,56 @@ def reason(found: Calibrated, wish: Wish, matched: bool) -> str | None:
         if found.best is None:
             return f"the loss does not rise throughout: {seen}; it is above the target already at {first.epsilon:g}"
         return f"the loss does not rise throughout: {seen}; below the interval no measured epsilon exceeds the target"
-    return None if found.status == FOUND else f"{found.trials} rewrites did not decide; --budget allows more"
+    return None if found.status == FOUND else f"{found.trials} rewrites did not decide; raise budget to allow more"
 
 
-def _row(dataset: str, mechanism: str, wish: Wish, search: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:
-    named = {"dataset": dataset, "mechanism": mechanism, "target": wish.target, "sees": wish.sees}
+def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:
+    """A row about what `of` says; run: the search, and whether the candidates were of equal length."""
     try:
-        found, matched = search()
+        found, matched = run()
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0}
-        return {**named, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
+        return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
     result = {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials}
-    return {**named, "status": found.status, **result, "reason": reason(found, wish, matched)}
+    return {**of, "status": found.status, **result, "reason": reason(found, matched)}
 
 
-def _search_cell(params: Params, cell: Cell, wish: Wish, watch: Callable[[str], Watch]) -> tuple[Calibrated, bool]:
+def _search_cell(
+    params: Params, cell: Cell, target: float, search: Search, watch: Callable[[str], Watch]
+) -> tuple[Calibrated, bool]:
     if cell.epsilons is None:
         raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
-    if len(cell.epsilons) < 2 and None in (wish.low, wish.high):
-        raise UserError("params.yaml gives it one epsilon, so there is no range to search; --low and --high give one")
-    low, high = wish.low or min(cell.epsilons), wish.high or max(cell.epsilons)
-    named = params.attacks if wish.attack == STRONGEST else {wish.attack: params.attacks[wish.attack]}
+    if len(cell.epsilons) < 2 and None in (search.low, search.high):
+        raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
+    goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
+    named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
     table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
     table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
     embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
-    match = wish.match or params.match(cell.dataset)
+    match = search.match or params.match(cell.dataset)
     given = [cell.mechanism, cell.settings, named, params.embedding.model_dump(), params.trials.model_dump()]
-    read = [Path(cell.resource)] if cell.resource else []
-    kept = digest(
+    resources = [Path(cell.resource)] if cell.resource else []
+    belongs_to = digest(
         [*given, match, params.audit.seed],
         table["text"],
         [Path(__file__), params.code(cell), *(file("attacks", name) for name in named)],
-        [*read, embeddings, *named_files([named, cell.settings, *named.values()])],
+        [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
         Path(params.root).resolve(),
     )
-    label = f"{cell.mechanism} on {cell.dataset}"
-    found = api.calibrate(
-        table["text"].to_list(),
-        build_mechanism(str(params.code(cell)), cell.settings, cell.resource, f"mechanisms.{cell.mechanism}.settings"),
-        wish.target,
-        low,
-        high,
-        named,
-        params.trials.candidates,
-        params.trials.temperature,
-        wish.width,
-        params.audit.alpha,
-        params.audit.seed,
-        wish.budget,
-        Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings)),
-        table["words"].to_numpy() if match == "words" else None,
-        Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{kept}.jsonl")),
-        watch(label),
-        sees=wish.sees,
+    texts = api.distinct(table["text"].to_list())
+    where = f"mechanisms.{cell.mechanism}.settings"
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, where)
+    attacks = api.seeing(api.applicable(api.chosen_attacks(named), built), built, search.sees)
+    say(unread(built, texts))
+    embedded = Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings))
+    found = find_epsilon(
+        api.Pool(texts, embedded, table["words"].to_numpy() if match == "words" else None),
+        built,
+        attacks,
+        goal,
+        design=Design(params.trials.candidates, params.trials.temperature, params.audit.alpha, params.audit.seed),
+        journal=Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{belongs_to}.jsonl")),
+        watch=watch(f"{cell.mechanism} on {cell.dataset}"),
     )
     return found, match == "words"
 

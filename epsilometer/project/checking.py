@@ -15,7 +15,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import hub
 from epsilometer.corpora.files import Layout
-from epsilometer.corpora.reading import prepare, read
+from epsilometer.corpora.reading import Asked, prepare, read
 from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
 from epsilometer.project import cells
@@ -186,10 +186,9 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
         text=dataset.text,
         labels=dataset.labels,
         split=dataset.split,
-        count=count,
-        part=dataset.part,
         rows=dataset.rows,
         layout=Layout(**dataset.layout.model_dump()),
+        asked=Asked(count=count, part=dataset.part),
     )
     table = prepare(raw, dataset.labels).table
     splits = table["split"]

@@ -5,24 +5,57 @@ Both were attacked on the same trials. Losses are in nats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import chdir
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.comparison import Right, judged, paired_rows
+from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.one_call import Named
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
-from epsilometer.core.attack import Context, guess_all
+from epsilometer.core.attack import Attack, Context, guess_all
 from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import has_budget
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.mechanism import Mechanism, has_budget
 from epsilometer.core.randomness import Noise
-from epsilometer.project.params import Params
+from epsilometer.project.params import Params, read
 from epsilometer.runtime.progress import note
 
 _NO_BUDGET = "has no privacy budget at which it could be compared; audit it beside the others instead"
+
+At = tuple[Named, float]
+"""A mechanism at an epsilon."""
+
+
+def compare(
+    source: Sequence[str] | str | Path, first: At, second: At, *, trials: int = 2000, design: Design = STANDARD
+) -> pl.DataFrame:
+    """Compare how much two mechanisms leak, on the same trials: McNemar's exact test, with Holm's correction.
+
+    source: the texts, or the folder of a project with an audit, whose guesses are compared. first, second: a mechanism,
+    as in `epsilometer.audit`, and its epsilon: `("tem", 11)`; of a project by name. trials, design: on texts; of a
+    project those of its params.yaml.
+    Returns a row for the strongest attacks on each, and one for each attack on both (of a project for each data set):
+    dataset, attack, trials, `first only` and `second only` (trials in which the adversary was right about the one
+    alone), `p value`, `p Holm` and the `finding` in words, all of which hold at once at level alpha.
+    Raises UserError for an epsilon that was not audited, and for values outside their range.
+    """
+    if isinstance(source, (str, Path)):
+        if design != STANDARD or not (isinstance(first[0], str) and isinstance(second[0], str)):
+            raise UserError("a project has its design in params.yaml, and its mechanisms by name")
+        with chdir(source):
+            params = read()
+            rows = compare_cells(params, (first[0], first[1]), (second[0], second[1]), params.audit.alpha)
+    else:
+        rows = compare_texts(source, first, second, trials, design=design)
+    return pl.DataFrame(rows)
 
 
 def compare_cells(
@@ -52,56 +85,58 @@ def compare_cells(
             by_attack = {a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in found.group_by("attack")}
             released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
             right.append({attack: by_attack[attack] for attack in released if attack in by_attack})
-        rows += _paired(dataset, first, second, right[0], right[1])
+        rows += _paired(dataset, (first, second), right)
     if not rows:
         raise UserError(f"no data set has both {first[0]} and {second[0]}; see cells in params.yaml")
     return judged(rows, _label(first), _label(second), alpha)
 
 
 def compare_texts(
-    name: str,
     texts: Sequence[str],
-    first: tuple[str, float],
-    second: tuple[str, float],
+    first: At,
+    second: At,
     trials: int = 2000,
-    alpha: float = 0.01,
-    seed: int = 0,
+    design: Design = STANDARD,
+    name: str = "texts",
 ) -> list[dict[str, Any]]:
     """The same on texts of one's own: both rewrite the same sources of the same trials; `name`: of the texts."""
     texts, attacks = api.distinct(texts), api.chosen_attacks(None)
-    made = [api.as_mechanism(one, None, texts) for one, _ in (first, second)]
-    for mechanism, (label, _) in zip(made, (first, second), strict=True):
+    check_epsilons([first[1]])
+    check_epsilons([second[1]])
+    sides = [(api.as_mechanism(given, None, texts), epsilon) for given, epsilon in (first, second)]
+    named = [(api.label(given), epsilon) for given, epsilon in (first, second)]
+    for (mechanism, _), (label, _) in zip(sides, named, strict=True):
         if not has_budget(mechanism):
             raise UserError(f"{label} {_NO_BUDGET}")
-    drawn, embedded = api.draw(texts, trials, 2, -10_000, seed)
-    right = []
-    for mechanism, (_, epsilon) in zip(made, (first, second), strict=True):
-        rewrites = rewrite_all(
-            mechanism, Job(texts, drawn.source, [epsilon], [Noise.named(trials, seed, "rewrite", epsilon)])
-        )
-        right.append(
-            {
-                label: guess_all(
-                    attack,
-                    rewrites,
-                    drawn.candidates,
-                    [Context(texts, mechanism, epsilon, Noise.named(trials, seed, "attack", label, epsilon), embedded)],
-                )[0]
-                == drawn.target
-                for label, attack in api.seeing(api.applicable(attacks, mechanism), mechanism, "released").items()
-            }
-        )
-    return judged(_paired(name, first, second, right[0], right[1]), _label(first), _label(second), alpha)
+    drawn, embedded = api.draw(texts, trials, design)
+    right = [_right(api.Pool(texts, embedded), drawn, at, attacks, design=design) for at in sides]
+    return judged(_paired(name, named, right), _label(named[0]), _label(named[1]), design.alpha)
 
 
-def _paired(
-    dataset: str, first: tuple[str, float], second: tuple[str, float], one: Right, other: Right
-) -> list[dict[str, Any]]:
+def _right(
+    pool: api.Pool, drawn: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
+) -> Right:
+    """Whether each attack that sees what is released names the source, by trial."""
+    mechanism, epsilon = at
+    trials = len(drawn.target)
+    noise = Noise.named(trials, design.seed, "rewrite", epsilon)
+    rewrites = rewrite_all(mechanism, Job(pool.texts, drawn.source, [epsilon], [noise]))
+    right = {}
+    for label, attack in api.seeing(api.applicable(attacks, mechanism), mechanism, "released").items():
+        noise = Noise.named(trials, design.seed, "attack", label, epsilon)
+        context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
+        (guess,) = guess_all(attack, rewrites, drawn.candidates, [context])
+        right[label] = guess == drawn.target
+    return right
+
+
+def _paired(dataset: str, sides: Sequence[tuple[str, float]], right: Sequence[Right]) -> list[dict[str, Any]]:
     """The rows of one data set; what attacked one side alone is said."""
-    for side, mine, theirs in ((first, one, other), (second, other, one)):
+    one, other = right
+    for (name, _), mine, theirs in ((sides[0], one, other), (sides[1], other, one)):
         alone = [attack for attack in mine if attack not in theirs]
         if alone:
-            note(f"on {dataset} {', '.join(alone)} attacked {side[0]} alone, and counts in the row {STRONGEST} only")
+            note(f"on {dataset} {', '.join(alone)} attacked {name} alone, and counts in the row {STRONGEST} only")
     return paired_rows(dataset, one, other)
 
 

@@ -85,7 +85,7 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
                 hits,
                 drawn,
                 hashlib.sha256(rewrites.read_bytes()).hexdigest()[:16],
-                estimate(successes, len(hits), params.trials.candidates, params.audit.alpha, delta),
+                estimate(successes, len(hits), params.trials.candidates, params.audit.alpha, delta=delta),
             )
     return found
 
@@ -185,7 +185,7 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
     delta = float(numbers.get("delta", 0))
-    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta)
+    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta=delta)
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_cell(numbers)}")
     if not math.isclose(found.loss, float(numbers["loss"]), abs_tol=2e-6):

@@ -110,7 +110,9 @@ def judge(before: Mapping[Cell, Measured], now: Mapping[Cell, Measured], level: 
         up = new.estimate.success_rate > old.estimate.success_rate
         verdict = UNCHANGED if corrected > level else WORSE if up else BETTER
         identical = p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
-        found.append(Drift(cell, verdict, old.estimate, new.estimate, name, corrected, identical))
+        found.append(
+            Drift(cell, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical)
+        )
     found += [Drift(cell, NEW, now=now[cell].estimate) for cell in sorted(now.keys() - before.keys())]
     found += [Drift(cell, GONE, before=before[cell].estimate) for cell in sorted(before.keys() - now.keys())]
     order = [WORSE, GONE, NEW, BETTER, UNCHANGED]

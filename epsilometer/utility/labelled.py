@@ -58,8 +58,8 @@ def to_rewrite(
     least: int,
 ) -> pl.DataFrame:
     """The rows whose rewrites are needed, in the table's order: training texts; test texts of attributes too."""
-    parts = [labelled(table, label, counts, seed, least).filter(split=TRAIN) for label in tasks]
-    parts += [labelled(table, label, counts, seed, least) for label in attributes]
+    parts = [labelled(table, label, counts, seed, least=least).filter(split=TRAIN) for label in tasks]
+    parts += [labelled(table, label, counts, seed, least=least) for label in attributes]
     return pl.concat(parts).unique("row").sort("row")
 
 

@@ -20,16 +20,19 @@ from epsilometer.auditing.calibration import (
     NOT_MONOTONE,
     OUTSIDE,
     UNDECIDED,
+    Goal,
     Measure,
     _Curves,
     _Evidence,
     calibrate,
 )
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import clopper_pearson, success_bound
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.project.calibrating import Search
 
 TRUE = 6.0  # where the simulated adversary's loss is 1 nat
 
@@ -112,7 +115,7 @@ def covered(alpha: float, runs: int, attacks: int = 1) -> tuple[int, list[int]]:
     missed, spent = 0, []
     for seed in range(runs):
         adversary = Simulated(seed, *[1.0] * attacks)
-        found = calibrate(adversary, 1.0, 1.0, 40.0, attacks, alpha=alpha)
+        found = calibrate(adversary, Goal(1.0, 1.0, 40.0), attacks, design=Design(alpha=alpha))
         missed += not found.low < TRUE < found.high
         assert found.status == FOUND
         assert found.high / found.low <= 1.25 * (1 + 1e-9)
@@ -152,7 +155,7 @@ def test_randomised_response_needs_few_rewrites(target: float, before: int) -> N
         def respond(epsilon: float, first: int, count: int, attacks: Sequence[int], rng: Any = rng) -> list[int]:
             return [int(rng.binomial(count, expit(epsilon))) for _ in attacks]
 
-        found = calibrate(respond, target, target / 2, 4 * target, budget=1_000_000)
+        found = calibrate(respond, Goal(target, target / 2, 4 * target, budget=1000000))
         assert found.status == FOUND
         spent.append(found.trials)
     assert np.median(spent) <= before / 1.5
@@ -167,7 +170,7 @@ def test_the_model_of_the_curve_costs_trials_and_no_validity() -> None:
         lambda e: 0.6 if e < TRUE else 0.85,
         lambda e: 0.5 + 0.5 * float(expit(8 * math.log(e / TRUE) + math.log(0.4621 / 0.5379))),
     ]
-    found = [calibrate(curved(curve, seed), 1.0, 1.0, 40.0) for curve in curves for seed in range(10)]
+    found = [calibrate(curved(curve, seed), Goal(1.0, 1.0, 40.0)) for curve in curves for seed in range(10)]
     assert all(one.status == FOUND for one in found)
     assert sum(not one.low <= TRUE <= one.high for one in found) <= 3
 
@@ -179,7 +182,7 @@ def curved(curve: Callable[[float], float], seed: int) -> Measure:
 
 def test_a_falling_curve_is_said_to_fall() -> None:
     for seed in range(20):
-        found = calibrate(curved(lambda e: float(expit(6 / e)), seed), 1.0, 1.0, 40.0)
+        found = calibrate(curved(lambda e: float(expit(6 / e)), seed), Goal(1.0, 1.0, 40.0))
         assert (found.status, found.low, found.high, found.best) == (FALLING, 0.0, 1.0, None)
         assert found.contradiction is not None
         high, low = found.contradiction
@@ -192,7 +195,7 @@ def test_of_several_crossings_the_first_is_found() -> None:
     first = 6 * math.exp(-0.5 * math.sqrt(-2 * math.log((success_bound(1.0, 2) - 0.5) / 0.4)))
     missed = 0
     for seed in range(20):
-        found = calibrate(curved(lambda e: 0.5 + 0.4 * math.exp(-2 * math.log(e / 6) ** 2), seed), 1.0, 1.0, 40.0)
+        found = calibrate(curved(lambda e: 0.5 + 0.4 * math.exp(-2 * math.log(e / 6) ** 2), seed), Goal(1.0, 1.0, 40.0))
         assert found.status == NOT_MONOTONE
         assert found.contradiction is not None
         missed += not found.low <= first <= found.high
@@ -201,36 +204,36 @@ def test_of_several_crossings_the_first_is_found() -> None:
 
 def test_a_rising_curve_is_not_said_to_fall() -> None:
     """30 searches at alpha = 0.1: monotony is refuted with probability at most 0.1 each; 12 or more: once in 65,000."""
-    found = [calibrate(Simulated(seed), 1.0, 1.0, 40.0, alpha=0.1).status for seed in range(30)]
+    found = [calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0), design=Design(alpha=0.1)).status for seed in range(30)]
     assert found.count(FOUND) > 18
 
 
 def test_delta_is_subtracted() -> None:
     """A mechanism of (1, 0.1) that is as bad as it may be: its loss is 1 at delta 0.1, and 1.3 at delta 0."""
     tight = curved(lambda e: success_bound(e, 2, 0.1), 0)
-    found = calibrate(tight, 1.0, 0.25, 4.0, delta=0.1)
+    found = calibrate(tight, Goal(1.0, 0.25, 4.0, delta=0.1))
     assert found.low <= 1 <= found.high
-    without = calibrate(tight, 1.0, 0.25, 4.0)
+    without = calibrate(tight, Goal(1.0, 0.25, 4.0))
     assert without.high < 1
 
 
 def test_the_strongest_of_several_attacks() -> None:
-    alone = calibrate(Simulated(5), 1.0, 1.0, 40.0)
+    alone = calibrate(Simulated(5), Goal(1.0, 1.0, 40.0))
     two = Simulated(5, 0.3, 1.0)
-    both = calibrate(two, 1.0, 1.0, 40.0, attacks=2)
+    both = calibrate(two, Goal(1.0, 1.0, 40.0), attacks=2)
     assert alone.low < TRUE < alone.high
     assert both.low < TRUE < both.high
     assert two.asked[0] < two.asked[1] / 2  # the weak one is known to be so early
 
 
 def test_targets_out_of_reach_and_out_of_budget() -> None:
-    above = calibrate(Simulated(0), 1.0, 0.5, 2.0)
+    above = calibrate(Simulated(0), Goal(1.0, 0.5, 2.0))
     assert (above.status, above.low, above.high, above.best) == (OUTSIDE, 2.0, math.inf, None)
-    below = calibrate(Simulated(0), 1.0, 20.0, 90.0)
+    below = calibrate(Simulated(0), Goal(1.0, 20.0, 90.0))
     assert (below.status, below.low, below.high, below.best) == (OUTSIDE, 0.0, 20.0, None)
     assert below.trials < 1000  # the ends first
     few = Simulated(0)
-    short = calibrate(few, 1.0, 1.0, 40.0, budget=600)
+    short = calibrate(few, Goal(1.0, 1.0, 40.0, budget=600))
     assert (short.status, short.trials, few.trials) == (UNDECIDED, 600, 600)
     assert short.low < TRUE < short.high
 
@@ -238,7 +241,7 @@ def test_targets_out_of_reach_and_out_of_budget() -> None:
 def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
     """Next to the target 2,000 trials decide nothing, far from it 200 do. Fixed seeds; alpha is 0.01 a search."""
     for seed in range(20):
-        found = calibrate(Simulated(seed), 1.0, 1.0, 40.0, width=1.02, budget=2000)
+        found = calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0, width=1.02, budget=2000))
         assert found.status == UNDECIDED
         assert 1 <= found.low < TRUE < found.high <= 40
 
@@ -255,8 +258,10 @@ def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
 )
 def test_mistakes_are_refused_before_anything_is_measured(changes: dict[str, float], complaint: str) -> None:
     never = Simulated(0)
+    design = {name: value for name, value in changes.items() if name == "alpha"}
+    goal = {"target": 1.0, "low": 1.0, "high": 9.0} | {n: v for n, v in changes.items() if n not in design}
     with pytest.raises(UserError, match=complaint):
-        calibrate(never, **{"target": 1.0, "low": 1.0, "high": 9.0, **changes})
+        calibrate(never, Goal(**goal), design=Design(**design))
     assert never.trials == 0
 
 
@@ -267,17 +272,18 @@ def test_randomised_response_is_found() -> None:
     def respond(text: str, epsilon: float, rng: np.random.Generator) -> str:
         return text if rng.random() < expit(epsilon) else texts[1 - texts.index(text)]
 
-    found = epsilometer.auditing.one_call.calibrate(
-        texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1
-    )
-    assert found.status == FOUND
-    assert found.low < 1.5 < found.high
-    again = epsilometer.auditing.one_call.calibrate(
-        texts, respond, 1.5, 0.2, 6.0, ["lexical"], temperature=0, width=1.5, seed=1
-    )
-    assert (again.low, again.high, again.trials) == (found.low, found.high, found.trials)
-    with pytest.raises(UserError, match="no attack of likelihood applies"):
-        epsilometer.auditing.one_call.calibrate(texts, respond, 1.5, 0.2, 6.0, ["likelihood"], temperature=0)
+    def searched() -> dict:
+        search = Search(attack="lexical", low=0.2, high=6.0, width=1.5)
+        design = Design(temperature=0, seed=1)
+        return epsilometer.calibrate(texts, respond, target=1.5, search=search, design=design).row(0, named=True)
+
+    found = searched()
+    assert (found["mechanism"], found["status"], found["reason"]) == ("respond", FOUND, None)
+    assert found["low"] < 1.5 < found["high"]
+    assert searched() == found
+    row = epsilometer.calibrate(texts, respond, target=1.5, search=Search(attack="likelihood")).row(0, named=True)
+    assert row["status"] == "not searched"
+    assert "no attack of likelihood applies" in row["reason"]
 
 
 def test_the_delta_of_the_claim_is_subtracted() -> None:
@@ -292,5 +298,6 @@ def test_the_delta_of_the_claim_is_subtracted() -> None:
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
 
-    found = epsilometer.auditing.one_call.calibrate(texts, Tight(), 1.0, 0.25, 4.0, ["lexical"], temperature=0)
-    assert found.low <= 1 <= found.high
+    search = Search(attack="lexical", low=0.25, high=4.0, budget=50_000)
+    found = epsilometer.calibrate(texts, Tight(), target=1.0, search=search, design=Design(temperature=0))
+    assert found["low"].item() <= 1 <= found["high"].item()

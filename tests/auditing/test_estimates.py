@@ -15,6 +15,7 @@ from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.judge import JudgeAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimates import judge, rows
 from epsilometer.auditing.estimation import estimate, success_bound
 from epsilometer.auditing.trials import Trials, sample, variety
@@ -76,7 +77,7 @@ TEXTS = ["a" * (i + 1) for i in range(20)]
 
 def test_the_strongest_is_over_what_is_released() -> None:
     """Latents that nobody gives out name the source every time; the text says nothing (false alarm 0.005)."""
-    found = epsilometer.audit(TEXTS, Hidden(), [1.0], ["length", InternalAttack()], 300, temperature=0)
+    found = epsilometer.audit(TEXTS, Hidden(), [1.0], ["length", InternalAttack()], 300, design=Design(temperature=0))
     by_attack = {row["attack"]: row for row in found.to_dicts()}
     assert list(by_attack) == ["length", "InternalAttack", "strongest", "strongest_inside"]
     assert [by_attack[name]["sees"] for name in by_attack] == [TEXT, LATENTS, TEXT, LATENTS]
@@ -87,7 +88,7 @@ def test_the_strongest_is_over_what_is_released() -> None:
 
 
 def test_where_no_attack_sees_what_is_released_none_is_the_strongest() -> None:
-    found = epsilometer.audit(TEXTS, Hidden(), [1.0], [InternalAttack()], 50, temperature=0)
+    found = epsilometer.audit(TEXTS, Hidden(), [1.0], [InternalAttack()], 50, design=Design(temperature=0))
     assert found["attack"].to_list() == ["InternalAttack"]
 
 
@@ -148,7 +149,7 @@ def test_delta_is_subtracted_from_the_loss() -> None:
 
 
 def test_delta_reaches_the_audit() -> None:
-    found = epsilometer.audit(TEXTS, Claiming(0.1), [1.0], [Equal()], 200, temperature=0)
+    found = epsilometer.audit(TEXTS, Claiming(0.1), [1.0], [Equal()], 200, design=Design(temperature=0))
     assert found["delta"].item() == 0.1
     assert found["loss"].item() == estimate(200, 200, delta=0.1).loss < found["loss_at_delta_0"].item()
 
@@ -212,7 +213,7 @@ def test_a_claim_that_covers_no_pair_refutes_nothing() -> None:
 
 
 def test_claim_and_verdict_stand_in_each_row() -> None:
-    found = epsilometer.audit(TEXTS, Claiming(), [1.0, 9.0], [Equal()], 1000, temperature=0)
+    found = epsilometer.audit(TEXTS, Claiming(), [1.0, 9.0], [Equal()], 1000, design=Design(temperature=0))
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
     assert dict(found.schema).items() >= columns.items()
     assert found["claim"].str.slice(0, 14).to_list() == ["1 per document", "9 per document"]
@@ -222,7 +223,7 @@ def test_claim_and_verdict_stand_in_each_row() -> None:
 def test_many_candidates_lose_no_guess() -> None:
     """k = 300: an int8 slot would have lost the targets from 128 on."""
     texts = [f"word{i} of {i}" for i in range(400)]
-    found = epsilometer.audit(texts, Identity(), [1.0], [Equal()], 500, candidates=300, temperature=0)
+    found = epsilometer.audit(texts, Identity(), [1.0], [Equal()], 500, design=Design(candidates=300, temperature=0))
     assert found["successes"].item() == 500
     drawn = sample(np.zeros((400, 1), np.float32), 500, 300, 0, 0)
     assert drawn.target.max() > 250
@@ -241,13 +242,15 @@ def test_the_embedded_judge_says_up_to_which_k_it_was_validated() -> None:
     class Small(Reads):
         largest_set = 2
 
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Small()], 50, candidates=3, temperature=0)
+    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Small()], 50, design=Design(candidates=3, temperature=0))
     assert not found["validated"].item()
 
 
 def test_controls_are_marked() -> None:
-    assert epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 50, temperature=0)["control"].item()
-    assert not epsilometer.audit(TEXTS, Claiming(), [1.0], [Equal()], 50, temperature=0)["control"].item()
+    assert epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 50, design=Design(temperature=0))["control"].item()
+    assert not epsilometer.audit(TEXTS, Claiming(), [1.0], [Equal()], 50, design=Design(temperature=0))[
+        "control"
+    ].item()
 
 
 def test_rows_fit_the_schema() -> None:
@@ -262,7 +265,7 @@ def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureF
     candidates = np.array([[0, 9], [1, 9], [2, 9], [3, 8], [9, 4], [5, 9], [6, 7], [7, 9], [8, 9], [0, 3]])
     assert variety(candidates) == {"distinct": 5, "five_commonest": 1.0}
     assert variety(np.array([[0, i % 10] for i in range(40)])) == {"distinct": 10, "five_commonest": 0.5}
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, temperature=0)
+    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, design=Design(temperature=0))
     assert found["distinct"].item() == 20
     assert 0.25 < found["five_commonest"].item() < 0.45
     assert "distractors" not in capsys.readouterr().err

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from epsilometer import audit
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.external import CommandMechanism, _allot, _draw, audit_recorded, recorded
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
@@ -37,7 +38,7 @@ def test_a_program_reads_and_writes_lines() -> None:
 
 def test_a_program_is_audited_like_any_mechanism() -> None:
     texts = [f"text number {word}" for word in ("one", "two", "three", "four", "five")]
-    settings = {"epsilons": [1.0], "attacks": ["lexical"], "trials": 400, "temperature": 0}
+    settings = {"epsilons": [1.0], "attacks": ["lexical"], "trials": 400, "design": Design(temperature=0)}
     kept = audit(texts, CommandMechanism("cat"), **settings)
     assert kept["loss"].to_list() == kept["ceiling"].to_list()
     lost = audit(texts, program("import sys\nfor line in sys.stdin: print('x')"), **settings)
@@ -113,7 +114,7 @@ def test_recorded_randomised_response_comes_out_at_its_epsilon() -> None:
     """The loss is exactly epsilon: above it with probability 0.005 each (alpha / 2), below 0.85 of it under 1e-6."""
     texts = ["yes", "no thank you"]
     table = pl.concat([respond(texts, 40_000, epsilon, seed) for seed, epsilon in enumerate((1.0, 2.0))])
-    found = audit_recorded(table, ["length"], temperature=0)
+    found = audit_recorded(table, ["length"], design=Design(temperature=0))
     assert found["trials"].to_list() == [40_000, 40_000]
     for epsilon, loss in found.select("epsilon", "loss").iter_rows():
         assert 0.85 * epsilon < loss <= epsilon
@@ -171,13 +172,15 @@ def test_sets_are_as_unlike_as_the_temperature_asks() -> None:
         ({"trials": 0}, "trials must be >= 1, got 0"),
         ({"trials": 4}, "trials must be at most 3 at epsilon 1, got 4: each takes one of the 6 recorded rewrites"),
         ({"candidates": 3}, "the number of distinct originals, 2 at epsilon 1, got 3"),
-        ({"candidates": 1}, "candidates must be >= 2"),
+        ({"candidates": 1}, "candidates (k) must be between 2 and"),
         ({"alpha": 1.5}, "alpha must be in"),
         ({"attacks": ["lexcal"]}, "did you mean 'lexical'"),
     ],
 )
 def test_bad_settings_are_named(settings: dict, message: str) -> None:
     table = respond(["a b", "c d"], 3, 1.0, 0)
+    design = {name: settings[name] for name in ("candidates", "alpha") if name in settings}
+    others = {name: settings[name] for name in settings if name not in design}
     with pytest.raises(UserError) as error:
-        audit_recorded(table, **{"attacks": ["length"], "temperature": 0, **settings})
+        audit_recorded(table, **{"attacks": ["length"], **others}, design=Design(temperature=0, **design))
     assert message in str(error.value)

@@ -9,6 +9,7 @@ import pytest
 import epsilometer
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.trials import sample
 from epsilometer.core.attack import Context
@@ -32,7 +33,7 @@ def public(tmp_path: Path) -> Path:
 
 
 def test_identity_reaches_the_ceiling() -> None:
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, temperature=0)
+    found = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, design=Design(temperature=0))
     assert found["loss"].item() == found["ceiling"].item()
     assert found["successes"].item() == 500
 
@@ -43,14 +44,16 @@ def test_a_constant_gives_nothing_away() -> None:
     def constant(text: str, epsilon: float, rng: np.random.Generator) -> str:
         return "no comment"
 
-    found = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, temperature=0)
+    found = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, design=Design(temperature=0))
     assert found["attack"].to_list() == ["lexical", "length", "strongest"]
     assert found["loss"].to_list() == [0, 0, 0]
     assert found["success_rate"].is_between(0.45, 0.55).all()
 
 
 def test_columns_and_their_order() -> None:
-    found = epsilometer.audit(TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, temperature=0)
+    found = epsilometer.audit(
+        TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, design=Design(temperature=0)
+    )
     assert found.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
     names = ("lexical", "length", "strongest")
     assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
@@ -58,14 +61,14 @@ def test_columns_and_their_order() -> None:
 
 def test_embeddings_choose_candidates_and_attack() -> None:
     queries = ["play some jazz", "will it rain", "wake me at six", "flights to boston", "a table for two", "read it"]
-    found = epsilometer.audit(queries, Identity(), [1.0], trials=100, candidates=3)
+    found = epsilometer.audit(queries, Identity(), [1.0], trials=100, design=Design(candidates=3))
     assert found.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
 
 
 def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text\n")
-    options = {"epsilons": [1], "attacks": ["lexical"], "trials": 50, "temperature": 0}
+    options = {"epsilons": [1], "attacks": ["lexical"], "trials": 50, "design": Design(temperature=0)}
     losses = [epsilometer.audit(TEXTS, m, **options)["loss"].item() for m in ("identity", str(file), file, Identity())]
     assert losses == [losses[0]] * 4
     assert losses[0] > 2
@@ -84,8 +87,8 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = {}
-    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given: asked.update(given[4]))
-    epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, temperature=0)
+    monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given, **_: asked.update(given[3]))
+    epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
     assert set(asked) == {*names("attacks")} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
         "note: not run: internal, which does not apply to this mechanism",
@@ -95,7 +98,9 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
 
 def test_randomized_response_chooses_among_the_audited_texts(tmp_path: Path) -> None:
     """Its loss is its epsilon: above it with probability 0.005 (alpha / 2), below 0.8 of it under 1e-6."""
-    found = epsilometer.audit(TEXTS[:2], "randomized_response", [2.0], ["lexical"], trials=20_000, temperature=0)
+    found = epsilometer.audit(
+        TEXTS[:2], "randomized_response", [2.0], ["lexical"], trials=20_000, design=Design(temperature=0)
+    )
     assert 0.8 * 2 < found["loss"].item() <= 2
     (tmp_path / "list.txt").write_text("one\ntwo\n")
     with pytest.raises(UserError, match="resource must be a Parquet file with a column `text`"):
@@ -148,21 +153,27 @@ class ReturnsAList:
 )
 def test_bad_input_is_refused_before_a_model_loads(change: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.models.encoder.Encoder", None)
+    design = {name: value for name, value in change.items() if name in ("candidates", "temperature", "alpha")}
     arguments = {"texts": TEXTS, "mechanism": Identity(), "epsilons": [1.0], **change}
     with pytest.raises(UserError, match=message):
-        epsilometer.audit(**arguments)
+        epsilometer.audit(**{k: v for k, v in arguments.items() if k not in design}, design=Design(**design))
 
 
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
     mine = epsilometer.auditing.one_call.mechanism(str(file))
-    found = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, temperature=0)
+    found = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, design=Design(temperature=0))
     assert 0.6 < found["success_rate"].item() < 0.9
     file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
     with pytest.raises(UserError, match="NoneType where a string is due"):
         epsilometer.audit(
-            TEXTS, epsilometer.auditing.one_call.mechanism(str(file)), [1.0], ["lexical"], trials=4, temperature=0
+            TEXTS,
+            epsilometer.auditing.one_call.mechanism(str(file)),
+            [1.0],
+            ["lexical"],
+            trials=4,
+            design=Design(temperature=0),
         )
     file.write_text("1 +")
     with pytest.raises(UserError, match="cannot be imported: SyntaxError"):
@@ -172,7 +183,9 @@ def test_a_users_file(tmp_path: Path) -> None:
 def judged(mechanism: RandomizedResponse, attack: str) -> str:
     """The verdict on a mechanism's claim of epsilon = 1, as the estimate stage finds it."""
     trials, seed = 20_000, 3
-    found = epsilometer.audit(TEXTS, mechanism, [1.0], [attack], trials, temperature=0, alpha=0.01, seed=seed)
+    found = epsilometer.audit(
+        TEXTS, mechanism, [1.0], [attack], trials, design=Design(temperature=0, alpha=0.01, seed=seed)
+    )
     drawn = sample(np.zeros((len(TEXTS), 1), np.float32), trials, 2, 0, seed)
     expected = expected_successes(trial_claims(mechanism, 1.0, TEXTS, drawn.candidates), 2, 0.0)
     return verdict(p_value(found["successes"].item(), trials, expected), 0.01)
@@ -189,7 +202,9 @@ def test_mechanisms_broken_on_purpose_are_caught(broken: type[RandomizedResponse
     """Power: with 20,000 trials on two texts each is caught with probability above 0.999; fixed seed."""
     texts, trials = TEXTS[:2], 20_000
     pl.DataFrame({"text": texts}).write_parquet(public)
-    found = epsilometer.audit(texts, broken(resource=public), [1.0], ["lexical"], trials, temperature=0, seed=3)
+    found = epsilometer.audit(
+        texts, broken(resource=public), [1.0], ["lexical"], trials, design=Design(temperature=0, seed=3)
+    )
     expected = trials * np.e / (np.e + 1)
     assert verdict(p_value(found["successes"].item(), trials, expected), 0.01) == VIOLATED
 
@@ -205,6 +220,8 @@ class Agreement:
 
 def test_reused_noise_is_caught() -> None:
     """Every guess is right, where the claim of 2 words * 0.1 allows 55 %: certain."""
-    found = epsilometer.audit(["yes yes", "yes no"], NoiseReused(), [0.1], [Agreement()], 1000, temperature=0)
+    found = epsilometer.audit(
+        ["yes yes", "yes no"], NoiseReused(), [0.1], [Agreement()], 1000, design=Design(temperature=0)
+    )
     bound = 1000 * success_bound(2 * 0.1, 2)
     assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01) == VIOLATED

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import epsilometer
 from epsilometer.auditing import one_call as api
+from epsilometer.auditing.design import Design
 from epsilometer.auditing.unread import MUCH, say, unread
 from epsilometer.cli import main
 from epsilometer.core.mechanism import Unread
@@ -30,7 +32,7 @@ def vectors(tmp_path: Path) -> Path:
 def test_an_audit_shows_the_share_of_unknown_words(
     vectors: Path, texts: list[str], share: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = api.audit(texts, "tem", [8.0], ["length"], 50, temperature=0, settings={"resource": vectors})
+    found = api.audit(texts, "tem", [8.0], ["length"], 50, settings={"resource": vectors}, design=Design(temperature=0))
     assert found["unknown_words"].unique().to_list() == [pytest.approx(share)]
     assert found["cut_texts"].to_list() == [None] * len(found)
     said = capsys.readouterr().err
@@ -41,7 +43,8 @@ def test_an_audit_shows_the_share_of_unknown_words(
 
 def test_a_calibration_says_it(vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mechanism = api.mechanism("tem", {"resource": vectors})
-    api.calibrate(CHINESE, mechanism, 1.0, 1.0, 20.0, ["length"], temperature=0, budget=400)
+    search = epsilometer.Search(attack="length", low=1.0, high=20.0, budget=400)
+    epsilometer.calibrate(CHINESE, mechanism, target=1.0, search=search, design=Design(temperature=0))
     assert "warning: 100.0% of the words" in capsys.readouterr().err
 
 

@@ -140,9 +140,9 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
     )
     monkeypatch.setattr(
         "epsilometer.project.calibrating.calibrate_texts",
-        lambda name, texts, *_, **__: read.append(texts) or {"reason": ""},
+        lambda texts, *_, **__: read.append(texts) or {"reason": ""},
     )
-    monkeypatch.setattr("epsilometer.project.comparing.compare_texts", lambda name, texts, *_: read.append(texts) or [])
+    monkeypatch.setattr("epsilometer.project.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or [])
     for command in (
         ["audit", "euro.csv", "--mechanism", "identity", "--epsilons", 1],
         ["calibrate", "euro.csv", "--mechanism", "identity", "--target", 1],

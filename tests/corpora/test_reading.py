@@ -14,7 +14,7 @@ import pytest
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
-from epsilometer.corpora.reading import prepare, read
+from epsilometer.corpora.reading import Asked, prepare, read
 from tests.support.places import ROOT, SHARED
 
 REVISION = "0" * 40
@@ -123,7 +123,7 @@ import polars as pl
 def generate(name, count, seed):
     return pl.DataFrame({"text": [f"{name} {seed} {i}" for i in range(count)], "kind": list(range(count))})
 """
-    table = read(file(tmp_path, "mine.py", code), labels=["kind"], seed=7, count=2, part="talk")
+    table = read(file(tmp_path, "mine.py", code), labels=["kind"], asked=Asked(7, 2, "talk"))
     assert table["text"].to_list() == ["talk 7 0", "talk 7 1"]
     assert table.columns == ["text", "split", "kind"]
 

@@ -13,7 +13,7 @@ import yaml
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.project.calibrating import Wish, calibrate_cells
+from epsilometer.project.calibrating import Search, calibrate_cells
 from epsilometer.project.params import read
 
 SHORT = [f"play song {i} now" for i in range(10)]
@@ -90,40 +90,40 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_length_alone_gives_is_said(project: Path) -> None:
-    (row,) = calibrate_cells(read(), Wish(1.0), ["mask"])
+    (row,) = calibrate_cells(read(), 1.0, Search(), ["mask"])
     assert (row["status"], row["epsilon"]) == ("outside", None)
     assert "length alone gives" in row["reason"]
-    assert "--match words" in row["reason"]
-    (row,) = calibrate_cells(read(), Wish(1.0, match="words"), ["mask"])
+    assert "match words" in row["reason"]
+    (row,) = calibrate_cells(read(), 1.0, Search(match="words"), ["mask"])
     assert row["status"] == "outside"
-    assert "--high searches beyond" in row["reason"]
+    assert "raise high to search beyond" in row["reason"]
 
 
 def test_the_range_can_be_another(project: Path) -> None:
     """Of two texts the right one is told with probability 1 - e^-epsilon / 2: 1 nat is at epsilon 0.62."""
     for low, high, status in ((None, None, "found"), (1.0, 4.0, "outside"), (0.01, 0.2, "outside")):
-        (row,) = calibrate_cells(read(), Wish(1.0, low=low, high=high, width=1.5), ["stay"])
+        (row,) = calibrate_cells(read(), 1.0, Search(low=low, high=high, width=1.5), ["stay"])
         assert row["status"] == status
         if status == "found":
             assert row["low"] < 0.62 < row["high"]
         else:
-            assert ("--low" if low == 1.0 else "--high") in row["reason"]
+            assert ("lower low" if low == 1.0 else "raise high") in row["reason"]
             assert "length alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
 
 
 def test_one_mechanism_without_an_attack_costs_one_row(project: Path) -> None:
     params = read().model_copy(update={"attacks": {"likelihood": {}, "peek.py": {}}})
-    rows = list(calibrate_cells(params, Wish(1.0, "peek.py")))
+    rows = list(calibrate_cells(params, 1.0, Search("peek.py")))
     assert [row["status"] for row in rows] == ["not searched"] * 2
     assert all("see more than 'released'" in row["reason"] for row in rows)
-    rows = list(calibrate_cells(params, Wish(1.0, "likelihood")))
+    rows = list(calibrate_cells(params, 1.0, Search("likelihood")))
     assert all("no attack of likelihood applies" in row["reason"] for row in rows)
 
 
 def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
     params = read().model_copy(update={"attacks": {"length": {}, "peek.py": {}}})
     for sees, count in (("text", 1), ("released", 1), ("inside", 2)):
-        (row,) = calibrate_cells(params, Wish(1.0, sees=sees), ["mask"])
+        (row,) = calibrate_cells(params, 1.0, Search(sees=sees), ["mask"])
         kept = {
             json.loads(line)[0] for p in Path("data/calibrating").iterdir() for line in p.read_text().split("\n")[1:]
         }
@@ -134,7 +134,7 @@ def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
 def test_two_attacks_of_one_class(project: Path) -> None:
     Path("peek2.py").write_text(PEEK)
     params = read().model_copy(update={"attacks": {"length": {}, "peek.py": {}, "peek2.py": {}}})
-    (row,) = calibrate_cells(params, Wish(1.0, sees="inside"), ["mask"])
+    (row,) = calibrate_cells(params, 1.0, Search(sees="inside"), ["mask"])
     assert row["status"] == "outside"
 
 
@@ -158,4 +158,4 @@ def main_ok(*arguments: str) -> None:
                                              ({"low": 3.0, "high": 2.0}, "range")])  # fmt: skip
 def test_mistakes(wrong: dict[str, float], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        Wish(1.0, **wrong)  # type: ignore[arg-type]
+        Search(**wrong)  # type: ignore[arg-type]

@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import epsilometer
+from epsilometer.auditing.calibration import Goal
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.one_call import Pool
+from epsilometer.auditing.search import search as fresh_search
+from epsilometer.core.component import find
+from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.project.calibrating import named_files
 from epsilometer.project.journal import Journal
 
@@ -29,9 +34,9 @@ class Respond:
 
 
 def search(respond: Respond, target: float, journal: Journal | None, attacks: Sequence[str] = ("lexical",)) -> object:
-    return epsilometer.auditing.one_call.calibrate(
-        TEXTS, respond, target, 0.2, 6.0, attacks, temperature=0, width=1.5, journal=journal
-    )
+    goal, design = Goal(target, 0.2, 6.0, width=1.5), Design(temperature=0)
+    chosen = {name: find("attacks", name, "guess")() for name in attacks}
+    return fresh_search(Pool(TEXTS), FunctionMechanism(respond), chosen, goal, design=design, journal=journal)
 
 
 def test_a_stopped_search_goes_on_and_ends_alike(tmp_path: Path) -> None:

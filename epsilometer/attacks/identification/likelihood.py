@@ -49,7 +49,7 @@ class LikelihoodAttack:
         if isinstance(mechanism, HasLikelihood):
             scores = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
         else:
-            scores = _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons)
+            scores = _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
         return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
 
 
@@ -75,7 +75,7 @@ def _by_laws(
         scores.append(score)
     if isinstance(mechanism, Writes):
         for score, made in zip(scores, rewrites, strict=True):
-            _rule_out(mechanism, texts, candidates, made, score)
+            _rule_out(mechanism, texts, candidates, made, score=score)
     return scores
 
 

@@ -288,7 +288,7 @@ class _Clusters:
         number = members.astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(centroids)))])
         norms = np.maximum(np.linalg.norm(centroids.astype(np.float64), axis=1, keepdims=True), 1e-12)
-        return cls(number, np.argsort(number, kind="stable"), starts, vectors, centroids / norms)
+        return cls(number, np.argsort(number, kind="stable"), starts, vectors, directions=centroids / norms)
 
     @property
     def count(self) -> int:

@@ -135,9 +135,11 @@ class PrivRewrite:
         """Who writes the candidates; sees sanitised texts alone."""
         if self.endpoint is not None:
             store = user_cache_path("epsilometer") / "candidates.sqlite"
-            return Remote(self.endpoint, store, self.prompt, self.temperature, self.max_new_tokens, self.workers)
+            return Remote(
+                self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, workers=self.workers
+            )
         assert self.resource is not None
-        return local(self.resource, self.prompt, self.temperature, self.max_new_tokens, self.device)
+        return local(self.resource, self.prompt, self.temperature, self.max_new_tokens, device=self.device)
 
     def check(self, public: bool) -> None:
         """Refuse an endpoint that is not configured; whether the texts are public does not matter."""

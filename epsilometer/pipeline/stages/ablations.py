@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
@@ -74,13 +75,12 @@ def _run(
     )
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
-    drawn = sample(embedded.vectors, count, candidates, temperature, "/".join(map(str, stream)), groups)
+    drawn = sample(embedded.vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=groups)
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
     built = mechanism(params, name)
-    made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
-    found = attacked(
-        texts, drawn, [epsilon], made, attacks(params), built, embedded, params.audit.alpha, params.audit.seed + seed
-    )
+    (made,) = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+    design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
+    found = attacked(Pool(texts, embedded), drawn, {epsilon: made}, attacks(params), mechanism=built, design=design)
     columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
     return found.select(
         *columns,

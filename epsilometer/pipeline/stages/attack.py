@@ -80,7 +80,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
                 continue
             stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
             contexts = [
-                Context(texts, built, epsilon, Noise.named(rows, *stream, epsilon), embedded, public)
+                Context(texts, built, epsilon, Noise.named(rows, *stream, epsilon), embedded=embedded, public=public)
                 for epsilon in cell.budgets
             ]
             before = _tallies(attack, cell.budgets)

@@ -2,12 +2,13 @@
 
 usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 
-JSON: the fields of `calibrating.Wish`, and `mechanisms` and `datasets`, lists of names.
+JSON: `target`, the fields of `calibrating.Search`, and `mechanisms` and `datasets`, lists of names.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from epsilometer.core import tables
 from epsilometer.project import calibrating
@@ -17,7 +18,8 @@ from epsilometer.project.params import read
 def main(out: str, asked: str) -> None:
     """Write the rows as JSON."""
     given = json.loads(asked)
-    mechanisms, datasets = given.pop("mechanisms"), given.pop("datasets")
-    wish = calibrating.Wish(**given)
-    rows = calibrating.calibrate_cells(read(), wish, mechanisms, datasets, lambda label: calibrating.said(label, wish))
+    target, mechanisms, datasets = given.pop("target"), given.pop("mechanisms"), given.pop("datasets")
+    search = calibrating.Search(**given)
+    watch = partial(calibrating.progress, search=search)
+    rows = calibrating.calibrate_cells(read(), target, search, mechanisms=mechanisms, datasets=datasets, watch=watch)
     tables.write_json(list(rows), out)

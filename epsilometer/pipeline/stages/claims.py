@@ -52,14 +52,14 @@ def main() -> None:
             inputs = params.claims.vocabulary if texts else EXACT
             rows = []
             for epsilon, audited in budgets[name].items():
-                found = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs)
+                found = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs=inputs)
                 row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
                 rows.append(row | _row(found, whole, private=_is_private(params, cell)))
             claims.write(pl.DataFrame(rows, schema=dict(tables.CLAIMS)))
             if cell.epsilons is not None and few[name] != cell.resource and isinstance(whole, HasInputs):
                 order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
                 words = [whole.inputs[i] for i in np.sort(np.argsort(order)[:WORDS])]
-                table = deniability(whole, words, cell.epsilons, DRAWS, params.audit.seed)
+                table = deniability(whole, words, cell.epsilons, DRAWS, seed=params.audit.seed)
                 hidden.write(table.with_columns(pl.lit(name).alias("mechanism")).select(list(tables.DENIABILITY)))
 
 

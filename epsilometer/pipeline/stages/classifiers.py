@@ -34,13 +34,13 @@ def main() -> None:
     for dataset, label, role in track(asked, len(asked), "classifiers"):
         train, test = (examples(found[dataset, label], label, split) for split in (TRAIN, TEST))
         named = {"dataset": dataset, "label": label, "role": role}
-        made += rows({**named, "setting": "majority"}, train, test, [Tried(majority(train, test), 0)], params)
+        made += rows({**named, "setting": "majority"}, train, test, [Tried(majority(train, test), 0)], params=params)
         tried = []
         for seed in range(params.classification.training.seeds):
-            classifier = trained(params, dataset, label, train, sorted({*train.labels}), seed)
+            classifier = trained(params, dataset, label, train, classes=sorted({*train.labels}), seed=seed)
             if role == ATTRIBUTE:
                 classifier.save(clean_classifier(dataset, label, seed))  # rounds the weights, so before scoring
             tried.append(Tried(classifier.predict(test.texts), 0))
-        made += rows({**named, "setting": "clean"}, train, test, tried, params)
+        made += rows({**named, "setting": "clean"}, train, test, tried, params=params)
     tables.write(pl.DataFrame(made, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
     tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")

@@ -72,5 +72,7 @@ def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Param
     else:
         rates = int((asked & named).sum()), int(asked.sum()), int((~asked & named).sum()), int((~asked).sum())
         by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
-    found = estimate(int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta)
+    found = estimate(
+        int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta=delta
+    )
     return {"loss": found.loss, "by_rates": by_rates}

@@ -53,14 +53,14 @@ def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> I
         test = examples(found, label, TEST, None if role == TASK else texts)
         clean = sorted({*train.labels})
         empty = _empty(test) if role != TASK else 0
-        classifier = trained(params, cell.dataset, label, train, clean, seed)
+        classifier = trained(params, cell.dataset, label, train, classes=clean, seed=seed)
         own.append(Tried(classifier.predict(test.texts), _empty(train) + empty))
         if role != TASK:
             classifier = Classifier(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params))
             static.append(Tried(classifier.predict(test.texts), empty))
-    yield from rows({**where, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params)
+    yield from rows({**where, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params=params)
     if static:
-        yield from rows({**where, "setting": "static"}, train, test, static, params)
+        yield from rows({**where, "setting": "static"}, train, test, static, params=params)
 
 
 def _empty(made: Examples) -> int:

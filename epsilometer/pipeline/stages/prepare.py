@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epsilometer.core import tables
 from epsilometer.corpora.files import Layout
-from epsilometer.corpora.reading import prepare, read
+from epsilometer.corpora.reading import Asked, prepare, read
 from epsilometer.project.params import read as read_params
 
 
@@ -17,11 +17,9 @@ def main(name: str) -> None:
         text=dataset.text,
         labels=dataset.labels,
         split=dataset.split,
-        seed=params.audit.seed,
-        count=dataset.count,
-        part=dataset.part,
         rows=dataset.rows,
         layout=Layout(**dataset.layout.model_dump()),
+        asked=Asked(params.audit.seed, dataset.count, dataset.part),
     )
     corpus = prepare(raw, dataset.labels)
     tables.write(corpus.table, f"data/prepared/{name}.parquet", tables.PREPARED)

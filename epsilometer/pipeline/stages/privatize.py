@@ -36,8 +36,8 @@ def main(name: str) -> None:
         labels.tasks,
         labels.attributes,
         settings.texts.model_dump(),
-        params.audit.seed,
-        settings.training.batch,
+        seed=params.audit.seed,
+        least=settings.training.batch,
     )
     texts, seeds = rows["text"].to_list(), settings.training.seeds
     row, seed = np.tile(rows["row"].to_numpy(), seeds), np.repeat(np.arange(seeds), len(rows))

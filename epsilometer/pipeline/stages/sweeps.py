@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
@@ -48,18 +49,18 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
     drawn = sample(
         embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
-        "/".join(map(str, stream)), groups,
+        seed="/".join(map(str, stream)), groups=groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
     attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-        made = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
-        found = attacked(
-            texts, drawn, [epsilon], made, {ATTACK: attack}, built, embedded, params.audit.alpha, params.audit.seed
-        )
-        kept = measure([texts[i] for i in drawn.source], made[0].texts, metrics)
+        (made,) = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+        design = Design(alpha=params.audit.alpha, seed=params.audit.seed)
+        pool = Pool(texts, embedded)
+        found = attacked(pool, drawn, {epsilon: made}, {ATTACK: attack}, mechanism=built, design=design)
+        kept = measure([texts[i] for i in drawn.source], made.texts, metrics)
         row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
         row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
         for one in metrics:

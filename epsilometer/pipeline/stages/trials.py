@@ -23,8 +23,8 @@ def main(name: str) -> None:
         settings.count,
         settings.candidates,
         settings.temperature,
-        f"{params.audit.seed}/{name}",
-        groups,
+        seed=f"{params.audit.seed}/{name}",
+        groups=groups,
     )
     rows = pl.DataFrame(
         {

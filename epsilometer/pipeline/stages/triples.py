@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsilometer.mechanisms.selection.shared.triples import build
+from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import read
 from epsilometer.runtime.progress import say
@@ -17,12 +17,14 @@ def main(name: str) -> None:
     made = build(
         public_texts(params, entry.corpus),
         Path(f"data/triples/{name}"),
-        entry.clusters,
-        entry.dimensions,
-        entry.threshold,
-        entry.encoder,
-        entry.tagger,
-        entry.corpus.seed,
-        entry.device,
+        Clustering(
+            clusters=entry.clusters,
+            dimensions=entry.dimensions,
+            threshold=entry.threshold,
+            encoder=entry.encoder,
+            tagger=entry.tagger,
+            seed=entry.corpus.seed,
+            device=entry.device,
+        ),
     )
     say(f"triples: {len(made.triples)}")

@@ -114,7 +114,9 @@ def distributions(each: pl.DataFrame, dataset: str, mechanisms: Iterable[str]) -
                 key = f"{dataset} {metric} {name}"
                 shapes, marks = _shapes(values.filter(mechanism=name), ends)
                 datasets[f"shapes {key}"], datasets[f"marks {key}"] = shapes, marks
-                panel = _panel(key, metric, ends, most, style[name], name == group[0], metric == metrics[-1])
+                panel = _panel(
+                    key, metric, ends, most, style=style[name], first=name == group[0], last=metric == metrics[-1]
+                )
                 title = {"title": {"text": name, "fontSize": 10, "offset": 5}} if metric == metrics[0] else {}
                 panels.append({**panel, "width": width, "height": _HEIGHT, **title})
         groups.append({"concat": panels, "columns": len(group), "spacing": {"row": 8, "column": 12}})

@@ -14,7 +14,7 @@ from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.auditing.estimation import estimate
-from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import Trials
 from epsilometer.core.component import build, find
@@ -120,7 +120,8 @@ def audit(mechanism: ADePT, epsilons: list[float], count: int) -> tuple[dict[tup
     streams = [Noise.named(count, "audit", epsilon) for epsilon in epsilons]
     made = rewrite_all(mechanism, Job(TEXTS, drawn.source, epsilons, streams))
     attacks = {"internal": InternalAttack(), "likelihood": LikelihoodAttack()}
-    table = attacked(TEXTS, drawn, epsilons, made, attacks, mechanism, None, 0.01, 0)
+    rewrites = dict(zip(epsilons, made, strict=True))
+    table = attacked(Pool(TEXTS), drawn, rewrites, attacks, mechanism)
     found = {(row["epsilon"], row["attack"]): row["successes"] for row in table.iter_rows(named=True)}
     return found, mechanism.encode(TEXTS)[candidates]
 

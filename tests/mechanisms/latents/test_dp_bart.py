@@ -17,7 +17,7 @@ from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims import expected_successes, p_value, trial_claims
 from epsilometer.auditing.estimation import estimate
-from epsilometer.auditing.one_call import attacked
+from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import Trials
 from epsilometer.core.component import build, find
@@ -151,7 +151,8 @@ def audit(mechanism: Any, epsilons: list[float], trials: Trials) -> dict[tuple[f
     streams = [Noise.named(count, "audit", epsilon) for epsilon in epsilons]
     made = rewrite_all(mechanism, Job(TEXTS, trials.source, epsilons, streams))
     attacks = {"internal": InternalAttack(), "likelihood": LikelihoodAttack()}
-    table = attacked(TEXTS, trials, epsilons, made, attacks, mechanism, None, 0.01, 0)
+    rewrites = dict(zip(epsilons, made, strict=True))
+    table = attacked(Pool(TEXTS), trials, rewrites, attacks, mechanism)
     return {(row["epsilon"], row["attack"]): row["successes"] for row in table.iter_rows(named=True)}
 
 

@@ -209,7 +209,7 @@ def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus")
-    triples_module.build(SENTENCES, path, [2, 3], dimensions=16)
+    triples_module.build(SENTENCES, path, triples_module.Clustering([2, 3], dimensions=16))
     return path
 
 

@@ -15,7 +15,15 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
-from epsilometer.mechanisms.selection.shared.triples import GRAM, TripleCorpus, build, cluster, embed, stand_ins
+from epsilometer.mechanisms.selection.shared.triples import (
+    GRAM,
+    Clustering,
+    TripleCorpus,
+    build,
+    cluster,
+    embed,
+    stand_ins,
+)
 from epsilometer.models.tagging import Triple
 from epsilometer.pipeline.stages import triples
 from epsilometer.project.checking import check
@@ -43,7 +51,7 @@ def jaccard(left: str, right: str) -> float:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("triples")
-    build(SENTENCES, folder, [2, 4], dimensions=16)
+    build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
     return folder
 
 
@@ -62,7 +70,7 @@ def test_a_corpus_from_texts(corpus: Path) -> None:
 
 
 def test_the_same_texts_give_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    build(SENTENCES, tmp_path, [4, 2], dimensions=16)
+    build(SENTENCES, tmp_path, Clustering([4, 2], dimensions=16))
     names = sorted(path.relative_to(corpus) for path in corpus.rglob("*") if path.is_file())
     assert len(names) == 9
     for name in names:
@@ -122,7 +130,7 @@ def test_clusters_are_those_of_the_data() -> None:
 )
 def test_what_cannot_become_a_corpus(tmp_path: Path, texts: list[str], settings: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        build(texts, tmp_path / "out", **settings)
+        build(texts, tmp_path / "out", Clustering(**settings))
     assert not (tmp_path / "out").exists()
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import lambertw, logsumexp
 
 import epsilometer
+from epsilometer.auditing.design import Design
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
@@ -670,9 +671,11 @@ def test_the_likelihood_attack_reads_the_words_that_are_let_through(tmp_path: Pa
     texts = ["a Zanzibar b", "a quixotic b"]
     for settings in ({"as_published": True}, {"as_published": True, "layout": "kept"}):
         released = Diffractor(resource=tmp_path / "l.npz", **settings)
-        found = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, temperature=0)
+        found = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, design=Design(temperature=0))
         assert found["successes"].item() == 200
-    ours = epsilometer.audit(texts, Diffractor(resource=tmp_path / "l.npz"), [0.1], ["likelihood"], 200, temperature=0)
+    ours = epsilometer.audit(
+        texts, Diffractor(resource=tmp_path / "l.npz"), [0.1], ["likelihood"], 200, design=Design(temperature=0)
+    )
     assert ours["loss"].item() == 0
 
 
@@ -681,5 +684,5 @@ def test_the_likelihood_attack_reads_the_layout(tmp_path: Path) -> None:
     vectors.save(tmp_path / "v.npz")
     texts = ["A, b!", "a b"]
     kept = TEM(resource=tmp_path / "v.npz", layout="kept")
-    found = epsilometer.audit(texts, kept, [0.1], ["likelihood"], 200, temperature=0)
+    found = epsilometer.audit(texts, kept, [0.1], ["likelihood"], 200, design=Design(temperature=0))
     assert found["successes"].item() == 200

@@ -92,9 +92,9 @@ def train(
         tuple(int(i) for i in pruned),
         model.width,
         how.length,
-        how.clip,
-        how.epsilon if noisy else None,
-        how.delta if noisy else None,
+        clip=how.clip,
+        epsilon=how.epsilon if noisy else None,
+        delta=how.delta if noisy else None,
     ).write(out)
     return {"training_texts": len(known), **asdict(how), **record}
 

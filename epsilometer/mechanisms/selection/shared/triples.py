@@ -107,27 +107,35 @@ class TripleCorpus:
         if len(shapes) > 1 or not sizes or not len(table):
             raise UserError(f"{folder}: its files do not belong together; make it anew by the stage `triples`")
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
-        return cls(triples, vectors, centroids, members, encoder, name, folder / HEADS.name, device)
+        return cls(
+            triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name, device=device
+        )
 
 
-def build(
-    texts: Sequence[str],
-    folder: Path,
-    clusters: Sequence[int],
-    dimensions: int = 32,
-    threshold: float = 0.4,
-    encoder: str = ENCODER,
-    tagger_name: str = HEADS.name,
-    seed: int = 0,
-    device: str = "cpu",
-) -> TripleCorpus:
-    """Make the corpus of some public texts and write it into a folder.
+@dataclass(frozen=True)
+class Clustering:
+    """How a corpus of triples is made.
 
     clusters: sizes of the clusterings; dimensions: how many of the embedding's first are kept; threshold: Jaccard
-    similarity from which two triples are near-duplicates. Raises UserError where the texts hold no triple, or fewer
-    than there are to be clusters.
+    similarity from which two triples are near-duplicates; encoder, tagger: models by name, on a device.
     """
-    reader = tagger(tagger_name, device=device)
+
+    clusters: Sequence[int]
+    dimensions: int = 32
+    threshold: float = 0.4
+    encoder: str = ENCODER
+    tagger: str = HEADS.name
+    seed: int = 0
+    device: str = "cpu"
+
+
+def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCorpus:
+    """Make the corpus of some public texts and write it into a folder.
+
+    Raises UserError where the texts hold no triple, or fewer than there are to be clusters.
+    """
+    clusters, seed = settings.clusters, settings.seed
+    reader = tagger(settings.tagger, device=settings.device)
     found: Counter[Triple] = Counter()
     with_triple = 0
     starts = range(0, len(texts), _CHUNK)
@@ -140,7 +148,7 @@ def build(
             f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
         )
     ranked = sorted(found, key=lambda triple: (-found[triple], len(triple.text), triple.text))
-    stand_in = stand_ins([triple.text for triple in ranked], threshold, seed)
+    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed)
     kept = np.unique(stand_in)
     if max(clusters) > len(kept):
         raise UserError(
@@ -148,8 +156,10 @@ def build(
         )
     total = np.bincount(stand_in, [found[triple] for triple in ranked]).astype(int)[kept]
     chosen = [ranked[i] for i in kept]
-    model, starts = Encoder(encoder, device=device), range(0, len(chosen), _CHUNK)
-    parts = [embed(model, chosen[i : i + _CHUNK], dimensions) for i in track(starts, len(starts), "embed triples")]
+    model, starts = Encoder(settings.encoder, device=settings.device), range(0, len(chosen), _CHUNK)
+    parts = [
+        embed(model, chosen[i : i + _CHUNK], settings.dimensions) for i in track(starts, len(starts), "embed triples")
+    ]
     vectors = np.concatenate(parts)
     clustered = {size: cluster(vectors, size, seed) for size in track(sorted(set(clusters)), len(clusters), "cluster")}
     corpus = TripleCorpus(
@@ -157,8 +167,8 @@ def build(
         vectors,
         {size: centroids for size, (centroids, _) in clustered.items()},
         {size: members for size, (_, members) in clustered.items()},
-        encoder,
-        tagger_name,
+        encoder=settings.encoder,
+        tagger=settings.tagger,
     )
     counts = {
         "texts": len(texts),

@@ -147,9 +147,9 @@ class GenerativeMechanism(ABC):
             self.law,
             prompts,
             np.tile(source, every),
-            np.repeat(np.array(epsilons, float), len(texts)),
-            np.tile(limits, every),
-            noises[0].exact or np.concatenate([noise.uniforms(draws) for noise in noises]),
+            epsilons=np.repeat(np.array(epsilons, float), len(texts)),
+            limits=np.tile(limits, every),
+            draws=noises[0].exact or np.concatenate([noise.uniforms(draws) for noise in noises]),
         )
         results = []
         for i in range(every):
@@ -193,7 +193,12 @@ class GenerativeMechanism(ABC):
         possible = np.flatnonzero((lengths == limits[source]) | (ended & (lengths < limits[source])))
         values = np.full(len(pairs), -np.inf)
         values[possible] = log_likelihoods(
-            self.model, self.law, prompts, source[possible], [sequences[i] for i in possible], budgets[possible]
+            self.model,
+            self.law,
+            prompts,
+            source[possible],
+            sequences=[sequences[i] for i in possible],
+            epsilons=budgets[possible],
         )
         return [values[index] for index in indices]
 

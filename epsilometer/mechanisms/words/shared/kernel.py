@@ -129,7 +129,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
                 yield self._log_weights(words, self.vectors.between(words, drawn), epsilon) - log_total
 
         return Laws(
-            self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries, self._release_table
+            self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries, table=self._release_table
         )
 
     def excess_bound(self, epsilon: float) -> float | None:

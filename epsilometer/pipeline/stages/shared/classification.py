@@ -30,8 +30,8 @@ def fine_tuning(params: Params) -> FineTuning:
         training.rate,
         training.batch,
         training.longest,
-        training.precision,
-        training.device,
+        precision=training.precision,
+        device=training.device,
     )
 
 
@@ -46,7 +46,7 @@ def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
     """The rows that classifiers of this label are trained and tested on."""
     settings = params.classification
     counts = settings.texts.model_dump()
-    return labelled(prepared(dataset), label, counts, params.audit.seed, settings.training.batch)
+    return labelled(prepared(dataset), label, counts, params.audit.seed, least=settings.training.batch)
 
 
 def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Classifier:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epsilometer.corpora.reading import read
+from epsilometer.corpora.reading import Asked, read
 from epsilometer.project.params import Params, PublicCorpus
 
 
@@ -22,7 +22,7 @@ def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
     made = (
         text
         for part in corpus.parts or (None,)
-        for text in read(source, corpus.text, seed=corpus.seed, count=corpus.count, part=part)["text"].drop_nulls()
+        for text in read(source, corpus.text, asked=Asked(corpus.seed, corpus.count, part))["text"].drop_nulls()
     )
     return [text for text in made if text.lower() not in audited]
 

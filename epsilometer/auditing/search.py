@@ -1,0 +1,78 @@
+"""The epsilon at which attacks on a mechanism meet a target loss, searched for with fresh trials among texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from epsilometer.auditing.calibration import Calibrated, Goal, Watch, calibrate, unwatched
+from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.one_call import Pool, embed
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials import sample
+from epsilometer.core.attack import Attack, Context, guess_all
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
+
+Journal = MutableMapping[tuple[str, float, int, int], int]
+"""Successes by attack, epsilon, first trial and count, of searches that agree in everything else."""
+
+
+def search(
+    pool: Pool,
+    mechanism: Mechanism,
+    attacks: Mapping[str, Attack],
+    goal: Goal,
+    design: Design = STANDARD,
+    journal: Journal | None = None,
+    watch: Watch = unwatched,
+) -> Calibrated:
+    """Returns the nominal epsilon at which the strongest of these attacks meets the goal's loss.
+
+    The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
+    sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is
+    rewritten, and gets what is counted. watch: as in `calibration.calibrate`. Raises UserError where the claim's delta
+    depends on epsilon.
+    """
+    if pool.embedded is None and design.temperature:
+        pool = replace(pool, embedded=embed(pool.texts))
+    vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
+    applied = list(attacks.items())
+    known: Journal = {} if journal is None else journal
+
+    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+        keys = [(applied[i][0], epsilon, first, count) for i in asked]
+        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
+        if new:
+            successes = fresh(epsilon, first, count, new)
+            known.update({(applied[i][0], epsilon, first, count): s for i, s in zip(new, successes, strict=True)})
+        return [known[key] for key in keys]
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+        name = (design.seed, "calibrate", epsilon, first)
+        stream = "/".join(map(str, name))
+        drawn = sample(vectors, count, design.candidates, design.temperature, seed=stream, groups=pool.groups)
+        job = Job(pool.texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        rewrites = rewrite_all(mechanism, job)
+        successes = []
+        for label, attack in (applied[i] for i in asked):
+            noise = Noise.named(count, *name, "attack", label)
+            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
+            (guess,) = guess_all(attack, rewrites, drawn.candidates, [context])
+            successes.append(int((guess == drawn.target).sum()))
+        return successes
+
+    def delta(epsilon: float) -> float:
+        claim = mechanism.guarantee(epsilon)
+        return claim.delta if claim else 0.0
+
+    low, high = goal.low, goal.high
+    if delta(low) != delta(high):
+        raise UserError(
+            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
+        )
+    found = calibrate(measure, replace(goal, delta=delta(low)), len(applied), design, watch=watch)
+    return replace(found, attacks=tuple(attacks))
