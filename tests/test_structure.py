@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_importing_costs_nothing() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("stage", ["claims", "diagnose", "tokens"])
+@pytest.mark.parametrize("stage", ["claims", "tokens"])
 def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) -> None:
     """These stages read whichever resources the cells name; DVC runs independent stages in any order."""
     with Repo(str(ROOT)) as repo:
@@ -148,3 +149,57 @@ def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) ->
 def test_tasks_hold_one_file_a_stage() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     assert {path.stem for path in sources("tasks")} == {"__init__", *stages}
+
+
+PARAMETERS, BY_POSITION = 7, 4  # of a public function at most; of a call at most
+
+
+def trees(folder: str = "epsilometer") -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources(folder)}
+
+
+def test_no_public_function_takes_more_than_seven_parameters() -> None:
+    """What needs more takes one frozen dataclass of settings. Commands take more: Typer reads options off a signature,
+    and Prefect the parameters of a deployment.
+    """
+    for file, tree in trees().items():
+        if {"cli", "flows"} & {*file.relative_to(ROOT).parts}:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                names = [one.arg for one in every if one.arg not in ("self", "cls")]
+                assert len(names) <= PARAMETERS, f"{file}:{node.lineno}: {node.name} takes {len(names)}: {names}"
+
+
+def test_no_call_passes_more_than_four_arguments_by_position() -> None:
+    """Calls of functions and classes of the package, dataclasses too, that their names show; `cls(...)` is one.
+
+    A function of any number of arguments (`Noise.named`) has no names to give, and what libraries take is theirs.
+    """
+    code = trees()
+    defined = {"cls"}
+    for node in (node for tree in code.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and node.args.vararg is None):
+            defined.add(node.name)
+    calls = 0
+    for file, tree in code.items():
+        asnames = {a.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names} - {None}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            if name not in defined | asnames:
+                continue
+            calls += 1
+            passed = [one for one in node.args if not isinstance(one, ast.Starred)]
+            assert len(passed) <= BY_POSITION, f"{file}:{node.lineno}: {name} gets {len(passed)} by position"
+    assert calls > 1000  # so that a rename of this test's ways to see calls is noticed
+
+
+@pytest.mark.parametrize("stage", ["estimate", "diagnose", "report"])
+def test_what_judges_a_mechanism_does_not_build_it(stage: str) -> None:
+    """The rewrite stage writes what it states of itself (`auditing.stated`) beside its rewrites."""
+    tree = ast.parse((ROOT / f"epsilometer/pipeline/stages/{stage}.py").read_text())
+    names = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert not names & {"mechanism", "build_mechanism", "as_mechanism"}

@@ -179,7 +179,7 @@ def calibrate(
 
     points = [point(int(place)) for place in np.flatnonzero(drawn[1, 0])]
     shown = (point(contradiction[0]), point(contradiction[1])) if contradiction else None
-    return Calibrated(target, status, *ends, best, spent, points, shown)
+    return Calibrated(target, status, *ends, best=best, trials=spent, points=points, contradiction=shown)
 
 
 class _Curves:

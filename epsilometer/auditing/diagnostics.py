@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.unread import much
-from epsilometer.core.guarantees import Granularity, Guarantee
 from epsilometer.core.mechanism import Latents
 
 # The rows of `estimates` that hold the best attack, corrected for the choice:
 STRONGEST = "strongest"  # of those that see what is released
 STRONGEST_INSIDE = "strongest_inside"  # of all, those that see latents or what a provider gets too
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
-_PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
 _FLAT = 4.0  # budgets at least so many times apart should not give the same loss
 _MANY = 0.5  # of all outputs
 _SOME = 0.01
@@ -63,16 +62,16 @@ def describe(
     )
 
 
-def composed(guarantee: Guarantee | None, units: float | None, claims: NDArray[np.float64]) -> float | None:
+def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
     """The claim re-expressed for whole texts, in nats; None where there is none.
 
     A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
     composition); any other is the median over trials of the claimed loss between two candidates. claims: [trials].
     """
-    if guarantee is None:
+    if not stated.claimed:
         return None
-    if units is not None and guarantee.metric is None and guarantee.granularity in _PER_UNIT:
-        return guarantee.epsilon * units
+    if units is not None and stated.per_unit is not None:
+        return stated.per_unit * units
     median = float(np.median(claims))
     return median if np.isfinite(median) else None
 

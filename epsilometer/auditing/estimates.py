@@ -1,11 +1,12 @@
 """The rows of an audit: what each attack's guesses say of a mechanism's loss, beside its claim. Losses are in nats.
 
-Used by the pipeline and by the one call alike (schema `tables.ESTIMATES`, less the data set's and mechanism's names).
+`estimates` makes those of the one call, of the stage and of the re-audit alike (schema `tables.ESTIMATES`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import (
     NO_CLAIM,
-    describe,
     divisor,
     expected_successes,
     p_value,
@@ -24,56 +24,69 @@ from epsilometer.auditing.claims import (
 )
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import Estimate, estimate, strongest
+from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.trials import Trials, matched
-from epsilometer.core.attack import Attack, is_validated, sees
 from epsilometer.core.guarantees import stored
-from epsilometer.core.mechanism import Mechanism, is_control, releases
 
 
-def rows(
-    guesses: Mapping[str, NDArray[np.integer]],
-    attacks: Mapping[str, Attack],
-    drawn: Trials,
-    words: NDArray[np.integer],
-    mechanism: Mechanism | None,
-    epsilon: float,
-    claims: NDArray[np.float64] | None,
-    alpha: float,
-) -> list[dict[str, Any]]:
-    """A row for each attack of a mechanism at one epsilon, and for the strongest of them; `judge` adds the verdicts.
+@dataclass(frozen=True)
+class Attacked:
+    """A mechanism's rewrites at one epsilon, attacked in n trials.
 
-    guesses: for each attack [trials] slots; attacks: these and perhaps others, by name; words: [texts], how many each
-    audited text has; mechanism: None where it is unknown; claims: [trials], the loss claimed for each trial
-    (`claims.trial_claims`), None without a claim.
-
-    The row `strongest` is that of the attack with most successes among those that see nothing but what is released,
-    at level alpha / m for m of them; it is left out where there is none. `strongest_inside` is the same over all
-    attacks. `best_attack` names which one it is.
+    of: what its rows are named by, besides epsilon: the data set and the mechanism. stated: what the mechanism states
+    of itself at this epsilon. drawn: the trials; words: [texts], how many words each audited text has. claims: [n], the
+    loss claimed for each trial (`claims.trial_claims`), None where the mechanism is unknown. guesses: by attack [n]
+    slots. sees: what each attack looks at; validated: whether it was validated for so many candidates.
     """
-    guarantee = None if mechanism is None else mechanism.guarantee(epsilon)
-    delta = 0.0 if guarantee is None else guarantee.delta
+
+    of: Mapping[str, str]
+    epsilon: float
+    stated: Stated
+    drawn: Trials
+    words: NDArray[np.integer]
+    claims: NDArray[np.float64] | None
+    guesses: Mapping[str, NDArray[np.integer]]
+    sees: Mapping[str, str]
+    validated: Mapping[str, bool]
+
+
+def estimates(audit: Iterable[Attacked], alpha: float) -> list[dict[str, Any]]:
+    """Returns the rows of a whole audit, their verdicts included; alpha: error of each interval, and of all verdicts.
+
+    For each mechanism and epsilon there is a row an attack and one for the strongest of them. The row `strongest` is
+    that of the attack with most successes among those that see nothing but what is released, at level alpha / m for m
+    of them; it is left out where there is none. `strongest_inside` is the same over all attacks. `best_attack` names
+    which one it is.
+    """
+    return judge([row for attacked in audit for row in rows(attacked, alpha)], alpha)
+
+
+def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
+    """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
+    stated, drawn, delta = attacked.stated, attacked.drawn, attacked.stated.delta
     count, candidates = drawn.candidates.shape
-    right = {name: guess == drawn.target for name, guess in guesses.items()}
-    equal = matched(drawn.candidates, words)
+    right = {name: guess == drawn.target for name, guess in attacked.guesses.items()}
+    equal = matched(drawn.candidates, attacked.words)
     equals = int(equal.sum())
-    seen = {name: sees(attacks[name], mechanism) for name in guesses}
-    released = [name for name in guesses if seen[name] in releases(mechanism)]
-    expected = None
-    if guarantee is not None and claims is not None:
-        expected = expected_successes(claims, candidates, delta)
+    released = [name for name in right if attacked.sees[name] in stated.releases]
+    covered, expected = 0, None
+    if stated.claimed and attacked.claims is not None:
+        covered = int(np.isfinite(attacked.claims).sum())
+        expected = expected_successes(attacked.claims, candidates, delta)
 
     own = {name: estimate(int(hits.sum()), count, candidates, alpha, delta=delta) for name, hits in right.items()}
 
     def row(name: str, of: str, one: Estimate) -> dict[str, Any]:
         hits = int(right[of][equal].sum())
         return {
-            "epsilon": stored(epsilon),
+            **attacked.of,
+            "epsilon": stored(attacked.epsilon),
             "attack": name,
             "best_attack": of if name in CHOSEN else None,
-            "control": is_control(mechanism),
-            "sees": seen[of],
+            "control": stated.control,
+            "sees": attacked.sees[of],
             "released": of in released,
-            "validated": is_validated(attacks[of], candidates),
+            "validated": attacked.validated[of],
             "trials": count,
             "candidates": candidates,
             "successes": one.successes,
@@ -87,14 +100,14 @@ def rows(
             "equal_trials": equals,
             "equal_successes": hits,
             "equal_loss": estimate(hits, equals, candidates, one.alpha, delta=delta).loss if equals else None,
-            "claim": describe(guarantee),
-            "covered": 0 if expected is None or claims is None else int(np.isfinite(claims).sum()),
+            "claim": stated.claim,
+            "covered": covered,
             "expected": expected,
             "p_value": None if expected is None else p_value(one.successes, count, expected),
         }
 
     found = [row(name, name, one) for name, one in own.items()]
-    for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(guesses))):
+    for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(right))):
         if among:
             best = max(among, key=lambda attack: own[attack].successes)
             found.append(row(name, best, strongest([own[attack] for attack in among])))

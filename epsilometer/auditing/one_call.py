@@ -12,14 +12,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing import estimates
 from epsilometer.auditing.claims import trial_claims
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.estimates import Attacked, estimates
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.stated import stated
 from epsilometer.auditing.trials import Trials, sample, variety
 from epsilometer.auditing.unread import say, unread
-from epsilometer.core.attack import SEES, Attack, Context, Embedded, Selective, guess_all
+from epsilometer.core.attack import SEES, Attack, Context, Embedded, Selective, guess_all, is_validated
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
@@ -238,22 +239,34 @@ def attacked(
     """
     texts, trials = pool.texts, len(drawn.target)
     guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in rewrites}
-    for name, attack in attacks.items():
-        if isinstance(attack, Selective) and not attack.applies(mechanism):
-            continue
+    applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
+    for name, attack in applied.items():
         streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
         contexts = [Context(texts, mechanism, e, noise, embedded=pool.embedded) for e, noise in streams.items()]
         by_epsilon = guess_all(attack, list(rewrites.values()), drawn.candidates, contexts)
         for epsilon, guess in zip(rewrites, by_epsilon, strict=True):
             guesses[epsilon][name] = guess
     counts = np.array([len(words(text)) for text in texts])
-    rows = []
-    for epsilon, slots in guesses.items():
-        claims = None if mechanism is None else trial_claims(mechanism, epsilon, texts, drawn.candidates)
-        rows += estimates.rows(slots, attacks, drawn, counts, mechanism, epsilon, claims, design.alpha)
+    rows = estimates(
+        (
+            Attacked(
+                of={},
+                epsilon=epsilon,
+                stated=stated(mechanism, epsilon, texts),
+                drawn=drawn,
+                words=counts,
+                claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, drawn.candidates),
+                guesses=slots,
+                sees={name: seen_by(attack, mechanism) for name, attack in applied.items()},
+                validated={name: is_validated(attack, drawn.candidates.shape[1]) for name, attack in applied.items()},
+            )
+            for epsilon, slots in guesses.items()
+        ),
+        design.alpha,
+    )
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
-    shown = [row for row in estimates.judge(rows, design.alpha) if row["attack"] not in repeated]
+    shown = [row for row in rows if row["attack"] not in repeated]
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
     left, distractors = unread(mechanism, texts), variety(drawn.candidates)
     return (

@@ -24,7 +24,13 @@ Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
 TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int16}
 REWRITES: Schema = {"trial": pl.Int64, "text": pl.String, "units": pl.List(pl.Int32), "claim": pl.Float64}
-GUESSES: Schema = {"epsilon": pl.Float64, "attack": pl.String, "trial": pl.Int64, "guess": pl.Int16}
+GUESSES: Schema = {
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
+    "trial": pl.Int64,
+    "guess": pl.Int16,
+}
 ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
     "dataset": pl.String,
     "mechanism": pl.String,
@@ -365,6 +371,16 @@ def _take_space(path: Path) -> None:
 def write_json(value: Any, path: Path | str) -> None:
     """Write JSON atomically."""
     write_text(json.dumps(value, indent=1) + "\n", path)
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a stage's JSON; a damaged file is refused by name."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; `dvc repro` makes it") from None
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); delete it and run `dvc repro`") from error
 
 
 def write_text(text: str, path: Path | str) -> None:

@@ -31,6 +31,11 @@ def rewrites_path(cell: str, epsilon: float | None) -> Path:
     return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
 
 
+def stated_path(cell: str) -> Path:
+    """What the cell's mechanism states of itself at each epsilon (`auditing.stated`)."""
+    return Path(f"data/rewrites/{cell}/stated.json")
+
+
 def latents_path(cell: str, epsilon: float | None) -> Path:
     """The latents of a cell's trials: before the noise, and after it at each epsilon."""
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from epsilometer.auditing.diagnostics import CHOSEN, anomalies, composed, describe, disagreements, signal_to_noise
 from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.stated import Stated, stated
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents
 from epsilometer.core.tables import ESTIMATES, OUTPUTS
@@ -115,11 +118,15 @@ def test_the_signal_is_the_length_of_the_latent_over_that_of_its_noise() -> None
 def test_composition_multiplies_what_is_claimed_for_each_unit() -> None:
     claims = np.array([1.0, 5.0, np.inf])
     per_token = Guarantee(2.0, Granularity.TOKEN, Neighbours.ANY)
-    assert composed(per_token, 7.5, claims) == 15.0
-    assert composed(Guarantee(2.0, Granularity.WORD, Neighbours.ANY, metric="L2 distance"), 7.5, claims) == 5.0
-    assert composed(Guarantee(2.0, Granularity.DOCUMENT, Neighbours.ANY), None, np.full(3, 2.0)) == 2.0
-    assert composed(per_token, None, np.full(3, np.inf)) is None
-    assert composed(None, 7.5, claims) is None
+
+    def said(guarantee: Guarantee | None) -> Stated:
+        return stated(SimpleNamespace(guarantee=lambda epsilon: guarantee), 2.0, [])  # type: ignore[arg-type]
+
+    assert composed(said(per_token), 7.5, claims) == 15.0
+    assert composed(said(Guarantee(2.0, Granularity.WORD, Neighbours.ANY, metric="L2 distance")), 7.5, claims) == 5.0
+    assert composed(said(Guarantee(2.0, Granularity.DOCUMENT, Neighbours.ANY)), None, np.full(3, 2.0)) == 2.0
+    assert composed(said(per_token), None, np.full(3, np.inf)) is None
+    assert composed(said(None), 7.5, claims) is None
 
 
 def test_attacks_disagree_one_way_or_the_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from epsilometer.attacks.identification.judge import JudgeAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.design import Design
-from epsilometer.auditing.estimates import judge, rows
+from epsilometer.auditing.estimates import Attacked, estimates, judge, rows
 from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.stated import Stated, stated, write
+from epsilometer.auditing.stated import read as read_stated
 from epsilometer.auditing.trials import Trials, sample, variety
 from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, choose, guess_all, is_validated, sees
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.mechanism import Latents, Rewrites
+from epsilometer.core.mechanism import Latents, Rewrites, Unread
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import ESTIMATES
 from epsilometer.mechanisms.controls.identity import Identity
@@ -127,13 +130,21 @@ def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
     assert released == {"tem", "em"}
 
 
+def attacked(
+    guess: np.ndarray, drawn: Trials, words: np.ndarray, mechanism: Any = None, claims: np.ndarray | None = None
+) -> Attacked:
+    """One attack, `a`, which sees the text alone, on a mechanism at epsilon 1."""
+    said = stated(mechanism, 1.0, [])
+    return Attacked({}, 1.0, said, drawn, words, claims, {"a": guess}, {"a": TEXT}, {"a": True})
+
+
 def made(hits: int, claims: np.ndarray | None, mechanism: Any, words: np.ndarray | None = None) -> dict[str, Any]:
     """The row of an attack that is right in the first `hits` of 1,000 trials among 2 texts."""
     count = 1000
     drawn = Trials(np.tile(np.array([[0, 1]], np.int32), (count, 1)), np.zeros(count, np.int16))
     guess = (np.arange(count) >= hits).astype(np.int16)
     words = np.array([3, 3]) if words is None else words
-    found = rows({"a": guess}, {"a": Reads()}, drawn, words, mechanism, 1.0, claims, 0.01)
+    found = rows(attacked(guess, drawn, words, mechanism, claims=claims), 0.01)
     assert [row["attack"] for row in found] == ["a", "strongest", "strongest_inside"]
     return found[0]
 
@@ -162,7 +173,7 @@ def test_the_loss_beyond_length() -> None:
     words = np.array([len(text.split()) for text in texts])
     coin = np.random.default_rng(1).integers(0, 2, 1000)
     guess = np.where(words[candidates[:, 0]] == words[candidates[:, 1]], coin, 0).astype(np.int16)
-    row = rows({"a": guess}, {"a": Reads()}, drawn, words, None, 1.0, None, 0.01)[0]
+    row = rows(attacked(guess, drawn, words), 0.01)[0]
     assert row["equal_trials"] == 500
     assert row["loss"] > 0.9
     assert row["equal_loss"] == 0
@@ -196,10 +207,8 @@ def test_a_claim_that_could_not_be_refuted_is_not_testable() -> None:
 def test_a_claim_becomes_testable_at_the_trials_that_are_named() -> None:
     def judged(trials: int) -> dict[str, Any]:
         drawn = Trials(np.tile(np.array([[0, 1]], np.int32), (trials, 1)), np.zeros(trials, np.int16))
-        guesses = {"a": np.zeros(trials, np.int16)}
-        claims = np.full(trials, 6.0)
-        (row,) = judge(rows(guesses, {"a": Reads()}, drawn, np.ones(2), Claiming(), 1.0, claims, 0.01)[:1], 0.01)
-        return row
+        of = attacked(np.zeros(trials, np.int16), drawn, np.ones(2), Claiming(), claims=np.full(trials, 6.0))
+        return estimates([of], 0.01)[0]
 
     needed = judged(1000)["trials_needed"]
     assert judged(needed - 1)["verdict"] == NOT_TESTABLE
@@ -269,3 +278,26 @@ def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureF
     assert found["distinct"].item() == 20
     assert 0.25 < found["five_commonest"].item() < 0.45
     assert "distractors" not in capsys.readouterr().err
+
+
+def test_what_a_mechanism_states_survives_its_file(tmp_path: Path) -> None:
+    class Words(Claiming):
+        control = True
+        releases = frozenset({TEXT, UNITS})
+
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, self.delta)
+
+        def unread(self, texts: list[str]) -> Unread:
+            return Unread(cut=1, texts=len(texts))
+
+    said = {epsilon: stated(Words(0.1), epsilon, TEXTS) for epsilon in (0.5, 2.0)}
+    assert said[2.0] == Stated(
+        "2 per word, delta 0.1; texts of equal length", True, 0.1, 2.0, True, (TEXT, UNITS), None, 0.05
+    )
+    write(said, tmp_path / "stated.json")
+    assert read_stated(tmp_path / "stated.json") == said
+    (tmp_path / "stated.json").write_text("[")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_stated(tmp_path / "stated.json")
+    assert stated(None, 1.0, TEXTS) == Stated("no claim", False, 0.0, None, False, (TEXT,))

@@ -142,12 +142,12 @@ def test_no_rewrite_serves_twice(candidates: int, temperature: float) -> None:
     counts = rng.integers(0, 40, 300)
     vectors = rng.normal(size=(300, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    sets, numbers = _allot(counts, vectors, candidates, temperature, 0)
+    sets, numbers = _allot(counts, vectors, Design(candidates, temperature))
     assert all(len(set(row)) == candidates for row in sets.tolist())
     assert len({*zip(sets.ravel().tolist(), numbers.ravel().tolist(), strict=True)}) == sets.size
     assert (numbers < counts[sets]).all()
     assert len(sets) > 0.9 * counts.sum() / candidates
-    drawn, rows = _draw(counts, vectors, candidates, temperature, 0, 500, 1.0)
+    drawn, rows = _draw(counts, vectors, 500, 1.0, Design(candidates, temperature))
     assert len(set(rows.tolist())) == 500
     assert (np.repeat(np.arange(300), counts)[rows] == drawn.source).all()
 
@@ -158,7 +158,7 @@ def test_sets_are_as_unlike_as_the_temperature_asks() -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def cosine(temperature: float) -> float:
-        sets, _ = _allot(np.ones(400, np.int64), vectors, 2, temperature, 0)
+        sets, _ = _allot(np.ones(400, np.int64), vectors, Design(temperature=temperature))
         return float(np.einsum("nd,nd->n", vectors[sets[:, 0]], vectors[sets[:, 1]]).mean())
 
     assert cosine(-10_000) < -0.5

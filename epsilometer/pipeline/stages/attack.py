@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all
+from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all, sees
 from epsilometer.core.guarantees import stored
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.stages.shared.adversaries import attacks
@@ -48,10 +48,13 @@ def main(name: str) -> None:
             guesses.setdefault(attack, np.empty((len(named), count), np.int16))[:, found.rows] = named
         for attack, counted in found.tallies.items():
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
+    built, known = mechanism(params, name), attacks(params)
+    seen = {attack: sees(known[attack], built) for attack in guesses}
     with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
         for attack, all_of in guesses.items():
             for epsilon, guess in zip(cell.budgets, all_of, strict=True):
-                rows = {"epsilon": epsilon, "attack": attack, "trial": np.arange(count), "guess": guess}
+                looked = {"epsilon": epsilon, "attack": attack, "sees": seen[attack]}
+                rows = {**looked, "trial": np.arange(count), "guess": guess}
                 writer.write(pl.DataFrame(rows))
     records = [
         {"attack": attack, "epsilon": stored(epsilon)} | {what: round(number, 9) for what, number in tally.items()}

@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims import describe as claimed
 from epsilometer.auditing.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.estimation import estimate, loss_by_rates
-from epsilometer.auditing.unread import unread
+from epsilometer.auditing.stated import read
 from epsilometer.core import tables
-from epsilometer.project.cells import mechanism, rewrites, trials
+from epsilometer.core.guarantees import stored
+from epsilometer.project.cells import rewrites, trials
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import audited_texts
+from epsilometer.project.paths import audited_texts, stated_path
 
 
 def main() -> None:
@@ -37,23 +37,22 @@ def main() -> None:
 def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a cell, each with the table that it belongs to."""
     cell = params.cells[name]
-    texts, drawn, built = audited_texts(params, cell.dataset), trials(cell.dataset), mechanism(params, name)
+    texts, drawn, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
-    originals, left = [texts[i] for i in drawn.source], unread(built, texts)
-    taken = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share}
+    originals = [texts[i] for i in drawn.source]
     for epsilon in cell.budgets:
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
-        (made, claims), guarantee = rewrites(name, epsilon), built.guarantee(epsilon)
-        delta = guarantee.delta if guarantee else 0.0
+        (made, claims), stated = rewrites(name, epsilon), statements[stored(epsilon)]
         units = None if made.units is None else made.units.lengths
         about = describe(originals, made.texts, units, made.latents)
-        claim = {"claim": claimed(guarantee), "composed": composed(guarantee, about.units, claims.to_numpy())}
+        claim = {"claim": stated.claim, "composed": composed(stated, about.units, claims.to_numpy())}
+        taken = {"unknown_words": stated.unknown_words, "cut_texts": stated.cut_texts}
         yield "outputs", where | claim | asdict(about) | taken
         here = tables.at_epsilon(guesses, epsilon).group_by("attack", maintain_order=True)
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():
             for count in _counts(len(guess)):
-                losses = _both(guess[:count], drawn.target[:count], params, delta)
+                losses = _both(guess[:count], drawn.target[:count], params, stated.delta)
                 yield "estimators", where | {"attack": attack, "trials": count} | losses
         for right, wrong, count, first in disagreements({a: g == drawn.target for a, g in guessed.items()}):
             yield "disagreements", where | {"right": right, "wrong": wrong, "trials": count, "trial": first}

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import polars as pl
 
-from epsilometer.auditing.estimates import judge, rows
+from epsilometer.auditing.estimates import Attacked, estimates
+from epsilometer.auditing.stated import read as read_stated
 from epsilometer.core import tables
-from epsilometer.core.guarantees import restored
+from epsilometer.core.attack import is_validated
+from epsilometer.core.guarantees import restored, stored
 from epsilometer.pipeline.stages.shared.adversaries import attacks
-from epsilometer.project.cells import mechanism, trials
+from epsilometer.project.cells import trials
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import audited, rewrites_path
+from epsilometer.project.paths import audited, rewrites_path, stated_path
 
 
 def main() -> None:
     """Write data/estimates.parquet."""
     params = read_params()
-    found = judge([row for name in params.cells for row in _rows(params, name)], params.audit.alpha)
+    found = estimates((one for name in params.cells for one in _attacked(params, name)), params.audit.alpha)
     tables.write(pl.DataFrame(found, schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
 
 
-def _rows(params: Params, name: str) -> list[dict[str, Any]]:
-    """The rows of a cell, still without a verdict."""
+def _attacked(params: Params, name: str) -> Iterator[Attacked]:
+    """What the attacks on a cell came to, epsilon by epsilon; attacks stand in the order of params.yaml."""
     cell, known = params.cells[name], attacks(params)
-    built, drawn = mechanism(params, name), trials(cell.dataset)
-    words = audited(params, cell.dataset)["words"].to_numpy()
+    drawn, statements = trials(cell.dataset), read_stated(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
-    found = []
     for (epsilon,), table in guesses.group_by("epsilon", maintain_order=True):
         budget = restored(epsilon)
-        by_attack = table.sort("trial").group_by("attack", maintain_order=True)
-        slots = {str(attack): part["guess"].to_numpy() for (attack,), part in by_attack}
-        in_order = {attack: slots[attack] for attack in known if attack in slots}
-        claims = tables.read(rewrites_path(name, budget), tables.REWRITES).sort("trial")["claim"].to_numpy()
-        where = {"dataset": cell.dataset, "mechanism": cell.mechanism}
-        made = rows(in_order, known, drawn, words, built, budget, claims, params.audit.alpha)
-        found += [where | row for row in made]
-    return found
+        by_attack = {str(attack): part for (attack,), part in table.sort("trial").group_by("attack")}
+        parts = {attack: by_attack[attack] for attack in known if attack in by_attack}
+        yield Attacked(
+            of={"dataset": cell.dataset, "mechanism": cell.mechanism},
+            epsilon=budget,
+            stated=statements[stored(budget)],
+            drawn=drawn,
+            words=audited(params, cell.dataset)["words"].to_numpy(),
+            claims=tables.read(rewrites_path(name, budget), tables.REWRITES).sort("trial")["claim"].to_numpy(),
+            guesses={attack: part["guess"].to_numpy() for attack, part in parts.items()},
+            sees={attack: part["sees"][0] for attack, part in parts.items()},
+            validated={attack: is_validated(known[attack], drawn.candidates.shape[1]) for attack in parts},
+        )

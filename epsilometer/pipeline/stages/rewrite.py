@@ -1,4 +1,7 @@
-"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial."""
+"""Stage rewrite@cell: every trial's source text rewritten at every epsilon, and what is claimed for that trial.
+
+What later stages need of the mechanism is written here once, so that none of them builds it for its claim.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,22 @@ import polars as pl
 
 from epsilometer.auditing.claims import trial_claims
 from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.stated import stated, write
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import mechanism, trials
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import audited_texts, latents_path, rewrites_path
+from epsilometer.project.paths import audited_texts, latents_path, rewrites_path, stated_path
 
 LATENT_BLOCK = 1 << 10  # trials at a time
 
 
 def main(name: str) -> None:
-    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents."""
+    """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
+
+    stated.json beside them holds what the mechanism states of itself (`auditing.stated`).
+    """
     params = read_params()
     cell = params.cells[name]
     drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
@@ -33,6 +40,7 @@ def main(name: str) -> None:
     job = Job(texts, drawn.source, cell.budgets, streams)
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.budgets]
+    write({epsilon: stated(built, epsilon, texts) for epsilon in cell.budgets}, stated_path(name))
     engine = params.runtime.engine
     build = (lambda: built) if engine.here else partial(mechanism, params, name)
     size = params.runtime.block

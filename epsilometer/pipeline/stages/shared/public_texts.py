@@ -16,7 +16,9 @@ def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
     """
     source = params.path(corpus.source)
     if not source.endswith(".py"):
-        parts = [read(source, corpus.text, part=part)["text"].drop_nulls() for part in corpus.parts or (None,)]
+        parts = [
+            read(source, corpus.text, asked=Asked(part=part))["text"].drop_nulls() for part in corpus.parts or (None,)
+        ]
         return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
     audited = {text.lower() for text in _audited(params, corpus)}
     made = (
@@ -31,7 +33,6 @@ def _audited(params: Params, corpus: PublicCorpus) -> Iterator[str]:
     """What the generator writes for data sets: made anew, since the prepared ones are private to this stage."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
-            made = read(
-                params.path(entry.source), entry.text, seed=params.audit.seed, count=entry.count, part=entry.part
-            )
+            asked = Asked(params.audit.seed, entry.count, entry.part)
+            made = read(params.path(entry.source), entry.text, asked=asked)
             yield from made["text"].drop_nulls()
