@@ -61,6 +61,9 @@ def write(statements: Mapping[float, Stated], path: Path) -> None:
 
 
 def read(path: Path) -> dict[float | None, Stated]:
-    """Returns the statements that `write` wrote, by epsilon as tables hold it, null without a budget. Raises UserError for a file that is missing or damaged."""
+    """Returns the statements that `write` wrote, by epsilon as tables hold it: None without a privacy budget.
+
+    Raises UserError for a file that is missing or damaged.
+    """
     rows: list[dict[str, Any]] = tables.read_json(path)
     return {row.pop("epsilon"): Stated(**row | {"releases": tuple(row["releases"])}) for row in rows}

@@ -6,7 +6,6 @@ A row that cannot be searched says why, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params, read
+from epsilometer.project.paths import inside
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.text.words import words
 
@@ -116,7 +116,7 @@ def calibrate(
         names = [str(one) for one in named if isinstance(one, (str, Path))]
         if settings or design != STANDARD or len(names) < len(named):
             raise UserError("a project has mechanisms, settings and design in params.yaml; name its mechanisms alone")
-        with chdir(source):
+        with inside(source):
             watch = partial(progress, search=search)
             rows = list(calibrate_cells(read(), target, search, mechanisms=names, datasets=datasets, watch=watch))
     else:

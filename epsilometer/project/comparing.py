@@ -6,7 +6,6 @@ Both were attacked on the same trials. Losses are in nats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import Mechanism, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params, read
+from epsilometer.project.paths import inside
 from epsilometer.runtime.progress import note
 
 _NO_BUDGET = "has no privacy budget at which it could be compared; audit it beside the others instead"
@@ -50,7 +50,7 @@ def compare(
     if isinstance(source, (str, Path)):
         if design != STANDARD or not (isinstance(first[0], str) and isinstance(second[0], str)):
             raise UserError("a project has its design in params.yaml, and its mechanisms by name")
-        with chdir(source):
+        with inside(source):
             params = read()
             rows = compare_cells(params, (first[0], first[1]), (second[0], second[1]), params.audit.alpha)
     else:

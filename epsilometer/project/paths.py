@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 import polars as pl
 
 from epsilometer.core import tables
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import budget_name
 from epsilometer.project.params import Params
+
+
+@contextmanager
+def inside(folder: str | Path) -> Iterator[None]:
+    """Have a project's folder as the current one. Raises UserError for a folder without params.yaml."""
+    if not Path(folder, "params.yaml").is_file():
+        raise UserError(f"{str(folder)!r} is no folder of a project (params.yaml); give one, or a list of texts")
+    with chdir(folder):
+        yield
 
 
 def prepared(dataset: str) -> pl.DataFrame:

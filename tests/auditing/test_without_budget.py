@@ -17,6 +17,7 @@ import yaml
 
 import epsilometer
 from epsilometer.auditing import one_call
+from epsilometer.auditing.design import Design
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
@@ -26,7 +27,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.pipeline.stages import attack, claims, diagnose, estimate, rewrite, similarity
 from epsilometer.project import cells
-from epsilometer.project.calibrating import NOT_SEARCHED, Wish, calibrate_cells
+from epsilometer.project.calibrating import NOT_SEARCHED, calibrate_cells
 from epsilometer.project.comparing import compare_cells, compare_texts
 from epsilometer.project.params import read
 from epsilometer.project.paths import latents_path, privatized_path, rewrites_path
@@ -62,23 +63,25 @@ def test_what_stands_for_no_budget() -> None:
 
 @pytest.mark.parametrize("mechanism", ["identity", Identity(), mask])
 def test_an_audit_needs_no_epsilons(mechanism: one_call.Named) -> None:
-    table = epsilometer.audit(TEXTS, mechanism, attacks=["lexical"], trials=200, temperature=0)
+    table = epsilometer.audit(TEXTS, mechanism, attacks=["lexical"], trials=200, design=Design(temperature=0))
     assert table["epsilon"].to_list() == [None, None][: len(table)]
     assert table["loss"].min() > 0.5  # type: ignore[operator]  # `mask` leaves half of the words
 
 
 def test_who_takes_a_budget_must_be_given_one() -> None:
     with pytest.raises(UserError, match="epsilons must be given, since this mechanism takes a privacy budget"):
-        epsilometer.audit(TEXTS, lambda text, epsilon, rng: text, attacks=["lexical"], trials=50, temperature=0)
+        epsilometer.audit(
+            TEXTS, lambda text, epsilon, rng: text, attacks=["lexical"], trials=50, design=Design(temperature=0)
+        )
     with pytest.raises(UserError, match="at least one epsilon"):
         budgets(Identity(), [])
 
 
 def test_there_is_nothing_to_calibrate_or_to_compare() -> None:
-    with pytest.raises(UserError, match="no privacy budget, so there is none to calibrate"):
-        one_call.calibrate(TEXTS, "identity", 1.0, low=0.1, high=10, attacks=["lexical"])
+    reason = epsilometer.calibrate(TEXTS, "identity", target=1.0)["reason"].item()
+    assert "no privacy budget, so there is none to calibrate" in reason
     with pytest.raises(UserError, match="identity has no privacy budget at which it could be compared"):
-        compare_texts("songs", TEXTS, ("identity", 1.0), ("randomized_response", 2.0), trials=20)
+        compare_texts(TEXTS, ("identity", 1.0), ("randomized_response", 2.0), trials=20)
 
 
 def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -146,7 +149,7 @@ def audited() -> pl.DataFrame:
 
 def test_the_stages_write_null(project: Path) -> None:
     estimates = audited()
-    assert sorted(p.name for p in Path("data/rewrites/songs-identity").iterdir()) == ["none.parquet"]
+    assert sorted(p.name for p in Path("data/rewrites/songs-identity").iterdir()) == ["none.parquet", "stated.json"]
     assert estimates.filter(attack="lexical").select("mechanism", "epsilon").rows() == [
         ("half", 1.0), ("half", 5.0), ("identity", None),
     ]  # fmt: skip
@@ -184,7 +187,7 @@ def test_a_project_says_who_needs_epsilons(project: Path) -> None:
 
 
 def test_a_project_is_not_calibrated_or_compared_without(project: Path) -> None:
-    (row,) = calibrate_cells(read(), Wish(1.0), ["identity"])
+    (row,) = calibrate_cells(read(), 1.0, mechanisms=["identity"])
     assert row["status"] == NOT_SEARCHED
     assert "no privacy budget" in row["reason"]
     audited()

@@ -36,7 +36,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, pages
 from epsilometer.pipeline.flows.calibrate import calibrate
-from epsilometer.project.calibrating import Wish
+from epsilometer.project.calibrating import STANDARD_SEARCH, Search
 from epsilometer.report import page
 from epsilometer.runtime import progress
 
@@ -528,14 +528,15 @@ def test_scheduled_re_audits_are_fresh() -> None:
 
 
 def test_the_calibration_takes_the_options_of_the_command() -> None:
-    """By the same definition, `calibrating.Wish`, and refused before a run begins."""
+    """By the same definition, `calibrating.Search`, and refused before a run begins."""
     (deployed,) = (
         one for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"] if one["name"] == "calibrate"
     )
-    assert calibrate.validate_parameters(deployed["parameters"])["wish"] == Wish(1.0)
-    asked = {"target": 2, "sees": "text", "match": "words", "low": 0.5, "high": 9, "width": 1.5, "budget": 300}
-    assert calibrate.validate_parameters({"wish": asked})["wish"] == Wish(**asked)
-    shown = calibrate.parameters.model_dump()["definitions"]["Wish"]["properties"]
-    assert shown.keys() == {field.name for field in fields(Wish)}
+    given = calibrate.validate_parameters(deployed["parameters"])
+    assert (given["target"], given["search"]) == (1.0, STANDARD_SEARCH)
+    asked = {"sees": "text", "match": "words", "low": 0.5, "high": 9, "width": 1.5, "budget": 300}
+    assert calibrate.validate_parameters({"search": asked})["search"] == Search(**asked)
+    shown = calibrate.parameters.model_dump()["definitions"]["Search"]["properties"]
+    assert shown.keys() == {field.name for field in fields(Search)}
     with pytest.raises(ParameterTypeError, match="sees must be one of text, released, inside, got 'all'"):
-        calibrate.validate_parameters({"wish": {"target": 1, "sees": "all"}})
+        calibrate.validate_parameters({"search": {"sees": "all"}})

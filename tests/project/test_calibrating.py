@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import polars as pl
 import pytest
 import yaml
 
+import epsilometer
+from epsilometer.auditing.design import Design
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
@@ -152,6 +155,44 @@ def main_ok(*arguments: str) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert not end.value.code
+
+
+def test_from_python_a_project_is_its_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Search(width=1.5)
+    (expected,) = calibrate_cells(read(), 1.0, search, ["stay"])
+    monkeypatch.chdir(project.parent)
+    table = epsilometer.calibrate(project, "stay", target=1.0, search=search)
+    assert table.to_dicts() == [expected]
+    assert Path.cwd() == project.parent
+    assert epsilometer.calibrate(str(project), target=1.0, search=search)["mechanism"].to_list() == ["mask", "stay"]
+
+
+def test_from_python_texts_are_a_list(project: Path) -> None:
+    search = Search(width=1.5, low=0.1, high=4.0)
+    table = epsilometer.calibrate(SHORT + LONG, ["stay.py", "mask.py"], target=1.0, search=search)
+    assert table.select("dataset", "mechanism").rows() == [("texts", "stay.py"), ("texts", "mask.py")]
+    assert table["low"][0] < 0.62 < table["high"][0]  # as in `test_the_range_can_be_another`
+
+
+def test_python_compares_as_the_command_does(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = epsilometer.compare(SHORT + LONG, ("stay.py", 0.1), ("mask.py", 1), trials=500)
+    main_ok("compare", "stay.py=0.1", "mask.py=1", "songs.txt", "--trials", "500", "--json")
+    rows = [{**row, "dataset": "texts"} for row in json.loads(capsys.readouterr().out)]
+    assert table.to_dicts() == rows
+
+
+def test_python_says_what_cannot_be(project: Path) -> None:
+    for wrong, said in (
+        ({"source": "nowhere", "target": 1.0}, "'nowhere' is no folder of a project"),
+        ({"source": ".", "target": 1.0, "design": Design(seed=1)}, "a project has mechanisms, settings and design"),
+        ({"source": ".", "target": 1.0, "mechanisms": "msak"}, "did you mean 'mask'"),
+        ({"source": SHORT, "target": 1.0}, "one mechanism or more"),
+        ({"source": SHORT, "target": 0.0, "mechanisms": "mask.py"}, "target loss must be"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            epsilometer.calibrate(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="its design in params"):
+        epsilometer.compare(".", (lambda text, epsilon, rng: text, 1.0), ("mask", 1.0))
 
 
 @pytest.mark.parametrize(("wrong", "said"), [({"match": "letters"}, "match must"), ({"sees": "all"}, "sees must"),

@@ -18,23 +18,22 @@ from prefect.artifacts import create_table_artifact
 
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.output import environment, show
-from epsilometer.project.calibrating import Wish
-
-_ONE_NAT = Wish(1.0)
+from epsilometer.project.calibrating import STANDARD_SEARCH, Search
 
 
 @flow(persist_result=False)
 def calibrate(
     folder: str = ".",
-    wish: Wish = _ONE_NAT,
+    target: float = 1.0,
+    search: Search = STANDARD_SEARCH,
     mechanisms: list[str] | None = None,
     datasets: list[str] | None = None,
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder.
 
-    wish: what is sought, as by the options of `epsilometer calibrate`. mechanisms, datasets: all without names.
+    search: as by the options of `epsilometer calibrate`. mechanisms, datasets: all without names.
     """
-    asked = {**asdict(wish), "mechanisms": mechanisms or [], "datasets": datasets or []}
+    asked = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:
         out = Path(results, "rows.json")
         with subprocess.Popen(
@@ -58,5 +57,5 @@ def calibrate(
     create_table_artifact(
         key=prefixed(Path(folder), "epsilon-at-target"),
         table=table,
-        description=f"The nominal epsilon at which the loss is {wish.target:g} nats, and the interval that it lies in.",
+        description=f"The nominal epsilon at which the loss is {target:g} nats, and the interval that it lies in.",
     )

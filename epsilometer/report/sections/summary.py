@@ -53,7 +53,7 @@ def section(results: Results) -> Section:
                 overall(estimates, results.table("data/claims.parquet", CLAIMS)),
                 params.utility.target,
                 results.table(known_loss.PATH, known_loss.INSTRUMENT),
-                results.table("data/outputs.parquet", OUTPUTS),
+                outputs=results.table("data/outputs.parquet", OUTPUTS),
             ),
             "chance": odds(1 / params.trials.candidates),
             "facts": facts(estimates),
