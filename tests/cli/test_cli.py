@@ -160,8 +160,8 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
 MISTAKES = {
     "": "give one of --mechanism, --command and --rewrites",
     "texts.csv --mechanism identity --command cat --epsilons 1": "give one of",
-    "--mechanism identity --epsilons 1": "give a FILE of texts and --epsilons",
-    "texts.csv --mechanism identity": "give a FILE of texts and --epsilons",
+    "--mechanism identity --epsilons 1": "give a FILE of texts (only --rewrites needs none)",
+    "texts.csv --text query --mechanism randomized_response": "epsilons must be given",
     "texts.csv --rewrites texts.csv": "leave out FILE and --epsilons",
     "texts.csv --mechanism identity --epsilons 1": "unknown text column 'text'; known: query",
     "nothing.csv --mechanism identity --epsilons 1": "there is no file 'nothing.csv'",
