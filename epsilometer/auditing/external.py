@@ -23,7 +23,6 @@ from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
-from epsilometer.models.locate import ENCODER
 
 COLUMNS = ("original", "epsilon", "rewrite")
 

@@ -255,7 +255,7 @@ def _search_cell(
         table["text"],
         [Path(__file__), params.code(cell), *(file("attacks", name) for name in named)],
         [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
-        Path(params.root).resolve(),
+        project=Path(params.root).resolve(),
     )
     texts = api.distinct(table["text"].to_list())
     where = f"mechanisms.{cell.mechanism}.settings"

@@ -47,7 +47,7 @@ def main(name: str) -> None:
     whole = Path("data/privatizing") / name
     given = [stream, cell.model_dump(), numbers.tolist()]
     code, read = [Path(__file__), params.code(cell)], [Path(cell.resource)] if cell.resource else []
-    folder = whole / digest(given, texts, code, read, Path(params.root).resolve())
+    folder = whole / digest(given, texts, code, read, project=Path(params.root).resolve())
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
