@@ -90,7 +90,7 @@ def audit(
     if epsilons is not None:
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
-    epsilons = budgets(made_by, epsilons)
+    epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))

@@ -103,7 +103,7 @@ def compare_texts(
     texts, attacks = api.distinct(texts), api.chosen_attacks(None)
     check_epsilons([first[1]])
     check_epsilons([second[1]])
-    sides = [(api.as_mechanism(given, None, texts), epsilon) for given, epsilon in (first, second)]
+    sides = [(api.as_mechanism(given, None, texts), float(epsilon)) for given, epsilon in (first, second)]
     named = [(api.label(given), epsilon) for given, epsilon in (first, second)]
     for (mechanism, _), (label, _) in zip(sides, named, strict=True):
         if not has_budget(mechanism):

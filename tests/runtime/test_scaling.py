@@ -379,7 +379,7 @@ def stages(runtime: dict[str, Any], *cells: str) -> dict[str, bytes]:
 
 def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
     whole = stages({}, "songs-rr", "songs-latent")
-    assert len(whole) == 2 + 3 + 4
+    assert len(whole) == (2 + 1) + (3 + 1) + 4
     assert stages({"block": 64}, "songs-rr", "songs-latent") == whole
     counted = pl.read_json("data/guesses/songs-rr.json").filter(epsilon=5)
     assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions, fewer than trials
