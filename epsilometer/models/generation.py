@@ -97,7 +97,7 @@ def generate(
     draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
-    state = _Drawn(model, law, epsilons, limits, draws)
+    state = _Drawn(model, law, epsilons, limits, draws=draws)
     size = _BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
@@ -106,7 +106,7 @@ def generate(
         rows = rows[np.argsort(slots[source[rows]], kind="stable")]
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            _go_on(state, part, logits, caches, slots[source[part]])
+            _go_on(state, part, logits, caches, slots=slots[source[part]])
     return state.ragged()
 
 

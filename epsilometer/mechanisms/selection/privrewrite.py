@@ -183,7 +183,7 @@ class PrivRewrite:
         seen = self.sanitiser.rewrite_grid(texts, [self.budgets(e)[0] for e in epsilons], noises)
         pools = self._pools([text for sanitised in seen for text in sanitised.texts])
         return [
-            self._chosen(texts, epsilon, noise, sanitised, pools)
+            self._chosen(texts, epsilon, noise, sanitised, pools=pools)
             for epsilon, noise, sanitised in zip(epsilons, noises, seen, strict=True)
         ]
 

@@ -59,5 +59,7 @@ class Writer:
         law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
         count = len(prompts)
         limits, uniforms = np.full(count, self._longest), np.full((count, self._longest), 0.5)
-        outputs = generate(self._model, law, prompts, np.arange(count), np.ones(count), limits, uniforms)
+        outputs = generate(
+            self._model, law, prompts, np.arange(count), epsilons=np.ones(count), limits=limits, draws=uniforms
+        )
         return [self._model.text(outputs.row(i)) for i in range(count)]
