@@ -39,5 +39,5 @@ def wait(what: Callable[[], bool], seconds: float = LONGEST) -> bool:
     while time.monotonic() < end:
         if what():
             return True
-        time.sleep(0.3)
+        time.sleep(0.05)
     return False
