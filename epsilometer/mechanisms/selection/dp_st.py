@@ -315,7 +315,8 @@ class _Clusters:
         """ln of each triple's share of its cluster: [n, triples], from the logarithms of unnormalised weights."""
         ordered = weights[:, self.order]
         filled = np.flatnonzero(self.sizes)
-        starts, each = self.starts[filled], np.repeat(np.arange(len(filled)), self.sizes[filled])
+        starts = self.starts[filled]
+        each = np.repeat(np.arange(len(filled)), self.sizes[filled])
         largest = np.maximum.reduceat(ordered, starts, axis=1)
         total = np.add.reduceat(np.exp(ordered - largest[:, each]), starts, axis=1)
         result = np.empty_like(weights)

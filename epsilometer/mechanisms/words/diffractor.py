@@ -92,7 +92,8 @@ class Geometric(NamedTuple):
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """log P(moved | places), broadcast."""
-        inner, end = math.log(math.tanh(epsilon / 2)), -math.log1p(math.exp(-epsilon))  # tanh: (1 - a) / (1 + a)
+        inner = math.log(math.tanh(epsilon / 2))  # tanh: (1 - a) / (1 + a)
+        end = -math.log1p(math.exp(-epsilon))
         ends = (moved == 0) | (moved == self.size - 1)
         return -epsilon * np.abs(moved - places.astype(np.float64)) + np.where(ends, end, inner)
 

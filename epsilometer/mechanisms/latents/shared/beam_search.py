@@ -44,7 +44,9 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     """For each run of `beams` equal rows of hidden the best sequence, as places in `model.outputs`, without the end."""
     from transformers import DynamicCache, EncoderDecoderCache
 
-    rows, count, end = len(hidden), len(hidden) // beams, int(np.searchsorted(model.outputs, model.end))
+    rows = len(hidden)
+    count = rows // beams
+    end = int(np.searchsorted(model.outputs, model.end))
     outputs = torch.from_numpy(model.outputs).to(model.device)
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     begin = torch.tensor(_beginning(model), device=model.device).expand(rows, -1)
@@ -57,7 +59,8 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
         total = scores[..., None] + logits.log_softmax(-1).cpu().unflatten(0, (count, beams))
         best, flat = total.flatten(1).topk(2 * beams)
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
-        origin, told = torch.empty(rows, dtype=torch.long), torch.empty(rows, dtype=torch.long)
+        origin = torch.empty(rows, dtype=torch.long)
+        word = torch.empty(rows, dtype=torch.long)
         for i in range(count):
             going: list[tuple[float, int, int]] = []
             found = zip(best[i].tolist(), beam[i].tolist(), place[i].tolist(), strict=True)
@@ -70,11 +73,11 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
             scores[i] = torch.tensor([score for score, _, _ in going])
             written[i] = [[*written[i][b], p] for _, b, p in going]
             origin[i * beams : (i + 1) * beams] = torch.tensor([i * beams + b for _, b, _ in going])
-            told[i * beams : (i + 1) * beams] = torch.tensor([p for _, _, p in going])
+            word[i * beams : (i + 1) * beams] = torch.tensor([p for _, _, p in going])
         if step == longest or all(len(done) >= beams for done in ended):
             break
         cache = gather([cache], origin.to(model.device))
-        logits = model.step(outputs[told.to(model.device)][:, None], cache)[:, -1]
+        logits = model.step(outputs[word.to(model.device)][:, None], cache)[:, -1]
     return [
         _best(done, sequences, scores[i], beams) for i, (done, sequences) in enumerate(zip(ended, written, strict=True))
     ]
