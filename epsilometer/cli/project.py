@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from epsilometer.cli.options import Json
+from epsilometer.cli.options import A_MECHANISM, Json, Settings, read_settings
 from epsilometer.cli.output import show
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import UserError, printable
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
+    file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"),
+    mechanism: Annotated[str | None, typer.Option(help=f"Instead, conformance tests: {A_MECHANISM}")] = None,
+    attack: Annotated[str | None, typer.Option(help="The same of an attack, by name or path.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The same of a metric, by name or path.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="A mechanism's privacy budget; 1 else.")] = None,
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    as_json: Json = False,
 ) -> None:
-    """Validate a parameter file and what it names."""
+    """Validate a parameter file and what it names; or run conformance tests on a component (1: one failed)."""
+    if mechanism or attack or metric:
+        _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings), as_json=as_json)
+        return
     from epsilometer.project import checking, params
 
     downloads = checking.check(params.read(file))
@@ -23,6 +32,38 @@ def check(
         show({"file": str(file), "downloads": downloads}, as_json)
     else:
         print(f"{file} is valid", *(f"would be downloaded: {name}" for name in downloads), sep="\n", flush=True)
+
+
+def _check_component(
+    mechanism: str | None,
+    attack: str | None,
+    metric: str | None,
+    epsilon: float | None,
+    settings: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from epsilometer.auditing import conformance, one_call
+    from epsilometer.core.mechanism import has_budget
+    from epsilometer.utility import similarity
+
+    if sum(name is not None for name in (mechanism, attack, metric)) != 1:
+        raise UserError("give one of --mechanism, --attack and --metric")
+    if mechanism is not None:
+        built = one_call.as_mechanism(mechanism, settings, conformance.TEXTS)
+        budget = 1.0 if epsilon is None and has_budget(built) else epsilon
+        checks = conformance.check_mechanism(built, budget)
+    elif attack is not None:
+        (chosen,) = one_call.chosen_attacks({attack: settings}).values()
+        checks = conformance.check_attack(chosen)
+    else:
+        checks = conformance.check_metric(similarity.metric(str(metric), settings))
+    if as_json:
+        show([{"rule": one.rule, "problem": one.problem} for one in checks], as_json)
+    else:
+        lines = [f"ok      {c.rule}" if c.problem is None else f"FAILED  {c.rule}: {c.problem}" for c in checks]
+        print(printable("\n".join(lines)), flush=True)
+    if any(one.problem for one in checks):
+        raise typer.Exit(1)
 
 
 def report(as_json: Json = False) -> None:

@@ -1,0 +1,625 @@
+"""Conformance tests of a component: does a mechanism, an attack or a metric keep the rules that every audit relies on?
+
+They find mistakes of code, on a handful of public texts; what leaks is found by an audit, and a claim's worst case by
+`epsilometer claims`. Statistical tests fail a sound component with probability of at most FALSE_ALARM each.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, chi2
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import mechanism as powers
+from epsilometer.core.attack import (
+    SLOT,
+    Attack,
+    Context,
+    GuessesGrid,
+    Selective,
+    guess_all,
+    sees,
+    visible,
+)
+from epsilometer.core.guarantees import Granularity, Guarantee
+from epsilometer.core.mechanism import (
+    HasDistance,
+    HasInputs,
+    HasLaws,
+    Latents,
+    Mechanism,
+    Repeated,
+    Rewrites,
+    RewritesGrid,
+    TakesRepeated,
+    Writes,
+    budgets,
+    has_budget,
+)
+from epsilometer.core.randomness import Noise
+
+FALSE_ALARM = 1e-6  # of each statistical test
+TEXTS = (
+    "please book a table for two",
+    "show me flights from boston to denver",
+    "play some quiet music now",
+    "what is the weather in paris on may 5",
+    "wake me up at six",
+    "yes",
+)
+_DRAWS = 4000  # rewrites of a text whose distribution is looked at
+_TRIALS = 300  # of one text, to see whether they differ
+_BINS = 20  # groups of outputs that are compared with a law, at most
+_ROUNDING = 1e-6  # nats by which a law may miss a total of one
+_OUT = (0.0, -1.0, math.nan, math.inf)  # no privacy budgets
+_COLUMNS = 1024  # numbers of a latent that are compared with each other, at most
+_ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule, and what breaks it and how to fix that; None: it holds."""
+
+    rule: str
+    problem: str | None
+
+
+class Measures(Protocol):
+    """A metric, as `epsilometer.utility.similarity` defines it."""
+
+    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
+        """[n] for n pairs."""
+        ...
+
+
+Rule = tuple[str, Callable[[], str | None]]
+
+
+def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
+    """Returns the checks of a mechanism at an epsilon, None where it has no privacy budget.
+
+    texts: what it can read, one at least of more than one word; a mechanism that lists `inputs` is checked on some of
+    these too. Raises UserError for an epsilon that is missing or not needed.
+    """
+    (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
+    return _checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
+
+
+def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
+    """Returns the checks of an attack.
+
+    mechanism: what makes the rewrites that it guesses from, of TEXTS; by default one of three simple ones that it
+    applies to, which show text, text and units with a law, or latents.
+    """
+    return _checked(_attack_rules(attack, mechanism, epsilon))
+
+
+def check_metric(metric: Measures) -> list[Check]:
+    """Returns the checks of a metric of closeness."""
+    return _checked(_metric_rules(metric))
+
+
+def _checked(rules: Iterator[Rule]) -> list[Check]:
+    checks = []
+    for rule, holds in rules:
+        try:
+            problem = holds()
+        except Exception as error:  # whatever a user's code raises is what its author must see
+            problem = f"raises {type(error).__name__}: {error}"
+        checks.append(Check(rule, problem))
+        if problem is not None and len(checks) == 1:
+            break  # without its first rule, the interface, nothing else means anything
+    return checks
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """The rules of a mechanism."""
+
+    mechanism: Mechanism
+    epsilon: float
+    texts: list[str]
+
+    def rules(self) -> Iterator[Rule]:
+        yield "rewrite and guarantee are there, and give Rewrites and a Guarantee or None", self._interface
+        yield "the same noise gives the same rewrites", self._reproducible
+        yield "a rewrite depends on its own text and noise alone, whatever else is in the batch", self._alone
+        yield "noise differs from trial to trial, and with the seed", self._fresh
+        yield "texts may be drawn for a publication", self._publication
+        if isinstance(self.mechanism, RewritesGrid):
+            yield "rewrite_grid gives what rewriting at one epsilon after another gives", self._grid
+        if isinstance(self.mechanism, TakesRepeated):
+            yield "repeated texts are rewritten like others", self._repeated
+        if isinstance(self.mechanism, Writes):
+            yield "write gives the text that is released for given units", self._writes
+        if has_budget(self.mechanism):
+            yield "guarantee refuses what is no privacy budget, and does not fall as epsilon grows", self._budgets
+        yield "a claim for parts of a text says how far texts are apart", self._granularity
+        if isinstance(self.mechanism, HasDistance):
+            yield "distance is symmetric, at least 0, and 0 between equal texts", self._distance
+        if isinstance(self.mechanism, HasLaws):
+            yield "laws are probabilities that sum to one", self._normalised
+            yield "rewrite draws from laws", self._drawn
+        if isinstance(self.mechanism, HasInputs):
+            yield "inputs are of one unit, output_texts are as many as the law's outputs", self._listed
+        yield "the parts of a text have noise of their own", self._own_noise
+
+    def _rewrite(self, texts: Sequence[str], noise: Noise) -> Rewrites:
+        rows = np.arange(len(texts))
+        (rewrites,) = Job(texts, rows, [self.epsilon], [noise]).run(self.mechanism, rows).rewrites
+        return rewrites
+
+    @property
+    def _read(self) -> list[str]:
+        """The texts, and some inputs where the mechanism lists them."""
+        listed = list(self.mechanism.inputs[:3]) if isinstance(self.mechanism, HasInputs) else []
+        return [*self.texts, *listed]
+
+    def _interface(self) -> str | None:
+        for name, given in (("rewrite", 3), ("guarantee", 1)):
+            if not callable(getattr(self.mechanism, name, None)):
+                return f"there is no method {name}; give it one (docs/your-own-mechanism.md)"
+            if problem := _refuses(self.mechanism, name, given):
+                return problem
+        for name, given in _methods(self.mechanism):
+            if problem := _refuses(self.mechanism, name, given):
+                return problem
+        claim: object = self.mechanism.guarantee(self.epsilon)
+        if not isinstance(claim, Guarantee | None):
+            return f"guarantee returns {type(claim).__name__}; return a Guarantee, or None without a claim"
+        self._rewrite(self.texts, _noise(self.texts))
+        return None
+
+    def _reproducible(self) -> str | None:
+        texts = self._read * 4
+        one, other = (self._rewrite(texts, _noise(texts)) for _ in range(2))
+        if _equal(one, other):
+            return None
+        return "two calls with one noise differ; draw from `noise` alone, not from numpy, torch or random"
+
+    def _alone(self) -> str | None:
+        texts = self._read * 4
+        noise, whole = _noise(texts), self._rewrite(texts, _noise(texts))
+        order = np.random.default_rng(0).permutation(len(texts))
+        for rows, what in ((order, "in another order"), (order[::3], "beside fewer others"), (order[:1], "alone")):
+            part = self._rewrite([texts[i] for i in rows], noise[rows])
+            if not _equal(part, _rows(whole, rows)):
+                return f"a text is rewritten otherwise {what}; draw text i from stream i of `noise`, and keep nothing"
+        return None
+
+    def _fresh(self) -> str | None:
+        if self.mechanism.guarantee(self.epsilon) is None:
+            return None  # without a claim it need not be random
+        outputs = {text: self._rewrite([text] * _TRIALS, _noise([text] * _TRIALS)) for text in self._read}
+        single = {text: one.texts[0] for text, one in outputs.items() if len(set(_each(one))) == 1}
+        if len(single) == len(outputs) and len(set(single.values())) > 1:
+            return (
+                f"{_TRIALS} rewrites of a text are one, and those of another text another: there is no noise, and no "
+                "claim holds; use stream i of `noise` for text i"
+            )
+        text = next((text for text in outputs if text not in single), None)
+        if text is None:
+            return None  # one output for all texts says nothing
+        again = self._rewrite([text] * _TRIALS, Noise.named(_TRIALS, "conformance", "another seed"))
+        if _equal(again, outputs[text]):
+            return "another seed gives the same rewrites; draw from `noise`, and make no generator of a fixed seed"
+        return None
+
+    def _publication(self) -> str | None:
+        self._rewrite(self.texts, Noise.operating_system(len(self.texts)))
+        return None
+
+    def _grid(self) -> str | None:
+        assert isinstance(self.mechanism, RewritesGrid)
+        epsilons = [self.epsilon, 2 * self.epsilon]
+        noises = [Noise.named(len(self.texts), "conformance", epsilon) for epsilon in epsilons]
+        together = self.mechanism.rewrite_grid(self.texts, epsilons, noises)
+        for epsilon, noise, rewrites in zip(epsilons, noises, together, strict=True):
+            if not _equal(self.mechanism.rewrite(self.texts, epsilon, noise), rewrites):
+                return f"at epsilon {epsilon:g} they differ; give each epsilon its own noise, and nothing of another's"
+        return None
+
+    def _repeated(self) -> str | None:
+        numbers = np.arange(3 * len(self.texts)) % len(self.texts)
+        repeated = Repeated(self.texts, numbers)
+        plain = self.mechanism.rewrite(list(repeated), self.epsilon, _noise(numbers))
+        if _equal(plain, self.mechanism.rewrite(repeated, self.epsilon, _noise(numbers))):
+            return None
+        return "`Repeated` texts give other rewrites than a list; text i has stream i of `noise`, repeated or not"
+
+    def _writes(self) -> str | None:
+        assert isinstance(self.mechanism, Writes)
+        rewrites = self._rewrite(self.texts, _noise(self.texts))
+        if rewrites.units is None:
+            return "rewrite returns no units; return those that write is given"
+        if self.mechanism.write(self.texts, rewrites.units) == list(rewrites.texts):
+            return None
+        return "write gives other texts than rewrite for the same units; the one must follow from the other"
+
+    def _budgets(self) -> str | None:
+        if self.mechanism.guarantee(self.epsilon) is None:
+            return None
+        for wrong in _OUT:
+            try:
+                claim = self.mechanism.guarantee(wrong)
+            except ValueError:
+                continue
+            if claim is not None:
+                return f"guarantee({wrong:g}) claims something; raise a ValueError, as Guarantee(epsilon, ...) does"
+        grid = [self.epsilon * factor for factor in (0.25, 0.5, 1, 2, 4)]
+        claims = [claim.epsilon for claim in map(self.mechanism.guarantee, grid) if claim is not None]
+        if claims != sorted(claims):
+            return f"the claimed epsilon falls somewhere among {', '.join(f'{e:g}' for e in grid)}; say more at more"
+        return None
+
+    def _granularity(self) -> str | None:
+        claim = self.mechanism.guarantee(self.epsilon)
+        whole = claim is None or claim.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT)
+        if claim is None or (whole and claim.metric is None) or isinstance(self.mechanism, HasDistance):
+            return None
+        unit = claim.metric or claim.granularity.value
+        return (
+            f"the claim is per {unit}, and no method `distance(texts, pairs, epsilon)` says how many of these two "
+            "texts are apart, so that no audit can test it; give it one"
+        )
+
+    def _distance(self) -> str | None:
+        assert isinstance(self.mechanism, HasDistance)
+        texts = self._read
+        pairs = np.array([(i, j) for i in range(len(texts)) for j in range(len(texts))])
+        there = np.asarray(self.mechanism.distance(texts, pairs, self.epsilon), np.float64)
+        back = np.asarray(self.mechanism.distance(texts, pairs[:, ::-1], self.epsilon), np.float64)
+        if there.shape != (len(pairs),):
+            return f"it has the shape {there.shape} for {len(pairs)} pairs; return one distance a pair"
+        if not (there >= 0).all():
+            return "it is negative or NaN for some pair; return numbers from 0 up, infinity where the claim is silent"
+        if not np.allclose(there, back, rtol=1e-9, atol=1e-12):
+            return "it is another one way than the other; a claim holds for both directions"
+        if (there[pairs[:, 0] == pairs[:, 1]] > 1e-9).any():
+            return "it is above 0 between a text and itself"
+        return None
+
+    def _normalised(self) -> str | None:
+        assert isinstance(self.mechanism, HasLaws)
+        laws = self.mechanism.laws(self._read)
+        rows = np.unique(laws.rows.values)[: laws.chunk()]
+        for table in laws.log_probabilities(rows, [self.epsilon]):
+            if table.shape != (len(rows), laws.outputs):
+                return f"a table has the shape {table.shape}; give a row a law and {laws.outputs} outputs"
+            with np.errstate(divide="ignore"):
+                total = np.log(np.exp(table).sum(axis=1))
+            if not (np.abs(total) <= _ROUNDING).all():
+                return f"probabilities sum to e^{np.nanmax(np.abs(total)):.3g} or are NaN; divide by the sum"
+        return None
+
+    def _drawn(self) -> str | None:
+        """Chi-square tests of the outputs at each place of each text, at FALSE_ALARM over all of them."""
+        assert isinstance(self.mechanism, HasLaws)
+        texts = self._read
+        laws, places = self.mechanism.laws(texts), []
+        for number, text in enumerate(texts):
+            units = self._rewrite([text] * _DRAWS, _noise([text] * _DRAWS)).units
+            if units is None:
+                return "rewrite returns no units; return them, numbered as the law numbers its outputs"
+            rows = laws.rows.take(np.array([number])).values
+            if (units.lengths != len(rows)).any():
+                return f"a text has {len(rows)} laws and {int(units.lengths[0])} units; the law has one row a unit"
+            table = units.values.reshape(_DRAWS, len(rows))
+            places += [(row, table[:, place]) for place, row in enumerate(rows.tolist())]
+        for row, outputs in places:
+            (law,) = laws.log_probabilities(np.array([row]), [self.epsilon])
+            if _chi_square(np.exp(law[0]), outputs) * len(places) < FALSE_ALARM:
+                return (
+                    f"{_DRAWS} rewrites do not have the distribution of the law (p < {FALSE_ALARM:g}); the law or the "
+                    "sampling is of another epsilon, or another input"
+                )
+        return None
+
+    def _listed(self) -> str | None:
+        assert isinstance(self.mechanism, HasInputs)
+        if not isinstance(self.mechanism, HasLaws):
+            return None
+        some = list(self.mechanism.inputs[:50])
+        laws = self.mechanism.laws(some)
+        if len(set(laws.rows.lengths.tolist())) > 1:
+            return "inputs have different numbers of units; list texts of one unit"
+        if len(self.mechanism.output_texts) != laws.outputs:
+            return (
+                f"{len(self.mechanism.output_texts)} output_texts for {laws.outputs} outputs of the law; list them all"
+            )
+        return None
+
+    def _own_noise(self) -> str | None:
+        """A word twice in a text: the outputs at both places are independent; so are the numbers of a latent's noise.
+
+        The first for claims per word alone, whose words are randomised one by one.
+        """
+        claim = self.mechanism.guarantee(self.epsilon)
+        if claim is not None and claim.granularity == Granularity.WORD:
+            for text in self._read:
+                twice = " ".join([text.split()[0]] * 2)
+                made = [one.split() for one in self._rewrite([twice] * _DRAWS, _noise([twice] * _DRAWS)).texts]
+                pairs = [(one[0], one[1]) for one in made if len(one) == 2]
+                if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
+                    return (
+                        f"what becomes of two equal words of a text depends on each other (p < {FALSE_ALARM:g}): one "
+                        "noise serves both, which shows whether they are equal; draw for each word anew"
+                    )
+        latents = self._rewrite([self.texts[0]] * 64, _noise([self.texts[0]] * 64)).latents
+        if latents is not None:
+            noise = np.asarray(latents.after, np.float64) - np.asarray(latents.before, np.float64)
+            some = noise[:, :_COLUMNS][:, noise[:, :_COLUMNS].std(axis=0) > 0]
+            if some.shape[1] > 1:
+                alike = np.abs(np.corrcoef(some.T)) - np.eye(some.shape[1])
+                if alike.max() > _ALIKE:
+                    return (
+                        "two numbers of a latent get one noise, so that their difference comes out bare; draw as many "
+                        "numbers as the latent has"
+                    )
+        return None
+
+
+def _noise(rows: Sequence[object] | NDArray[np.integer]) -> Noise:
+    return Noise.named(len(rows), "conformance")
+
+
+def _refuses(component: object, name: str, given: int) -> str | None:
+    """What is wrong with a method that must take so many arguments by position."""
+    try:
+        inspect.signature(getattr(component, name)).bind(*[None] * given)
+    except TypeError:
+        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {given} arguments"
+    return None
+
+
+def _methods(mechanism: Mechanism) -> Iterator[tuple[str, int]]:
+    """The optional methods that a mechanism has, and how many arguments each is given."""
+    for power in vars(powers).values():
+        if inspect.isclass(power) and getattr(power, "_is_runtime_protocol", False) and isinstance(mechanism, power):
+            for name, method in vars(power).items():
+                if inspect.isfunction(method) and not name.startswith("_"):
+                    yield name, len(inspect.signature(method).parameters) - 1
+
+
+def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
+    """Of each rewrite what it shows: its text, its units, its latent after the noise."""
+    units = rewrites.units
+    parts: list[Sequence[object]] = [list(rewrites.texts)]
+    if units is not None:
+        parts.append([units.values[a:b].tobytes() for a, b in zip(units.offsets, units.offsets[1:], strict=False)])
+    if rewrites.latents is not None:
+        parts.append([np.ascontiguousarray(row).tobytes() for row in rewrites.latents.after])
+    return list(zip(*parts, strict=True))
+
+
+def _equal(one: Rewrites, other: Rewrites) -> bool:
+    return _each(one) == _each(other)
+
+
+def _rows(rewrites: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
+    latents = rewrites.latents
+    return Rewrites(
+        [rewrites.texts[i] for i in rows],
+        None if rewrites.units is None else rewrites.units.take(rows),
+        None if latents is None else Latents(latents.before[rows], latents.after[rows]),
+    )
+
+
+def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> float:
+    """Pearson's p-value of outputs under a law, in at most _BINS groups of about equal expected counts."""
+    if not (law[outputs] > 0).all():
+        return 0.0
+    order = np.argsort(-law, kind="stable")
+    bins = np.empty(len(law), np.int64)
+    bins[order] = np.minimum((np.cumsum(law[order]) - law[order] / 2) * _BINS, _BINS - 1).astype(np.int64)
+    used, groups = np.unique(bins, return_inverse=True)
+    expected = len(outputs) * np.bincount(groups, law, minlength=len(used))
+    seen = np.bincount(groups[outputs], minlength=len(used))
+    enough = expected >= 5
+    expected = np.append(expected[enough], expected[~enough].sum())
+    seen = np.append(seen[enough], seen[~enough].sum())
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    if len(seen) < 2:
+        return 1.0
+    return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1))
+
+
+def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
+    """Pearson's p-value of independence of a pair's two parts: the commonest outputs apart, all others together."""
+    values, counts = np.unique([part for pair in pairs for part in pair], return_counts=True)
+    common = values[np.argsort(-counts, kind="stable")[:3]].tolist()
+    number = {value: i for i, value in enumerate(common)}
+    table = np.zeros((len(common) + 1, len(common) + 1))
+    for one, other in pairs:
+        table[number.get(one, len(common)), number.get(other, len(common))] += 1
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(pairs)
+    if min(table.shape) < 2 or expected.min() < 5:
+        return 1.0
+    degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
+    return float(chi2.sf(((table - expected) ** 2 / expected).sum(), degrees))
+
+
+class _Masks:
+    """Leaves a word with probability 1/2, else a mask: for attacks on text."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        uniforms = noise.uniforms(max((len(text.split()) for text in texts), default=0)).tolist()
+        rows = [zip(text.split(), row, strict=False) for text, row in zip(texts, uniforms, strict=True)]
+        return Rewrites([" ".join(word if u < 0.5 else "*" for word, u in row) for row in rows])
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+class _Noisy:
+    """A latent of letters' counts with Gaussian noise: for attacks on latents."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        before = self.encode(texts)
+        after = before + (noise.uniforms(before.shape[1]) - 0.5).astype(np.float32)
+        return Rewrites(["hidden"] * len(texts), latents=Latents(before, after))
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+def _attack_rules(attack: Attack, mechanism: Mechanism | None, epsilon: float) -> Iterator[Rule]:
+    # Nothing that an attack is shown tells the source: a right guess beyond chance comes from elsewhere.
+    count, slots = 2000, 3
+    draws = Noise.named(count, "conformance", "candidates").uniforms(len(TEXTS) + 1)
+    candidates = draws[:, :-1].argsort(axis=1)[:, :slots].astype(np.int32)
+    target = (draws[:, -1] * slots).astype(SLOT)
+    made_by = mechanism
+
+    def made(texts: Sequence[str]) -> Rewrites:
+        assert made_by is not None
+        rows = np.arange(len(texts))
+        (rewrites,) = Job(texts, rows, [epsilon], [Noise.named(rows, "conformance")]).run(made_by, rows).rewrites
+        return rewrites
+
+    def guess(rewrites: Rewrites, rows: NDArray[np.integer]) -> NDArray[np.int16]:
+        context = Context(TEXTS, made_by, epsilon, Noise.named(rows, "conformance", "attack"))
+        return guess_all(attack, [rewrites], candidates[rows], [context])[0]
+
+    every = np.arange(count)
+    shown = [TEXTS[i] for i in candidates[every, target]]
+
+    def interface() -> str | None:
+        nonlocal made_by
+        if not callable(getattr(attack, "guess", None)):
+            return "there is no method guess; give it one (docs/your-own-attack.md)"
+        if problem := _refuses(attack, "guess", 3):
+            return problem
+        if made_by is None:
+            made_by = next((one for one in _stand_ins() if _applies(attack, one)), None)
+            if made_by is None:
+                return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
+        elif not _applies(attack, made_by):
+            return "it does not apply to this mechanism; name another"
+        guessed = guess(made(shown), every)
+        if not isinstance(guessed, np.ndarray) or guessed.dtype.kind not in "iu" or guessed.shape != (count,):
+            return "guess must return an array of one whole number a rewrite"
+        if not ((guessed >= 0) & (guessed < slots)).all():
+            return f"guesses must be slots, 0 to {slots - 1} of {slots} candidates"
+        return None
+
+    def declared() -> str | None:
+        seen = sees(attack, made_by)  # raises for a name that is none
+        guess(visible(made(shown), seen), every)
+        return None
+
+    def deterministic() -> str | None:
+        rewrites = made(shown)
+        if (guess(rewrites, every) == guess(rewrites, every)).all():
+            return None
+        return "two calls with one stream differ; draw from context.noise alone (`choose` breaks ties by it)"
+
+    def alone() -> str | None:
+        rewrites, rows = made(shown), every[::-7].copy()
+        if (guess(_rows(rewrites, rows), rows) == guess(rewrites, every)[rows]).all():
+            return None
+        return "a guess depends on the other rewrites in the batch; look at row i, and at its stream, for guess i"
+
+    def grid() -> str | None:
+        assert isinstance(attack, GuessesGrid)
+        rewrites = made(shown)
+        contexts = [Context(TEXTS, made_by, epsilon, Noise.named(count, "conformance", one)) for one in range(2)]
+        seen = visible(rewrites, sees(attack, made_by))
+        together = attack.guess_grid([seen] * 2, candidates, contexts)
+        for guessed, context in zip(together, contexts, strict=True):
+            if not (attack.guess(seen, candidates, context) == guessed).all():
+                return "guess_grid gives other guesses than guess, epsilon after epsilon"
+        return None
+
+    def blind() -> str | None:
+        """The same rewrite for all trials: slots are equally frequent, and right by chance."""
+        guessed = guess(_rows(made(shown), np.zeros(count, np.int64)), every)
+        frequent = np.bincount(guessed, minlength=slots)
+        if chi2.sf(((frequent - count / slots) ** 2 / (count / slots)).sum(), slots - 1) < FALSE_ALARM:
+            return (
+                f"where the rewrite tells nothing, slots are named {', '.join(map(str, frequent.tolist()))} times of "
+                f"{count}; break ties by context.noise (`choose`), never by position"
+            )
+        right = int((guessed == target).sum())
+        if binom.sf(right - 1, count, 1 / slots) < FALSE_ALARM:
+            return f"where the rewrite tells nothing it is right {right} times of {count}: it knows the targets"
+        return None
+
+    yield "guess is there, and names a slot for each rewrite", interface
+    yield "it can do with what it says that it sees", declared
+    yield "the same stream gives the same guesses", deterministic
+    yield "a guess depends on its own trial alone", alone
+    if isinstance(attack, GuessesGrid):
+        yield "guess_grid gives what guessing at one epsilon after another gives", grid
+    yield "it looks at neither the targets nor the order of the candidates", blind
+
+
+def _stand_ins() -> Iterator[Mechanism]:
+    from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+
+    yield _Masks()
+    yield RandomizedResponse(resource=TEXTS)
+    yield _Noisy()
+
+
+def _applies(attack: Attack, mechanism: Mechanism) -> bool:
+    return not isinstance(attack, Selective) or attack.applies(mechanism)
+
+
+def _metric_rules(metric: Measures) -> Iterator[Rule]:
+    pairs = [*combinations(TEXTS, 2), *((text, text) for text in TEXTS)]
+    originals, rewrites = [a for a, _ in pairs], [b for _, b in pairs]
+
+    def interface() -> str | None:
+        if not callable(getattr(metric, "measure", None)):
+            return "there is no method measure; give it one"
+        if problem := _refuses(metric, "measure", 2):
+            return problem
+        values = metric.measure(originals, rewrites)
+        if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != (len(pairs),):
+            return "measure must return an array of one floating-point number a pair"
+        return None
+
+    def deterministic() -> str | None:
+        if np.array_equal(metric.measure(originals, rewrites), metric.measure(originals, rewrites), equal_nan=True):
+            return None
+        return "two calls differ; a metric draws nothing"
+
+    def alone() -> str | None:
+        whole = metric.measure(originals, rewrites)
+        single = np.concatenate([metric.measure([a], [b]) for a, b in pairs])
+        if np.allclose(whole, single, rtol=1e-4, atol=1e-4, equal_nan=True):
+            return None
+        return "a pair's number depends on the other pairs in the batch"
+
+    def numbers() -> str | None:
+        values = metric.measure(originals, rewrites)
+        if np.isinf(values).any():
+            return "it is infinite for some pair; NaN stands for a pair that has no number"
+        if np.isnan(values).any():
+            return "it is NaN for a pair of ordinary sentences; NaN stands for a pair that has no number"
+        return None
+
+    def empty() -> str | None:
+        left, right = ["", "", TEXTS[0]], ["", TEXTS[0], ""]
+        if np.isinf(values := metric.measure(left, right)).any() or values.shape != (3,):
+            return "texts without a word must have a number each, or NaN where there is none"
+        return None
+
+    yield "measure is there, and gives a number a pair", interface
+    yield "the same texts give the same numbers", deterministic
+    yield "a number depends on its own pair alone", alone
+    yield "ordinary sentences have finite numbers", numbers
+    yield "texts without a word are no mistake", empty

@@ -1,0 +1,85 @@
+"""Conformance tests: shipped components pass them, those that are broken on purpose do not.
+
+Each statistical rule fails a sound component with probability of at most 1e-6, on a fixed seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from epsilometer.attacks.identification.length import LengthAttack
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.conformance import TEXTS, Check, check_attack, check_mechanism, check_metric
+from epsilometer.core.attack import Context
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+from epsilometer.metrics.bleu import Bleu
+from tests.support.broken.halved import Halved
+from tests.support.broken.noise_reused import NoiseReused
+from tests.support.broken.rare_words_pass import RareWordsPass
+
+
+def failed(checks: Sequence[Check]) -> list[str]:
+    return [check.rule for check in checks if check.problem is not None]
+
+
+def test_sound_components_pass() -> None:
+    assert failed(check_mechanism(Identity(), None)) == []
+    assert failed(check_mechanism(RandomizedResponse(resource=TEXTS), 2.0)) == []
+    for attack in (LengthAttack(), LexicalAttack(), LikelihoodAttack()):
+        assert failed(check_attack(attack)) == []
+    assert failed(check_metric(Bleu())) == []
+
+
+@pytest.mark.parametrize("broken", [Halved, RareWordsPass])
+def test_a_law_that_is_not_drawn_from_is_caught(broken: type[RandomizedResponse]) -> None:
+    assert "rewrite draws from laws" in failed(check_mechanism(broken(resource=TEXTS), 1.0))
+
+
+def test_one_noise_for_all_words_is_caught() -> None:
+    rules = failed(check_mechanism(NoiseReused(), 1.0, ["yes no", "yes", "no no yes"]))
+    assert "the parts of a text have noise of their own" in rules
+    assert "a claim for parts of a text says how far texts are apart" in rules
+
+
+def test_a_global_generator_is_caught() -> None:
+    rng = np.random.default_rng(0)
+    rules = failed(check_mechanism(FunctionMechanism(lambda text, epsilon, own: f"{rng.random()}"), 1.0))
+    assert "the same noise gives the same rewrites" in rules
+
+
+class Leading(RandomizedResponse):
+    """Draws for the whole batch by the first text's stream."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return super().rewrite(texts, epsilon, noise[np.zeros(len(texts), np.int64)])
+
+
+def test_what_depends_on_the_batch_is_caught() -> None:
+    rules = failed(check_mechanism(Leading(resource=TEXTS), 1.0))
+    assert "a rewrite depends on its own text and noise alone, whatever else is in the batch" in rules
+
+
+class First:
+    """Names the first candidate."""
+
+    def guess(self, rewrites: Rewrites, candidates: np.ndarray, context: Context) -> np.ndarray:
+        return np.zeros(len(candidates), np.int16)
+
+
+def test_an_attack_by_position_is_caught() -> None:
+    assert failed(check_attack(First())) == ["it looks at neither the targets nor the order of the candidates"]
+
+
+def test_a_metric_of_the_batch_is_caught() -> None:
+    class Ranks:
+        def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> np.ndarray:
+            return np.arange(len(originals), dtype=np.float64)
+
+    assert "a number depends on its own pair alone" in failed(check_metric(Ranks()))
