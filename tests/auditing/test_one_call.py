@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import epsilometer
+import epsilometer.auditing.one_call
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.auditing.design import Design
