@@ -34,6 +34,7 @@ for command in (
     project.accept,
     project.history,
     export.export,
+    export.results,
     export.diff,
 ):
     app.command()(command)

@@ -1,4 +1,4 @@
-"""Estimates elsewhere, and beside those of another audit: `epsilometer export` and `diff`."""
+"""An audit elsewhere, and beside another: `epsilometer export`, `results` and `diff`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ def export(
 
     write(chosen(read(run), columns.split(",") if columns else []), file)
     print(file.resolve(), flush=True)
+
+
+def results(
+    out: Annotated[
+        Path | None, typer.Option(help="Where to; by default docs/results/PROFILE.md of the project.")
+    ] = None,
+) -> None:
+    """Write all tables of the audit in this folder as one Markdown file, with date, commit and hardware."""
+    from epsilometer.project.params import read
+    from epsilometer.report.markdown import write
+    from epsilometer.report.results import Results
+
+    print(write(Results(read()), out).resolve(), flush=True)
 
 
 def diff(

@@ -19,13 +19,16 @@ FORMATS = (".csv", ".json", *_MARKUP)
 
 
 def read(run: Path) -> pl.DataFrame:
-    """The estimates of the audit in a folder: schema `tables.ESTIMATES`, and `overall`.
-
-    overall: the one verdict of the row's claim, from all attacks, data sets and the exact check together
-    (`claims.overall`).
-    """
+    """The estimates of the audit in a folder: schema `tables.ESTIMATES`, and `overall`."""
     estimates = tables.read(run / "data/estimates.parquet", tables.ESTIMATES)
-    claims = tables.read(run / "data/claims.parquet", tables.CLAIMS)
+    return with_overall(estimates, tables.read(run / "data/claims.parquet", tables.CLAIMS))
+
+
+def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    """Estimates with `overall`: the one verdict of the row's claim.
+
+    It is that of all attacks, data sets and the exact check together (`claims.overall`).
+    """
     verdicts = overall(estimates, claims).select("mechanism", "epsilon", overall="verdict")
     return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
 
@@ -71,11 +74,16 @@ def write(table: pl.DataFrame, path: Path) -> None:
         finite = pl.when(pl.selectors.float().is_finite()).then(pl.selectors.float())
         text = table.with_columns(finite).write_json() + "\n"
     else:
-        pipe = "\\|" if path.suffix == ".md" else "|"  # tabulate leaves it as it is, and it would end a cell
-        rows = [[_written(value).replace("|", pipe) for value in row] for row in table.iter_rows()]
-        right = ["right" if kind.is_numeric() else "left" for kind in table.dtypes]
-        text = tabulate(rows, table.columns, _MARKUP[path.suffix], colalign=right, disable_numparse=True) + "\n"
+        text = markup(table, path.suffix)
     tables.write_text(text, path)
+
+
+def markup(table: pl.DataFrame, suffix: str = ".md") -> str:
+    """Returns a table as Markdown (`.md`) or LaTeX (`.tex`)."""
+    pipe = "\\|" if suffix == ".md" else "|"  # tabulate leaves it as it is, and it would end a cell
+    rows = [[_written(value).replace("|", pipe) for value in row] for row in table.iter_rows()]
+    right = ["right" if kind.is_numeric() else "left" for kind in table.dtypes]
+    return str(tabulate(rows, table.columns, _MARKUP[suffix], colalign=right, disable_numparse=True)) + "\n"
 
 
 def _written(value: object) -> str:

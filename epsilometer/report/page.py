@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from epsilometer.core import tables
+from epsilometer.core.errors import UserError
 from epsilometer.reaudit import history
 from epsilometer.report.sections import history as past_audits
 from epsilometer.report.sections import origin
@@ -57,6 +58,16 @@ def put(text: str, name: str, content: str) -> str:
     start = f"<!-- place: {name} -->"
     before, place, rest = text.partition(start)
     return f"{before}{start}{content}{_END}{rest.partition(_END)[2]}" if place else text
+
+
+def header() -> str:
+    """Where the page of the current folder says that it comes from: date, profile and commit, as HTML.
+
+    Raises UserError where there is no page.
+    """
+    if not PAGE.is_file():
+        raise UserError(f"{PAGE} does not exist; `epsilometer repro` makes it")
+    return PAGE.read_text(encoding="utf-8").partition("<!-- place: header -->")[2].partition(_END)[0]
 
 
 def emptied(text: str) -> str:

@@ -1,0 +1,237 @@
+"""The tables of a finished audit as one Markdown file, for a repository that keeps its results. Losses are in nats.
+
+A section is a heading, a sentence on how to read its table, and the table; one without rows is left out. No text of a
+data set is shown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+
+from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
+from epsilometer.core import tables
+from epsilometer.project.params import Params
+from epsilometer.project.paths import varied_path
+from epsilometer.report import page
+from epsilometer.report.export import markup, with_overall
+from epsilometer.report.results import Results
+from epsilometer.report.sections import origin
+from epsilometer.report.sections.worth import spread
+from epsilometer.report.wording import budget
+from epsilometer.utility.intervals import mean_interval
+
+CELL = ["mechanism", "epsilon"]
+
+Section = tuple[str, str, pl.DataFrame]
+
+
+def write(results: Results, out: Path | None = None) -> Path:
+    """Write the tables of the audit in the current folder, by default to docs/results/PROFILE.md of its project.
+
+    Returns the file. Raises UserError where no audit is finished here.
+    """
+    params, profile = results.params, origin.profile(Path())
+    parts = [
+        f"# {profile}: {params.title}",
+        "Written by `epsilometer results` from the outputs of a run; do not edit. Losses are in nats; `a to b` is the "
+        "lower bound and the upper end of an interval, `ceiling` means that every guess was right.",
+        f"Run of {unescape(page.header())}{hardware()}.",
+        _settings(params),
+    ]
+    for heading, note, table in sections(results):
+        parts += [f"## {heading}", *([note] if note else []), markup(table).rstrip("\n")]
+    path = Path(params.root) / "docs/results" / f"{profile}.md" if out is None else out
+    tables.write_text("\n\n".join(parts) + "\n", path)
+    return path
+
+
+def sections(results: Results) -> list[Section]:
+    """Returns the sections that have rows, in order."""
+    params = results.params
+    estimates = results.table("data/estimates.parquet", tables.ESTIMATES)
+    claims = results.table("data/claims.parquet", tables.CLAIMS)
+    downstream = [f"data/downstream/{name}.parquet" for name in ("clean", *params.downstream)]
+    sweeps = [varied_path("sweeps", name) for name in params.sweeps]
+    ablations = [varied_path("ablations", name) for name in params.ablations]
+    every = [
+        *losses(with_overall(estimates, claims)),
+        worst_cases(claims),
+        closeness(results.table("data/similarities.parquet", tables.SIMILARITIES), params.audit.alpha),
+        *identifiers(results.table("data/leakage.parquet", tables.LEAKAGE)),
+        *learnt(results.tables(downstream, tables.DOWNSTREAM)),
+        varied(results.tables(sweeps, tables.SWEEPS)),
+        ablated(results.tables(ablations, tables.ABLATIONS)),
+    ]
+    return [section for section in every if len(section[2])]
+
+
+def hardware() -> str:
+    """Returns the processor, its cores and the memory of this machine."""
+    try:
+        names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        names = []
+    processor = names[0].strip() if names else platform.processor() or platform.machine()
+    return f"{processor}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
+
+
+def losses(estimates: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
+
+    estimates: as `export.with_overall` gives them.
+    """
+    for (dataset,), table in estimates.group_by("dataset", maintain_order=True):
+        attacks = [name for name in table["attack"].unique(maintain_order=True) if name not in CHOSEN]
+        inside = [STRONGEST_INSIDE] if len(table.filter(~pl.col("released"), attack=STRONGEST_INSIDE)) else []
+        rows = []
+        for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
+            by_attack = {row["attack"]: row for row in cell.to_dicts()}
+            best = by_attack.get(STRONGEST, {}).get("best_attack")
+            shown = {name: _loss(by_attack.get(name)) for name in (STRONGEST, *inside, *attacks)}
+            row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
+            rows.append(row | {"strongest is": best, "claim": cell["overall"][0]})
+        single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
+        several = table.filter(attack=STRONGEST)["ceiling"].to_numpy().min()
+        note = (
+            f"k = {table['candidates'][0]}, {table['trials'][0]:,} trials a row. Every guess right shows {single:.2f} "
+            f"nats with one attack, at least {several:.2f} with the strongest of several, which pays for the choice."
+        )
+        yield f"Losses on {dataset}", note, _table(rows)
+
+
+def worst_cases(claims: pl.DataFrame) -> Section:
+    """Each claim against its worst case."""
+    rows = [
+        {
+            "mechanism": row["mechanism"],
+            "epsilon": budget(row["epsilon"]),
+            "claim": row["claim"],
+            "method": row["method"],
+            "claimed": _number(row["claimed"]),
+            "worst": _number(row["worst"]),
+            "audited": "yes" if row["audited"] else "no",
+            "verdict": row["verdict"],
+        }
+        for row in claims.filter(pl.col("verdict") != NO_CLAIM).to_dicts()
+    ]
+    note = (
+        "Over pairs of inputs and all outputs where the law is computed (at most `claims.vocabulary` inputs); by draws "
+        "elsewhere, where `worst` is a lower bound, and a budget that is not audited is one at which draws can refute."
+    )
+    return "Claims against their worst case", note, _table(rows)
+
+
+def closeness(each: pl.DataFrame, alpha: float) -> Section:
+    """Means of every metric; the cosine's with its interval, in which rewrites of one text count as one."""
+    rows = []
+    for (dataset, mechanism, epsilon), table in each.group_by("dataset", *CELL, maintain_order=True):
+        row = {"data set": dataset, "mechanism": mechanism, "epsilon": budget(epsilon)}
+        for (metric,), part in table.drop_nulls("value").group_by("metric", maintain_order=True):
+            mean, low, high = mean_interval(part["value"], part["source"], alpha)
+            row[str(metric)] = f"{mean:.3f} ({low:.3f} to {high:.3f})" if metric == "cosine" else f"{mean:.3f}"
+        rows.append(row)
+    return "What rewrites keep", f"Means, with {100 * (1 - alpha):g} % intervals of the cosine.", _table(rows)
+
+
+def identifiers(leakage: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set: which share of its identifiers, by kind, survive as they were."""
+    for (dataset,), table in leakage.group_by("dataset", maintain_order=True):
+        rows = []
+        for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
+            shares = {
+                f"{kind} ({count})": f"{share:.0%} ({low:.0%} to {high:.0%})"
+                for kind, count, share, low, high in cell.select(
+                    "kind", "identifiers", "share", "low", "high"
+                ).iter_rows()
+            }
+            rows.append({"mechanism": mechanism, "epsilon": budget(epsilon), **shares})
+        yield f"Identifiers that survive on {dataset}", "After each kind: how many there were.", _table(rows)
+
+
+def learnt(downstream: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set: macro F1 of classifiers, baselines first."""
+    for (dataset,), table in downstream.group_by("dataset", maintain_order=True):
+        rows = []
+        for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
+            scores = {
+                f"{label}, {setting}": spread(seeds["macro_f1"])
+                for (label, setting), seeds in cell.group_by("label", "setting", maintain_order=True)
+            }
+            rows.append({"mechanism": mechanism or "baselines", "epsilon": budget(epsilon), **scores})
+        note = "Macro F1: mean and standard deviation over seeds."
+        yield f"What classifiers learn on {dataset}", note, _table(rows)
+
+
+def varied(sweeps: pl.DataFrame) -> Section:
+    """Cosine and loss under the embedding attack when one setting of a mechanism is varied."""
+    rows = [
+        {
+            "data set": row["dataset"],
+            "mechanism": row["mechanism"],
+            "setting": row["setting"],
+            "value": _number(row["value"]),
+            "cosine": f"{row['cosine']:.3f} ({row['cosine_low']:.3f} to {row['cosine_high']:.3f})",
+            "loss": _loss(row),
+        }
+        for row in sweeps.to_dicts()
+    ]
+    return "One setting varied", "The loss is that of the embedding attack.", _table(rows)
+
+
+def ablated(ablations: pl.DataFrame) -> Section:
+    """Losses when one factor of the audit is varied."""
+    rows = [
+        {
+            "data set": row["dataset"],
+            "mechanism": row["mechanism"],
+            "epsilon": budget(row["epsilon"]),
+            "attack": row["attack"],
+            "factor": row["factor"],
+            "value": _number(row["value"]),
+            "trials": row["trials"],
+            "loss": _loss(row),
+        }
+        for row in ablations.to_dicts()
+    ]
+    return "One factor of the audit varied", "", _table(rows)
+
+
+def _settings(params: Params) -> str:
+    datasets = ", ".join(
+        name if params.match(name) == "none" else f"{name} (candidates matched by {params.match(name)})"
+        for name in params.datasets
+    )
+    trials = params.trials
+    return (
+        f"Data sets: {datasets}. T = {trials.count:,}, k = {trials.candidates}, lambda = {trials.temperature:g}, "
+        f"alpha = {params.audit.alpha:g}, seed {params.audit.seed}, round {params.audit.round}."
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The columns of all rows; what a row lacks is empty."""
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _loss(row: Mapping[str, Any] | None) -> str:
+    """`0.71 to 0.82`; `ceiling` where every guess was right, for then there is no upper end."""
+    if row is None:
+        return ""
+    return f"{row['loss'] + 0.0:.2f} to {row['upper']:.2f}" if math.isfinite(row["upper"]) else "ceiling"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if math.isfinite(value) else "∞"

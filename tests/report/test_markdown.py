@@ -1,0 +1,77 @@
+"""The tables of an audit as a Markdown file."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from epsilometer.auditing.claims import NOT_TESTABLE
+from epsilometer.core.errors import UserError
+from epsilometer.core.tables import SIMILARITIES
+from epsilometer.report import page
+from epsilometer.report.markdown import hardware, write
+from tests.support.audited import HOSTILE, TEXTS, audit
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a profile's run, with its page."""
+    folder = tmp_path / "runs/mine"
+    (folder / "data").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    page.BODY.write_text("<!-- place: header --><!-- end of place -->")
+    page.write()
+    return folder
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading, its head first."""
+    (part,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in (lines[0], *lines[2:])]
+
+
+def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) -> None:
+    out = write(audit())
+    assert out.resolve() == run / "docs/results/mine.md"
+    text = out.read_text()
+    assert text.startswith("# mine: An audit & its page\n")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · profile mine · not in a git repository", text)
+    assert hardware() in text
+    head, *losses = rows(text, "Losses on queries")
+    assert head[:3] == ["mechanism", "epsilon", "strongest"]
+    cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in losses}
+    assert len(cells) == 1 + 3 * 3
+    assert cells["identity", "1"]["embedding"] == "ceiling"  # all 1,000 right
+    assert cells["mvc", "0.5"]["strongest is"] == "length"  # right 800 times, the embedding 700
+    assert cells["mvc", "5"]["strongest is"] == "embedding"  # right 820 times
+    assert cells["mvc", "5"]["claim"] == NOT_TESTABLE
+    low, high = map(float, cells["mvc", "5"]["embedding"].split(" to "))
+    assert low < math.log(820 / 180) < high
+    assert len(rows(text, "Claims against their worst case")) > 1
+    head, baselines, *learnt = rows(text, "What classifiers learn on queries")
+    assert baselines[head.index("intent, clean")] == "0.80 ± 0.02"
+    assert {row[0]: row for row in learnt if row[1] == "0.5"}["mvc"][head.index("intent, private")] == "0.60 ± 0.02"
+    assert "What rewrites keep" not in text, "a section without rows is left out"
+
+
+def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None:
+    each = [("queries", "mvc", 5.0, i, i, metric, i / 4) for metric in ("cosine", "jaccard") for i in range(5)]
+    text = write(audit(similarities=pl.DataFrame(each, schema=dict(SIMILARITIES), orient="row"))).read_text()
+    (head, row) = rows(text, "What rewrites keep")
+    assert head == ["data set", "mechanism", "epsilon", "cosine", "jaccard"]
+    assert row[:3] == ["queries", "mvc", "5"]
+    assert row[3].startswith("0.500 (")
+    assert row[4] == "0.500"
+    assert not [one for one in TEXTS if one != HOSTILE and one in text]
+
+
+def test_without_a_finished_audit_nothing_is_written(run: Path) -> None:
+    page.PAGE.unlink()
+    with pytest.raises(UserError, match="does not exist"):
+        write(audit())
+    assert not Path("docs").exists()
