@@ -1,14 +1,22 @@
-"""What CONTRIBUTING.md and CHANGELOG.md name exists."""
+"""What CONTRIBUTING.md and CHANGELOG.md name exists, and the templates do what is said of them."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
+import yaml
 
+from epsilometer import cli
+from tests.support.audited import audit
 from tests.support.places import ROOT
 
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 
 
@@ -35,3 +43,47 @@ def test_modules_are_where_the_changelog_says(before: str, now: str) -> None:
     package = before.rpartition(".")[0]
     assert package == "epsilometer.language" or not find_spec(before)
     assert not find_spec("epsilometer.language")
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of CONTRIBUTING.md in a language, without the indent of the list that they stand in."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", CONTRIBUTING, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in found]
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    named = set(re.findall(r"`((?:epsilometer|tests|docs|tasks)/[\w/.]+)`", CONTRIBUTING))
+    assert len(named) > 5
+    assert not [path for path in named if not re.search("[A-Z]{3}", path) and not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("command", re.findall(r"`epsilometer (check --.+?)`", CONTRIBUTING))
+def test_the_templates_pass_the_conformance_tests(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for code in blocks("python"):
+        if name := re.match(r"# (\w+\.py)\n", code):
+            Path(name[1]).write_text(code)
+    assert not cli.app(shlex.split(command), standalone_mode=False)
+    assert capsys.readouterr().out.count("ok ") > 3
+
+
+def test_the_template_of_a_stage_is_as_short_as_the_others_and_lists_no_code() -> None:
+    (text,) = blocks("yaml")
+    assert len(text.splitlines()) <= 12
+    (stage,) = (body["do"] for body in yaml.safe_load(text).values())
+    assert stage["deps"][0] == "data/code/lengths.json"
+    assert not any(".py" in dep for dep in stage["deps"])
+    (body,) = [code for code in blocks("python") if "def main(" in code]
+    compile(body, "lengths.py", "exec")
+
+
+def test_the_template_of_a_section_renders() -> None:
+    (code,) = [code for code in blocks("python") if "def section(" in code]
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    section = scope["section"](audit())
+    shown = jinja2.Template(blocks("html")[0]).render(section.context)
+    assert f'<section id="{section.id}">' in shown
+    assert "queries: 9.0 words a text" in shown
