@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and CHANGELOG.md name exists, and the templates do what is said of them."""
+"""What the guides name exists, and the templates of CONTRIBUTING.md do what is said of them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,17 @@ def blocks(language: str) -> list[str]:
     return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in found]
 
 
-def test_the_files_that_contributing_names_are_there() -> None:
-    named = set(re.findall(r"`((?:epsilometer|tests|docs|tasks)/[\w/.]+)`", CONTRIBUTING))
-    assert len(named) > 5
-    assert not [path for path in named if not re.search("[A-Z]{3}", path) and not (ROOT / path).exists()]
+GUIDES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
+def test_the_files_that_guides_name_are_there(guide: Path) -> None:
+    text = guide.read_text()
+    named = set(re.findall(r"`((?:epsilometer|tests|docs|tasks|flows|benchmarks|profiles)/[\w/.-]+)`", text))
+    linked = set(re.findall(r"\]\((?!http)([\w/.-]+)", text))
+    missing = [path for path in named if not re.search("[A-Z]{3}", path) and not (ROOT / path).exists()]
+    assert not missing
+    assert not [path for path in linked if not (guide.parent / path).exists()]
 
 
 @pytest.mark.parametrize("command", re.findall(r"`epsilometer (check --.+?)`", CONTRIBUTING))
