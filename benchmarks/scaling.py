@@ -26,10 +26,12 @@ import polars as pl
 import epsilometer
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.schemas import TRIALS
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.corpora.synthetic import generate
 from epsilometer.runtime.scaling import Engine, cluster, run
 from epsilometer.text.words import words
@@ -147,7 +149,7 @@ def _make(folder: str, count: int) -> None:
         "split": ["train"] * len(texts),
         "words": pl.Series([len(words(text)) for text in texts], dtype=pl.Int32),
     }
-    tables.write(pl.DataFrame(prepared), "data/prepared/queries.parquet", tables.PREPARED)
+    tables.write(pl.DataFrame(prepared), "data/prepared/queries.parquet", PREPARED)
     vectors = np.random.default_rng(0).normal(size=(len(texts), 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     tables.write_array(vectors, "data/embeddings/queries.npy")
@@ -157,7 +159,7 @@ def _make(folder: str, count: int) -> None:
         "candidates": pl.Series(drawn.candidates).cast(pl.List(pl.Int32)),
         "target": drawn.target,
     }
-    tables.write(pl.DataFrame(table), "data/trials/queries.parquet", tables.TRIALS)
+    tables.write(pl.DataFrame(table), "data/trials/queries.parquet", TRIALS)
 
 
 PARTS: dict[str, Callable[..., None]] = {"speed": speed, "slices": slices, "memory": memory}

@@ -136,7 +136,7 @@ def describe(guarantee: Guarantee | None) -> str:
 def overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     """One verdict a claim, from the audit and the exact check together.
 
-    estimates, claims: schemas `tables.ESTIMATES` and `tables.CLAIMS`. What either violates is violated; else what
+    estimates, claims: schemas `ESTIMATES` and `CLAIMS`. What either violates is violated; else what
     either tested is not refuted; else not testable, not checked or no claim, in this order.
     Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by ("audit", "exact check" or "both":
     whose verdict it is; null where nothing could be tested), reason (why a claim is not testable or not checked, and

@@ -97,7 +97,7 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
-    """Sentences about what a reader should look at first; tables: schemas `tables.ESTIMATES` and `tables.OUTPUTS`.
+    """Sentences about what a reader should look at first; tables: schemas `ESTIMATES` and `OUTPUTS`.
 
     What is odd elsewhere is what a control is for, so of one only a falling curve is named.
     """

@@ -1,6 +1,6 @@
 """The rows of an audit: what each attack's guesses say of a mechanism's loss, beside its claim. Losses are in nats.
 
-`estimates` makes those of the one call, of the stage and of the re-audit alike (schema `tables.ESTIMATES`).
+`estimates` makes those of the one call, of the stage and of the re-audit alike (schema `ESTIMATES`).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.estimates import Attacked, estimates
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import stated
 from epsilometer.auditing.trials import Trials, sample, variety
 from epsilometer.auditing.unread import say, unread
@@ -36,7 +37,6 @@ from epsilometer.core.mechanism import (
     releases,
 )
 from epsilometer.core.randomness import Noise
-from epsilometer.core.tables import ESTIMATES
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
@@ -77,7 +77,7 @@ def audit(
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
     on standard error. trials: how many at each epsilon; design: how they are drawn and judged.
-    Returns one row per epsilon and attack, with the columns of `tables.ESTIMATES` from `epsilon` on: what the attack
+    Returns one row per epsilon and attack, with the columns of `ESTIMATES` from `epsilon` on: what the attack
     sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
     then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
     longer than its limit (null without one); and `distinct` and `five_commonest`, how many texts serve as distractors

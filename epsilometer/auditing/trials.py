@@ -35,7 +35,7 @@ class Trials:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Trials:
-        """The trials of a table of schema `tables.TRIALS`."""
+        """The trials of a table of schema `TRIALS`."""
         return cls(table["candidates"].explode().to_numpy().reshape(len(table), -1), table["target"].to_numpy())
 
     @property

@@ -68,12 +68,13 @@ def _check_component(
 
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
+    from epsilometer.auditing.schemas import ESTIMATES
     from epsilometer.core import tables
     from epsilometer.report import page
 
     shown = ["dataset", "mechanism", "epsilon", "attack", "trials", "loss", "point", "upper", "ceiling", "verdict"]
     _need_project()
-    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    estimates = tables.read("data/estimates.parquet", ESTIMATES)
     page.refresh()
     if not page.PAGE.is_file():
         raise UserError(f"{page.PAGE} does not exist; `dvc repro` makes it")
@@ -86,6 +87,7 @@ def report(as_json: Json = False) -> None:
 
 def accept() -> None:
     """Make the last audit the baseline that re-audits are compared with."""
+    from epsilometer.auditing.schemas import ESTIMATES
     from epsilometer.core import tables
     from epsilometer.project.commit import commit
     from epsilometer.project.params import read
@@ -93,7 +95,7 @@ def accept() -> None:
     from epsilometer.report import page
 
     params, at = read(), commit(Path()).short
-    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    estimates = tables.read("data/estimates.parquet", ESTIMATES)
     past = history.read()
     accepted = baseline.accept(params, sources.records(sources.found(params)), at)
     if not history.ends_with(past, estimates, params.audit.round):

@@ -13,12 +13,15 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.core.component import module
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.tables import Schema
 from epsilometer.corpora import files, hub
 from epsilometer.text.words import words
 
+PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
+
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _RECORD = ("identifiers", "identifier_kinds")  # what a corpus may say of each text: lists of strings
-_OWN = (*tables.PREPARED, *_RECORD)  # columns that a label must not be called
+_OWN = (*PREPARED, *_RECORD)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
 
 
@@ -101,7 +104,7 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
 
 @dataclass(frozen=True)
 class Corpus:
-    """table: tables.PREPARED, the labels as strings, the record of identifiers; counts: what became of rows.
+    """table: PREPARED, the labels as strings, the record of identifiers; counts: what became of rows.
 
     counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
     """
@@ -130,14 +133,14 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     kept = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
     ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in kept["text"]])
     extra = [name for name in _RECORD if name in raw.columns]
-    table = kept.with_columns(ids).select(*tables.PREPARED, *labels, *extra)
+    table = kept.with_columns(ids).select(*PREPARED, *labels, *extra)
     counts = {
         "rows": len(raw),
         "empty_dropped": len(raw) - len(worded),
         "duplicates_merged": len(worded) - len(kept),
         "texts": len(kept),
     }
-    return Corpus(tables.check(table, tables.PREPARED, "corpus"), counts)
+    return Corpus(tables.check(table, PREPARED, "corpus"), counts)
 
 
 def layout_free(column: str) -> pl.Expr:

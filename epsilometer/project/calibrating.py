@@ -27,6 +27,7 @@ from epsilometer.core.attack import Embedded
 from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params, read
@@ -244,7 +245,7 @@ def _search_cell(
         raise UserError("params.yaml gives it one epsilon, so there is no range to search; give low and high")
     goal = search.goal(target, min(cell.epsilons), max(cell.epsilons))
     named = params.attacks if search.attack == STRONGEST else {search.attack: params.attacks[search.attack]}
-    table = tables.read(f"data/prepared/{cell.dataset}.parquet", tables.PREPARED)
+    table = tables.read(f"data/prepared/{cell.dataset}.parquet", PREPARED)
     table = table.filter(pl.col("split") == params.datasets[cell.dataset].use)
     embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
     match = search.match or params.match(cell.dataset)

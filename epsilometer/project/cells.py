@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.schemas import REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
@@ -33,7 +34,7 @@ def build(params: Params, entry: Cell) -> Mechanism:
 
 def trials(dataset: str) -> Trials:
     """The drawn trials of a data set."""
-    return Trials.of(tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS))
+    return Trials.of(tables.read(f"data/trials/{dataset}.parquet", TRIALS))
 
 
 def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -> tuple[Rewrites, pl.Series]:
@@ -41,7 +42,7 @@ def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -
 
     rows: trials in ascending order; all by default.
     """
-    table = tables.read(rewrites_path(cell, epsilon), tables.REWRITES).sort("trial")
+    table = tables.read(rewrites_path(cell, epsilon), REWRITES).sort("trial")
     if rows is not None and len(rows) == len(table):
         rows = None
     if rows is not None:

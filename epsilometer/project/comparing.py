@@ -17,6 +17,7 @@ from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.one_call import Named
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, guess_all
@@ -67,17 +68,17 @@ def compare_cells(
     Holm's correction is over all rows.
     """
     rows = []
-    estimates = tables.read("data/estimates.parquet", tables.ESTIMATES)
+    estimates = tables.read("data/estimates.parquet", ESTIMATES)
     for dataset in params.datasets:
         cells = [params.cells.get(f"{dataset}-{name}") for name, _ in (first, second)]
         if None in cells:
             continue
-        target = tables.read(f"data/trials/{dataset}.parquet", tables.TRIALS)["target"]
+        target = tables.read(f"data/trials/{dataset}.parquet", TRIALS)["target"]
         right = []
         for name, epsilon in (first, second):
             if params.cells[f"{dataset}-{name}"].epsilons is None:
                 raise UserError(f"{name} {_NO_BUDGET}")
-            guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", tables.GUESSES)
+            guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", GUESSES)
             found = guesses.filter(epsilon=epsilon)
             if found.is_empty():
                 known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())

@@ -11,6 +11,7 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import budget_name
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
 
 
@@ -25,7 +26,7 @@ def inside(folder: str | Path) -> Iterator[None]:
 
 def prepared(dataset: str) -> pl.DataFrame:
     """All prepared texts of a data set, of all splits."""
-    return tables.read(f"data/prepared/{dataset}.parquet", tables.PREPARED)
+    return tables.read(f"data/prepared/{dataset}.parquet", PREPARED)
 
 
 def audited(params: Params, dataset: str) -> pl.DataFrame:

@@ -24,9 +24,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
 from epsilometer.project.paths import rewrites_path
 from epsilometer.reaudit.drift import Cell, Measured
@@ -64,12 +66,12 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
     Losses are those of the audit's estimates, with the delta of the claim.
     """
     found: dict[Cell, Measured] = {}
-    rows = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
+    rows = tables.read(folder / "data/estimates.parquet", ESTIMATES)
     counted = {Cell(*row[:4]): row[4:] for row in rows.select(*Cell._fields, "successes", "delta").iter_rows()}
     draws = {dataset: _drawn(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
         drawn, target = draws[cell.dataset]
-        guesses = tables.read(folder / f"data/guesses/{name}.parquet", tables.GUESSES)
+        guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
         stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
             raise stale
@@ -149,9 +151,9 @@ def _named(value: Any) -> str:
 
 def _drawn(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
     """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
-    texts = tables.read(folder / f"data/prepared/{dataset}.parquet", tables.PREPARED)
+    texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
-    trials = tables.read(folder / f"data/trials/{dataset}.parquet", tables.TRIALS)
+    trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)
     drawn = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
     target = trials["target"].to_numpy()
     drawn.update(target.tobytes())

@@ -9,6 +9,7 @@ import polars as pl
 from tabulate import tabulate
 
 from epsilometer.auditing.claims import overall
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 
@@ -19,9 +20,9 @@ FORMATS = (".csv", ".json", *_MARKUP)
 
 
 def read(run: Path) -> pl.DataFrame:
-    """The estimates of the audit in a folder: schema `tables.ESTIMATES`, and `overall`."""
-    estimates = tables.read(run / "data/estimates.parquet", tables.ESTIMATES)
-    return with_overall(estimates, tables.read(run / "data/claims.parquet", tables.CLAIMS))
+    """The estimates of the audit in a folder: schema `ESTIMATES`, and `overall`."""
+    estimates = tables.read(run / "data/estimates.parquet", ESTIMATES)
+    return with_overall(estimates, tables.read(run / "data/claims.parquet", CLAIMS))
 
 
 def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import psutil
 
 from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.paths import varied_path
@@ -30,6 +31,7 @@ from epsilometer.report.sections import origin
 from epsilometer.report.sections.worth import spread
 from epsilometer.report.wording import budget
 from epsilometer.utility.intervals import mean_interval
+from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES
 
 CELL = ["mechanism", "epsilon"]
 
@@ -59,19 +61,19 @@ def write(results: Results, out: Path | None = None) -> Path:
 def sections(results: Results) -> list[Section]:
     """Returns the sections that have rows, in order."""
     params = results.params
-    estimates = results.table("data/estimates.parquet", tables.ESTIMATES)
-    claims = results.table("data/claims.parquet", tables.CLAIMS)
+    estimates = results.table("data/estimates.parquet", ESTIMATES)
+    claims = results.table("data/claims.parquet", CLAIMS)
     downstream = [f"data/downstream/{name}.parquet" for name in ("clean", *params.downstream)]
     sweeps = [varied_path("sweeps", name) for name in params.sweeps]
     ablations = [varied_path("ablations", name) for name in params.ablations]
     every = [
         *losses(with_overall(estimates, claims)),
         worst_cases(claims),
-        closeness(results.table("data/similarities.parquet", tables.SIMILARITIES), params.audit.alpha),
-        *identifiers(results.table("data/leakage.parquet", tables.LEAKAGE)),
-        *learnt(results.tables(downstream, tables.DOWNSTREAM)),
-        varied(results.tables(sweeps, tables.SWEEPS)),
-        ablated(results.tables(ablations, tables.ABLATIONS)),
+        closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
+        *identifiers(results.table("data/leakage.parquet", LEAKAGE)),
+        *learnt(results.tables(downstream, DOWNSTREAM)),
+        varied(results.tables(sweeps, SWEEPS)),
+        ablated(results.tables(ablations, ABLATIONS)),
     ]
     return [section for section in every if len(section[2])]
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.schemas import ESTIMATES, REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
-from epsilometer.core.tables import ESTIMATES, PREPARED, REWRITES, TRIALS, Schema
+from epsilometer.core.tables import Schema
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
 from epsilometer.project.paths import rewrites_path
 
@@ -44,7 +46,7 @@ class Results:
 
     @property
     def estimates(self) -> pl.DataFrame:
-        """Schema `tables.ESTIMATES`, sorted; `point` and `upper` may be infinite. Raises UserError for no rows."""
+        """Schema `ESTIMATES`, sorted; `point` and `upper` may be infinite. Raises UserError for no rows."""
         estimates = self.table("data/estimates.parquet", ESTIMATES)
         if estimates.is_empty():
             raise UserError(

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
+from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.auditing.unread import much
-from epsilometer.core.tables import OUTPUTS, Schema
+from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 
 CELL = ["dataset", "mechanism", "epsilon"]

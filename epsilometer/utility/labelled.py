@@ -27,7 +27,7 @@ class Examples:
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
     """The rows that a classifier of this label is trained and tested on, with their number (`row`) in the table.
 
-    table: schema `tables.PREPARED` and its labels. counts: how many texts of the splits train and test at most. Rows
+    table: schema `PREPARED` and its labels. counts: how many texts of the splits train and test at most. Rows
     without the label are passed over; which of the others are taken is drawn by the seed, the same rows for every label
     where all have it. least: the size of a batch.
     Raises UserError for a label that is no column or has one class, for classes that only one split has, and for fewer

@@ -31,9 +31,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.tables import LEAKAGE, Schema
+from epsilometer.core.tables import Schema
 from epsilometer.text.words import words
 from epsilometer.utility.intervals import share_interval
+from epsilometer.utility.schemas import LEAKAGE
 
 LONGEST = 10_000  # characters of a text that are searched for patterns
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell

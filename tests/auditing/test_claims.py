@@ -25,9 +25,9 @@ from epsilometer.auditing.claims import (
     verdict,
 )
 from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
-from epsilometer.core.tables import CLAIMS, ESTIMATES
 from epsilometer.mechanisms.controls.identity import Identity
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from epsilometer.auditing.diagnostics import CHOSEN, anomalies, composed, describe, disagreements, signal_to_noise
 from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.schemas import ESTIMATES, OUTPUTS
 from epsilometer.auditing.stated import Stated, stated
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents
-from epsilometer.core.tables import ESTIMATES, OUTPUTS
 
 
 def curve(successes: list[int], epsilons: tuple[float, ...] = (1, 10, 100, 1000), attack: str = "a") -> pl.DataFrame:

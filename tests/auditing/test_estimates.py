@@ -19,6 +19,7 @@ from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIO
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimates import Attacked, estimates, judge, rows
 from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import Stated, stated, write
 from epsilometer.auditing.stated import read as read_stated
 from epsilometer.auditing.trials import Trials, sample, variety
@@ -27,7 +28,6 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents, Rewrites, Unread
 from epsilometer.core.randomness import Noise
-from epsilometer.core.tables import ESTIMATES
 from epsilometer.mechanisms.controls.identity import Identity
 
 

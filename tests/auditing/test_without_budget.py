@@ -18,12 +18,14 @@ import yaml
 import epsilometer
 from epsilometer.auditing import one_call
 from epsilometer.auditing.design import Design
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, budget_name, restored, stored
 from epsilometer.core.mechanism import FunctionMechanism, budgets, has_budget
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.pipeline.stages import attack, claims, diagnose, estimate, rewrite, similarity
 from epsilometer.project import cells
@@ -32,6 +34,7 @@ from epsilometer.project.comparing import compare_cells, compare_texts
 from epsilometer.project.params import read
 from epsilometer.project.paths import latents_path, privatized_path, rewrites_path
 from epsilometer.reaudit import baseline, history
+from epsilometer.utility.schemas import SIMILARITY
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"{a} song {b}" for a in ("play", "stop", "find") for b in ("now", "later", "tomorrow", "again")]
@@ -131,10 +134,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     prepared = {"id": TEXTS, "text": TEXTS, "split": ["train"] * len(TEXTS), "words": [3] * len(TEXTS)}
-    tables.write(pl.DataFrame(prepared, schema=dict(tables.PREPARED)), "data/prepared/songs.parquet", tables.PREPARED)
+    tables.write(pl.DataFrame(prepared, schema=dict(PREPARED)), "data/prepared/songs.parquet", PREPARED)
     pairs = [[i % len(TEXTS), (i + 1 + i // len(TEXTS)) % len(TEXTS)] for i in range(100)]
     drawn = {"trial": range(100), "candidates": pairs, "target": [i % 2 for i in range(100)]}
-    tables.write(pl.DataFrame(drawn, schema=dict(tables.TRIALS)), "data/trials/songs.parquet", tables.TRIALS)
+    tables.write(pl.DataFrame(drawn, schema=dict(TRIALS)), "data/trials/songs.parquet", TRIALS)
     tables.write_array(np.zeros((len(TEXTS), 2), np.float32), "data/embeddings/songs.npy")
     return tmp_path
 
@@ -144,7 +147,7 @@ def audited() -> pl.DataFrame:
         rewrite.main(cell)
         attack.main(cell)
     estimate.main()
-    return tables.read("data/estimates.parquet", tables.ESTIMATES)
+    return tables.read("data/estimates.parquet", ESTIMATES)
 
 
 def test_the_stages_write_null(project: Path) -> None:
@@ -154,12 +157,12 @@ def test_the_stages_write_null(project: Path) -> None:
         ("half", 1.0), ("half", 5.0), ("identity", None),
     ]  # fmt: skip
     claims.main()
-    rows = tables.read("data/claims.parquet", tables.CLAIMS).select("mechanism", "epsilon", "audited").rows()
+    rows = tables.read("data/claims.parquet", CLAIMS).select("mechanism", "epsilon", "audited").rows()
     assert rows == [("half", 1.0, True), ("half", 5.0, True), ("identity", None, True)]
     diagnose.main()
-    outputs = tables.read("data/outputs.parquet", tables.OUTPUTS)
+    outputs = tables.read("data/outputs.parquet", OUTPUTS)
     assert outputs["epsilon"].to_list() == [1.0, 5.0, None]
-    assert set(tables.read("data/estimators.parquet", tables.ESTIMATORS)["mechanism"]) == {"identity", "half"}
+    assert set(tables.read("data/estimators.parquet", ESTIMATORS)["mechanism"]) == {"identity", "half"}
 
 
 def test_the_baseline_and_the_history_keep_it(project: Path) -> None:
@@ -198,4 +201,4 @@ def test_a_project_is_not_calibrated_or_compared_without(project: Path) -> None:
 def test_similarity_of_a_cell_without_a_budget(project: Path) -> None:
     audited()
     similarity.main()
-    assert tables.read("data/similarity.parquet", tables.SIMILARITY)["epsilon"].to_list() == [1.0, 5.0, None]
+    assert tables.read("data/similarity.parquet", SIMILARITY)["epsilon"].to_list() == [1.0, 5.0, None]

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.component import names
@@ -450,9 +451,9 @@ def test_report_prints_estimates_and_place(
     code, _, err = call(capsys, "report")
     assert code == 2
     assert "data/estimates.parquet does not exist; `dvc repro` makes it" in err
-    row = {name: "x" if dtype == pl.String else 1 for name, dtype in tables.ESTIMATES.items()}
+    row = {name: "x" if dtype == pl.String else 1 for name, dtype in ESTIMATES.items()}
     row |= {"loss": 0.25, "upper": math.inf, "p_value": None, "expected": None}
-    tables.write(pl.DataFrame([row], schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
     assert call(capsys, "report")[0] == 2
     Path("reports").mkdir()
     Path("reports/audit.html").write_text("<p>")

@@ -11,10 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import files
-from epsilometer.corpora.reading import Asked, prepare, read
+from epsilometer.corpora.reading import PREPARED, Asked, prepare, read
 from tests.support.places import ROOT, SHARED
 
 REVISION = "0" * 40
@@ -185,7 +184,7 @@ def test_prepare_drops_merges_and_counts() -> None:
     assert corpus.table["split"].to_list() == ["train", "train", "train"]
     assert corpus.table["stars"].to_list() == ["4", "5", None]
     assert corpus.table["words"].to_list() == [2, 2, 1]
-    assert dict(corpus.table.schema.items() & dict(tables.PREPARED).items()) == dict(tables.PREPARED)
+    assert dict(corpus.table.schema.items() & dict(PREPARED).items()) == dict(PREPARED)
 
 
 def test_ids_are_stable_and_belong_to_the_text() -> None:

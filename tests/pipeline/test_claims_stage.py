@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.schemas import CLAIMS
 from epsilometer.core.component import shipped
-from epsilometer.core.tables import CLAIMS, read
+from epsilometer.core.tables import read
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.pipeline.stages import claims
 from epsilometer.text.vectors import WordVectors

@@ -37,6 +37,7 @@ from prefect.client.schemas.objects import TaskRun
 from prefect.states import Completed, State
 from prefect.testing.utilities import prefect_test_harness
 
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
@@ -74,7 +75,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("_server")
 def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
-    row = dict.fromkeys(tables.ESTIMATES) | {
+    row = dict.fromkeys(ESTIMATES) | {
         "dataset": "toy",
         "mechanism": "tem",
         "epsilon": 0.5,
@@ -83,7 +84,7 @@ def test_runs_what_is_stale_and_nothing_else(project: Path) -> None:
         "ceiling": float("inf"),
         "verdict": "violated",
     }
-    tables.write(pl.DataFrame([row], schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    tables.write(pl.DataFrame([row], schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
     Path("reports/figures").mkdir(parents=True)
     Path("reports/figures/Toy_Curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     Path("reports/audit.html").write_text("<p>a private text</p>")

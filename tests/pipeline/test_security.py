@@ -22,11 +22,11 @@ import yaml
 
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.schemas import DISAGREEMENTS
 from epsilometer.cli import main as cli
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.core.randomness import Noise
-from epsilometer.core.tables import DISAGREEMENTS
 from epsilometer.models.causal_lm import CausalLM
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.masked_lm import MaskedLM

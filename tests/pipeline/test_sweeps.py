@@ -11,8 +11,10 @@ import polars as pl
 import pytest
 import yaml
 
+from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import sweeps as stage
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
@@ -66,7 +68,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         },
     }
     texts = {"id": [str(i) for i in range(9)], "text": TEXTS, "split": ["train"] * 9, "words": [3] * 9}
-    tables.write(pl.DataFrame(texts, schema=dict(tables.PREPARED)), "data/prepared/songs.parquet", tables.PREPARED)
+    tables.write(pl.DataFrame(texts, schema=dict(PREPARED)), "data/prepared/songs.parquet", PREPARED)
     vectors = np.random.default_rng(0).normal(size=(9, 384)).astype(np.float32)
     tables.write_array(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), "data/embeddings/songs.npy")
     return settings
@@ -80,7 +82,7 @@ def test_one_setting_varies_on_the_same_trials(project: dict[str, Any]) -> None:
     project["embedding"] = {"model": "all-MiniLM-L6-v2", "precision": "float32"}
     save(project)
     stage.main("songs-mine")
-    found = tables.read("data/varied/sweeps/songs-mine.parquet", tables.SWEEPS)
+    found = tables.read("data/varied/sweeps/songs-mine.parquet", SWEEPS)
     assert found.select("setting", "value", "epsilon").rows() == [
         ("share", 0, 1), ("share", 0.5, 1), ("share", 1, 1), ("idle", 1, 1), ("idle", 2, 1),
         ("epsilon", 0.5, 0.5), ("epsilon", 1, 1),

@@ -17,6 +17,7 @@ from epsilometer.cli import main
 from epsilometer.cli.options import read_texts
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.calibrating import Search, calibrate_cells
 from epsilometer.project.params import read
 
@@ -71,7 +72,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("songs.txt").write_text("\n".join(texts) + "\n")
     words = [len(text.split()) for text in texts]
     table = pl.DataFrame({"id": [str(i) for i in range(20)], "text": texts, "split": "train", "words": words})
-    tables.write(table.cast({"words": pl.Int32}), "data/prepared/songs.parquet", tables.PREPARED)
+    tables.write(table.cast({"words": pl.Int32}), "data/prepared/songs.parquet", PREPARED)
     angle = np.where(np.array(words) < 6, 0.0, np.pi) + np.linspace(0, 0.5, 20)
     tables.write_array(np.c_[np.cos(angle), np.sin(angle)].astype(np.float32), "data/embeddings/songs.npy")
     cell = {"resource": "data/prepared/songs.parquet", "epsilons": [0.1, 4]}

@@ -14,8 +14,8 @@ import pytest
 
 from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.errors import UserError
-from epsilometer.core.tables import ESTIMATES
 from epsilometer.project.code import record
 from epsilometer.report.body import CLOSING, SECTIONS, build
 from epsilometer.report.figures import Figure

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from epsilometer import cli
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.report import export
@@ -28,15 +29,15 @@ BROKEN = {"mechanism": "mvc", "epsilon": 5.0, "claim": "5 per word", "verdict": 
 
 def run(folder: Path, estimates: pl.DataFrame, claims: pl.DataFrame | None = None) -> Path:
     """The folder of an audit."""
-    tables.write(estimates, folder / "data/estimates.parquet", tables.ESTIMATES)
-    tables.write(checks() if claims is None else claims, folder / "data/claims.parquet", tables.CLAIMS)
+    tables.write(estimates, folder / "data/estimates.parquet", ESTIMATES)
+    tables.write(checks() if claims is None else claims, folder / "data/claims.parquet", CLAIMS)
     return folder
 
 
 def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     estimates = frame(*ROWS)
     found = export.read(run(tmp_path, estimates, checks(BROKEN)))
-    assert found.columns == [*tables.ESTIMATES, "overall"]
+    assert found.columns == [*ESTIMATES, "overall"]
     assert found.drop("overall").equals(estimates)
     at_five = found.filter(pl.col("epsilon") == 5.0)
     assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
@@ -48,7 +49,7 @@ def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
 def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:
     table = frame(*ROWS)
     export.write(table, tmp_path / "all.csv")
-    again = pl.read_csv(tmp_path / "all.csv", schema=dict(tables.ESTIMATES))
+    again = pl.read_csv(tmp_path / "all.csv", schema=dict(ESTIMATES))
     assert again.equals(table)
     export.write(table, tmp_path / "all.json")
     rows = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)

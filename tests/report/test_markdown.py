@@ -11,9 +11,9 @@ import pytest
 
 from epsilometer.auditing.claims import NOT_TESTABLE
 from epsilometer.core.errors import UserError
-from epsilometer.core.tables import SIMILARITIES
 from epsilometer.report import page
 from epsilometer.report.markdown import hardware, write
+from epsilometer.utility.schemas import SIMILARITIES
 from tests.support.audited import HOSTILE, TEXTS, audit
 
 

@@ -24,9 +24,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsilometer.auditing.schemas import TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Runtime
 from epsilometer.runtime import scaling
 from epsilometer.runtime.scaling import Engine, run, slices
@@ -330,7 +332,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables.write(
         pl.DataFrame({**texts, "words": pl.Series([7] * 20, dtype=pl.Int32)}),
         "data/prepared/songs.parquet",
-        tables.PREPARED,
+        PREPARED,
     )
     vectors = Noise.named(20, "vectors").uniforms(8).astype(np.float32)
     tables.write_array(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), "data/embeddings/songs.npy")
@@ -342,7 +344,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "candidates": pl.Series(np.stack([first, second], 1).tolist(), dtype=pl.List(pl.Int32)),
         "target": (uniforms[:, 2] * 2).astype(np.int16),
     }
-    tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", tables.TRIALS)
+    tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", TRIALS)
     (tmp_path / "latent.py").write_text(LATENT)
     (tmp_path / "counting.py").write_text(COUNTING)
     rr = str(ROOT / "epsilometer/mechanisms/controls/randomized_response.py")

@@ -12,28 +12,22 @@ import polars as pl
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
 from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import estimate
-from epsilometer.core.tables import (
+from epsilometer.auditing.schemas import (
     ABLATIONS,
     CLAIMS,
     DENIABILITY,
     DISAGREEMENTS,
-    DOWNSTREAM,
     ESTIMATES,
     ESTIMATORS,
     FIRST_TOKENS,
-    LEAKAGE,
     OUTPUTS,
-    PREPARED,
     REWRITES,
-    SIMILARITIES,
-    SIMILARITY,
     SWEEPS,
     TOKENS,
-    Schema,
 )
-from epsilometer.core.tables import (
-    TRIALS as TRIALS_SCHEMA,
-)
+from epsilometer.auditing.schemas import TRIALS as TRIALS_SCHEMA
+from epsilometer.core.tables import Schema
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project import params
 from epsilometer.project.params import Audit, Dataset, Params, TrialSettings, Utility
 from epsilometer.project.paths import rewrites_path, varied_path
@@ -42,6 +36,7 @@ from epsilometer.report.figures import styles
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.sections.known_loss import INSTRUMENT
+from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES, SIMILARITY
 from tests.support.html import Elements
 from tests.support.places import ROOT
 
@@ -111,7 +106,7 @@ def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -
 
 
 def checks(*rows: dict[str, object]) -> pl.DataFrame:
-    """Rows of `tables.CLAIMS`; what is not given is null, and every epsilon is an audited one."""
+    """Rows of `CLAIMS`; what is not given is null, and every epsilon is an audited one."""
     return pl.DataFrame([{"audited": True, **row} for row in rows], schema=dict(CLAIMS))
 
 

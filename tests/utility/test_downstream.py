@@ -18,6 +18,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.checking import check
 from epsilometer.project.code import digest
 from epsilometer.project.params import Params, read
@@ -25,6 +26,7 @@ from epsilometer.utility import downstream
 from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune, majority, scores
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples, labelled, to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
+from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED
 from tests.support.places import ROOT
 
 WORDS = ["good", "bad", "film", "plot", "the", "a", "was", "very", "song", "slow"]
@@ -395,7 +397,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
             "speaker": ["A" if label == "positive" else "B" for label in (*train.labels, *test.labels)],
         }
     )
-    tables.write(made, "data/prepared/songs.parquet", tables.PREPARED)
+    tables.write(made, "data/prepared/songs.parquet", PREPARED)
     (tmp_path / "mine.py").write_text(
         "def rewrite(text, epsilon, rng):\n"
         "    if epsilon > 5:\n        return text\n"
@@ -422,11 +424,11 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     privatize.main("songs-mine")
     assert not (project / "data/privatizing/songs-mine").exists()
     stage.main("songs-mine")
-    clean = tables.read("data/downstream/clean.parquet", tables.DOWNSTREAM)
+    clean = tables.read("data/downstream/clean.parquet", DOWNSTREAM)
     assert clean.group_by("label", "setting").len().sort("label", "setting").rows() == [
         ("mood", "clean", 2), ("mood", "majority", 1), ("speaker", "clean", 2), ("speaker", "majority", 1),
     ]  # fmt: skip
-    found = tables.read("data/downstream/songs-mine.parquet", tables.DOWNSTREAM)
+    found = tables.read("data/downstream/songs-mine.parquet", DOWNSTREAM)
     mean = {
         (epsilon, setting): value
         for epsilon, setting, value in found.group_by("epsilon", "setting").agg(pl.mean("macro_f1")).iter_rows()
@@ -443,7 +445,7 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     # At 1 the words that matter are gone: all of it falls to about chance.
     assert max(mean[1, setting] for setting in ("private", "adaptive", "static")) < 0.75
     empty = found.filter(epsilon=1, seed=0).select("setting", "empty").rows()
-    made = tables.read("data/privatized/songs-mine/1.parquet", tables.PRIVATIZED)
+    made = tables.read("data/privatized/songs-mine/1.parquet", PRIVATIZED)
     blank = {row for row, seed, text in made.iter_rows() if not text and seed == 0}
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
@@ -471,7 +473,7 @@ def test_the_privatize_stage_goes_on_with_its_own_slices_only(project: Path, mon
     monkeypatch.chdir(project)
     monkeypatch.setattr(Job, "run", lambda job, *rest: pytest.fail("a slice that is there was rewritten"))
     stage.main("songs-mine")
-    assert len(tables.read("data/privatized/songs-mine/9.parquet", tables.PRIVATIZED)) == 2 * 520
+    assert len(tables.read("data/privatized/songs-mine/9.parquet", PRIVATIZED)) == 2 * 520
 
 
 def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
@@ -480,7 +482,7 @@ def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"classification": {"labels": {}}, "downstream": {}}
     (project / "params.yaml").write_text(yaml.safe_dump(raw))
     classifiers.main()
-    assert len(tables.read("data/downstream/clean.parquet", tables.DOWNSTREAM)) == 0
+    assert len(tables.read("data/downstream/clean.parquet", DOWNSTREAM)) == 0
     assert (project / "data/classifiers").is_dir()
 
 

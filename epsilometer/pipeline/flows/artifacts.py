@@ -18,6 +18,7 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_HOME
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
@@ -37,14 +38,14 @@ def publish(folder: Path) -> None:
     page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
-        table = tables.read(estimates, tables.ESTIMATES)
+        table = tables.read(estimates, ESTIMATES)
         create_table_artifact(
             key=prefixed(folder, "calibration"),
             table=[{name: _shown(row[name]) for name in _COLUMNS} for row in table.to_dicts()],
             description="Empirical privacy loss in nats, beside the claim. A loss of 0 is no evidence, not privacy.",
         )
         claims = folder / "data/claims.parquet"
-        checked = tables.read(claims, tables.CLAIMS) if claims.is_file() else pl.DataFrame(schema=dict(tables.CLAIMS))
+        checked = tables.read(claims, CLAIMS) if claims.is_file() else pl.DataFrame(schema=dict(CLAIMS))
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
             markdown=verdicts(table, checked),

@@ -22,6 +22,7 @@ from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
 from epsilometer.auditing.estimation import Estimate
+from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows.alert import EVENT
@@ -67,7 +68,7 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
         return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.made(past, datetime.now(UTC).year))
     found = drift.judge(accepted.measured, baseline.measure(params, folder), level)
-    estimates = tables.read(folder / "data/estimates.parquet", tables.ESTIMATES)
+    estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
     history.append(estimates, at, params.audit.round, folder / history.FILE)
     sources.write(now, folder)
 

@@ -13,6 +13,7 @@ import polars as pl
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
@@ -32,11 +33,11 @@ def main(name: str) -> None:
     """Write data/varied/ablations/<cell>.parquet and first_tokens/<cell>.parquet."""
     params = read_params()
     varied = list(_variations(params, params.ablations[name]))
-    with tables.Writer(varied_path("ablations", name), tables.ABLATIONS) as writer:
+    with tables.Writer(varied_path("ablations", name), ABLATIONS) as writer:
         for rows in track((_run(params, name, *one) for one in varied), len(varied), f"ablations of {name}"):
             writer.write(rows)
-    tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(tables.FIRST_TOKENS))
-    tables.write(tokens, varied_path("first_tokens", name), tables.FIRST_TOKENS)
+    tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(FIRST_TOKENS))
+    tables.write(tokens, varied_path("first_tokens", name), FIRST_TOKENS)
 
 
 def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:
@@ -88,4 +89,4 @@ def _run(
         mechanism=pl.lit(cell.mechanism),
         factor=pl.lit(factor),
         value=pl.lit(float(value)),
-    ).select(*tables.ABLATIONS)
+    ).select(*ABLATIONS)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.schemas import GUESSES
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all, sees
 from epsilometer.core.guarantees import stored
@@ -50,7 +51,7 @@ def main(name: str) -> None:
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     built, known = mechanism(params, name), attacks(params)
     seen = {attack: sees(known[attack], built) for attack in guesses}
-    with tables.Writer(f"data/guesses/{name}.parquet", tables.GUESSES) as writer:
+    with tables.Writer(f"data/guesses/{name}.parquet", GUESSES) as writer:
         for attack, all_of in guesses.items():
             for epsilon, guess in zip(cell.budgets, all_of, strict=True):
                 looked = {"epsilon": epsilon, "attack": attack, "sees": seen[attack]}

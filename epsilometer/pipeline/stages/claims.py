@@ -14,6 +14,7 @@ from epsilometer.auditing.claims import describe
 from epsilometer.auditing.deniability import deniability
 from epsilometer.auditing.finding import Finding
 from epsilometer.auditing.largest_loss import largest_loss
+from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.auditing.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, has_budget
@@ -33,8 +34,8 @@ def main() -> None:
     for cell in params.cells.values():
         cells.setdefault(cell.mechanism, cell)
     with (
-        tables.Writer("data/claims.parquet", tables.CLAIMS) as claims,
-        tables.Writer("data/deniability.parquet", tables.DENIABILITY) as hidden,
+        tables.Writer("data/claims.parquet", CLAIMS) as claims,
+        tables.Writer("data/deniability.parquet", DENIABILITY) as hidden,
         tempfile.TemporaryDirectory() as folder,
     ):
         few = {
@@ -55,12 +56,12 @@ def main() -> None:
                 found = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs=inputs)
                 row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
                 rows.append(row | _row(found, whole, private=_is_private(params, cell)))
-            claims.write(pl.DataFrame(rows, schema=dict(tables.CLAIMS)))
+            claims.write(pl.DataFrame(rows, schema=dict(CLAIMS)))
             if cell.epsilons is not None and few[name] != cell.resource and isinstance(whole, HasInputs):
                 order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
                 words = [whole.inputs[i] for i in np.sort(np.argsort(order)[:WORDS])]
                 table = deniability(whole, words, cell.epsilons, DRAWS, seed=params.audit.seed)
-                hidden.write(table.with_columns(pl.lit(name).alias("mechanism")).select(list(tables.DENIABILITY)))
+                hidden.write(table.with_columns(pl.lit(name).alias("mechanism")).select(list(DENIABILITY)))
 
 
 def _build(params: Params, cell: Cell, resource: str | None) -> Mechanism:

@@ -23,6 +23,7 @@ from epsilometer.project.params import read
 from epsilometer.runtime.progress import track
 from epsilometer.utility.downstream import majority
 from epsilometer.utility.labelled import TEST, TRAIN, examples
+from epsilometer.utility.schemas import DOWNSTREAM
 
 
 def main() -> None:
@@ -42,5 +43,5 @@ def main() -> None:
                 classifier.save(clean_classifier(dataset, label, seed))  # rounds the weights, so before scoring
             tried.append(Tried(classifier.predict(test.texts), 0))
         made += rows({**named, "setting": "clean"}, train, test, tried, params=params)
-    tables.write(pl.DataFrame(made, schema=dict(tables.DOWNSTREAM)), "data/downstream/clean.parquet", tables.DOWNSTREAM)
+    tables.write(pl.DataFrame(made, schema=dict(DOWNSTREAM)), "data/downstream/clean.parquet", DOWNSTREAM)
     tables.write_json([list(name) for name in asked], "data/classifiers/asked.json")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, GUESSES, OUTPUTS
 from epsilometer.auditing.stated import read
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
@@ -28,9 +29,7 @@ def main() -> None:
     for name in params.cells:
         for table, row in _cell(params, name):
             found[table].append(row)
-    for (table, rows), schema in zip(
-        found.items(), (tables.OUTPUTS, tables.ESTIMATORS, tables.DISAGREEMENTS), strict=True
-    ):
+    for (table, rows), schema in zip(found.items(), (OUTPUTS, ESTIMATORS, DISAGREEMENTS), strict=True):
         tables.write(pl.DataFrame(rows, schema=dict(schema)), f"data/{table}.parquet", schema)
 
 
@@ -38,7 +37,7 @@ def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a cell, each with the table that it belongs to."""
     cell = params.cells[name]
     texts, drawn, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
-    guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
+    guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
     originals = [texts[i] for i in drawn.source]
     for epsilon in cell.budgets:
         where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}

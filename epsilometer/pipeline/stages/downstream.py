@@ -28,6 +28,7 @@ from epsilometer.project.paths import privatized_path
 from epsilometer.runtime.progress import track
 from epsilometer.utility.downstream import Classifier
 from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples
+from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED
 
 
 def main(name: str) -> None:
@@ -36,14 +37,14 @@ def main(name: str) -> None:
     cell = params.downstream[name]
     asked = [(epsilon, *role) for epsilon in cell.budgets for role in roles(params, cell.dataset)]
     found = [line for one in track(asked, len(asked), "downstream") for line in _rows(params, name, *one)]
-    table = pl.DataFrame(found, schema=dict(tables.DOWNSTREAM))
-    tables.write(table, f"data/downstream/{name}.parquet", tables.DOWNSTREAM)
+    table = pl.DataFrame(found, schema=dict(DOWNSTREAM))
+    tables.write(table, f"data/downstream/{name}.parquet", DOWNSTREAM)
 
 
 def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> Iterator[dict[str, Any]]:
     """Of one label at one epsilon, a row a setting and seed."""
     cell = params.downstream[name]
-    rewrites = tables.read(privatized_path(name, epsilon), tables.PRIVATIZED)
+    rewrites = tables.read(privatized_path(name, epsilon), PRIVATIZED)
     found = chosen(params, cell.dataset, label)
     where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon, "label": label, "role": role}
     own, static = [], []

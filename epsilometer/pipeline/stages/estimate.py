@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from epsilometer.auditing.estimates import Attacked, estimates
+from epsilometer.auditing.schemas import ESTIMATES, GUESSES, REWRITES
 from epsilometer.auditing.stated import read as read_stated
 from epsilometer.core import tables
 from epsilometer.core.attack import is_validated
@@ -22,14 +23,14 @@ def main() -> None:
     """Write data/estimates.parquet."""
     params = read_params()
     found = estimates((one for name in params.cells for one in _attacked(params, name)), params.audit.alpha)
-    tables.write(pl.DataFrame(found, schema=dict(tables.ESTIMATES)), "data/estimates.parquet", tables.ESTIMATES)
+    tables.write(pl.DataFrame(found, schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
 
 
 def _attacked(params: Params, name: str) -> Iterator[Attacked]:
     """What the attacks on a cell came to, epsilon by epsilon; attacks stand in the order of params.yaml."""
     cell, known = params.cells[name], attacks(params)
     drawn, statements = trials(cell.dataset), read_stated(stated_path(name))
-    guesses = tables.read(f"data/guesses/{name}.parquet", tables.GUESSES)
+    guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
     for (epsilon,), table in guesses.group_by("epsilon", maintain_order=True):
         budget = restored(epsilon)
         by_attack = {str(attack): part for (attack,), part in table.sort("trial").group_by("attack")}
@@ -40,7 +41,7 @@ def _attacked(params: Params, name: str) -> Iterator[Attacked]:
             stated=statements[stored(budget)],
             drawn=drawn,
             words=audited(params, cell.dataset)["words"].to_numpy(),
-            claims=tables.read(rewrites_path(name, budget), tables.REWRITES).sort("trial")["claim"].to_numpy(),
+            claims=tables.read(rewrites_path(name, budget), REWRITES).sort("trial")["claim"].to_numpy(),
             guesses={attack: part["guess"].to_numpy() for attack, part in parts.items()},
             sees={attack: part["sees"][0] for attack, part in parts.items()},
             validated={attack: is_validated(known[attack], drawn.candidates.shape[1]) for attack in parts},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epsilometer.core import tables
 from epsilometer.corpora.files import Layout
-from epsilometer.corpora.reading import Asked, prepare, read
+from epsilometer.corpora.reading import PREPARED, Asked, prepare, read
 from epsilometer.project.params import read as read_params
 
 
@@ -22,5 +22,5 @@ def main(name: str) -> None:
         asked=Asked(params.audit.seed, dataset.count, dataset.part),
     )
     corpus = prepare(raw, dataset.labels)
-    tables.write(corpus.table, f"data/prepared/{name}.parquet", tables.PREPARED)
+    tables.write(corpus.table, f"data/prepared/{name}.parquet", PREPARED)
     tables.write_json(corpus.counts, f"data/prepared/{name}.json")

@@ -24,6 +24,7 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import prepared, privatized_path
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
+from epsilometer.utility.schemas import PRIVATIZED
 
 
 def main(name: str) -> None:
@@ -52,7 +53,7 @@ def main(name: str) -> None:
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
         made = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
-        tables.write(made, privatized_path(name, epsilon), tables.PRIVATIZED)
+        tables.write(made, privatized_path(name, epsilon), PRIVATIZED)
     shutil.rmtree(whole)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from epsilometer.auditing.claims import trial_claims
 from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.schemas import REWRITES
 from epsilometer.auditing.stated import stated, write
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents
@@ -49,8 +50,7 @@ def main(name: str) -> None:
     count = len(drawn.target)
     with ExitStack() as files:
         writers = [
-            files.enter_context(tables.Writer(rewrites_path(name, epsilon), tables.REWRITES))
-            for epsilon in cell.budgets
+            files.enter_context(tables.Writer(rewrites_path(name, epsilon), REWRITES)) for epsilon in cell.budgets
         ]
         before = files.enter_context(tables.ArrayWriter(latents_path(name, None), count))
         afters = [

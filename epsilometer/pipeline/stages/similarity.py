@@ -17,6 +17,7 @@ from epsilometer.project.paths import audited, audited_texts
 from epsilometer.runtime.progress import track
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import Identifier, identifiers, leakage
+from epsilometer.utility.schemas import LEAKAGE, SIMILARITIES, SIMILARITY
 from epsilometer.utility.similarity import measure, metric
 
 CELL = ("dataset", "mechanism", "epsilon")
@@ -34,12 +35,12 @@ def main() -> None:
     for cell, part in pl.concat([pairs, values], how="horizontal").group_by(CELL, maintain_order=True):
         whole = corpus(part["original"].to_list(), part["rewrite"].to_list()) if "bleu" in metrics else None
         rows.append((*cell, len(part), *mean_interval(part["cosine"], part["source"], alpha), whole))
-    table = pl.DataFrame(rows, schema=dict(tables.SIMILARITY), orient="row")
-    tables.write(table, "data/similarity.parquet", tables.SIMILARITY)
+    table = pl.DataFrame(rows, schema=dict(SIMILARITY), orient="row")
+    tables.write(table, "data/similarity.parquet", SIMILARITY)
     each = pl.concat([pairs.drop("original", "rewrite"), values], how="horizontal")
     long = each.unpivot(list(metrics), index=[*CELL, "trial", "source"], variable_name="metric")
-    tables.write(long, "data/similarities.parquet", tables.SIMILARITIES)
-    tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", tables.LEAKAGE)
+    tables.write(long, "data/similarities.parquet", SIMILARITIES)
+    tables.write(pl.concat(_leaked(params), how="vertical"), "data/leakage.parquet", LEAKAGE)
 
 
 def _pairs(params: Params) -> pl.DataFrame:
@@ -61,8 +62,8 @@ def _pairs(params: Params) -> pl.DataFrame:
 
 
 def _leaked(params: Params) -> Iterator[pl.DataFrame]:
-    """The rows of tables.LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
-    yield pl.DataFrame(schema=dict(tables.LEAKAGE))
+    """The rows of LEAKAGE of each cell and epsilon, none where a data set's trials hold no identifier."""
+    yield pl.DataFrame(schema=dict(LEAKAGE))
     known: dict[str, list[list[Identifier]]] = {}
     for name, cell in track(params.cells.items(), len(params.cells), "leakage"):
         source = trials(cell.dataset).source

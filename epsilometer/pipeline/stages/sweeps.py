@@ -14,6 +14,7 @@ import polars as pl
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
@@ -34,7 +35,7 @@ def main(name: str) -> None:
     params = read()
     count = sum(len(values) for values in params.sweeps[name].vary.values())
     rows = list(track(_rows(params, name), count, f"sweeps of {name}"))
-    tables.write(pl.DataFrame(rows, schema=dict(tables.SWEEPS)), varied_path("sweeps", name), tables.SWEEPS)
+    tables.write(pl.DataFrame(rows, schema=dict(SWEEPS)), varied_path("sweeps", name), SWEEPS)
 
 
 def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from epsilometer.auditing.schemas import TOKENS
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasTokens
 from epsilometer.project.cells import mechanism
@@ -19,7 +20,7 @@ def main() -> None:
     params = read_params()
     datasets = {cell.dataset for cell in params.ablations.values()}
     rows = [row for name, cell in params.cells.items() if cell.dataset in datasets for row in _tokens(params, name)]
-    tables.write(pl.DataFrame(rows, schema=dict(tables.TOKENS)), "data/varied/tokens.parquet", tables.TOKENS)
+    tables.write(pl.DataFrame(rows, schema=dict(TOKENS)), "data/varied/tokens.parquet", TOKENS)
 
 
 def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:

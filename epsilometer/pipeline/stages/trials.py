@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.schemas import TRIALS
 from epsilometer.auditing.trials import sample, variety
 from epsilometer.core import tables
 from epsilometer.project.params import read as read_params
@@ -33,7 +34,7 @@ def main(name: str) -> None:
             "target": drawn.target,
         }
     )
-    tables.write(rows, f"data/trials/{name}.parquet", tables.TRIALS)
+    tables.write(rows, f"data/trials/{name}.parquet", TRIALS)
     sizes = np.unique(groups, return_counts=True)[1] if groups is not None else np.array([len(table)])
     alone = int(sizes[sizes < settings.candidates].sum())
     counts = {"texts": len(table), "unmatched_dropped": alone} | variety(drawn.candidates)

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.core.tables import ABLATIONS, FIRST_TOKENS, TOKENS
+from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS, TOKENS
 from epsilometer.project.paths import varied_path
 from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, ends, specify, styles
 from epsilometer.report.results import Results
@@ -44,7 +44,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Loss against the value of one factor of the audit: a row of panels a factor, a panel an attack.
 
     Dots are hollow beyond the number of candidates that an attack was validated for.
-    table: schema `tables.ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    table: schema `ABLATIONS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
     """
     style = styles(mechanisms)
     names = table["mechanism"].unique().sort().to_list()

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.diagnostics import anomalies
-from epsilometer.core.tables import DISAGREEMENTS, ESTIMATORS, OUTPUTS, Schema
+from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
+from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.rows import strongest
 from epsilometer.report.section import Section

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from altair import SCHEMA_URL
 
-from epsilometer.core.tables import LEAKAGE, SIMILARITIES, SIMILARITY, Schema
+from epsilometer.core.tables import Schema
 from epsilometer.report.figures import CONFIG, GRID, INK, MUTED, WIDTH, Figure, Specification, Style, styles
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL
@@ -18,6 +18,7 @@ from epsilometer.report.section import Section
 from epsilometer.report.wording import budget, confidence, metric_value, share
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import ALL
+from epsilometer.utility.schemas import LEAKAGE, SIMILARITIES, SIMILARITY
 
 QUARTILES: Schema = {  # a row a cell, epsilon and quarter: the trial whose cosine stands there, and its texts
     "dataset": pl.String,

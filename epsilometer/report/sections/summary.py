@@ -16,7 +16,7 @@ import polars as pl
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import success_bound
-from epsilometer.core.tables import CLAIMS, OUTPUTS
+from epsilometer.auditing.schemas import CLAIMS, OUTPUTS
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, REACH, hardly_read, strongest
 from epsilometer.report.section import Section
@@ -70,8 +70,8 @@ def summary(
 ) -> Summary:
     """Sum an audit up.
 
-    estimates: schema `tables.ESTIMATES`; verdicts: as `claims.overall` gives them; target: the loss at which to choose;
-    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `tables.OUTPUTS`.
+    estimates: schema `ESTIMATES`; verdicts: as `claims.overall` gives them; target: the loss at which to choose;
+    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`.
     """
     best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
     check = known_loss.fault(instrument)

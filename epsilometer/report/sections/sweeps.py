@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.core.tables import SWEEPS
+from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.project.paths import varied_path
 from epsilometer.report.figures import COLOURS, WIDTH, Figure, Specification, specify, styles
 from epsilometer.report.results import Results
@@ -40,7 +40,7 @@ def section(results: Results) -> Section | None:
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Utility and loss against the value of one setting: a row of panels a setting, a panel a measure.
 
-    table: schema `tables.SWEEPS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
+    table: schema `SWEEPS`, sorted in any way. mechanisms: all of the audit, so that styles agree.
     """
     style = styles(mechanisms)
     shown = within_ceiling(table).sort("dataset", "mechanism", "value")

@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.core.tables import CLAIMS, DENIABILITY
+from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.report.figures import Figure, Specification, by_name, epsilon_axis, specify, styles
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
@@ -55,7 +55,7 @@ def sentence(claims: pl.DataFrame) -> str:
 def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
     """Share of words that stay, and how many outputs a word has, against nominal epsilon (both scales as in `curves`).
 
-    table: schema `tables.DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
+    table: schema `DENIABILITY`. mechanisms: all of the audit, so that styles agree between figures.
     """
     style = styles(mechanisms)
     x = epsilon_axis(table["epsilon"])

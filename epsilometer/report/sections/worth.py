@@ -8,12 +8,13 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.core.tables import DOWNSTREAM, OUTPUTS, SIMILARITY
+from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.report.figures import INK, MUTED, WIDTH, Figure, Specification, by_name, ends, specify, styles
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, hardly_read, strongest, within_ceiling
 from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, inflected, nats
+from epsilometer.utility.schemas import DOWNSTREAM, SIMILARITY
 
 COSINE = "cosine"
 SEEDS = 5  # at least, to rank mechanisms by what was trained
@@ -50,7 +51,7 @@ def section(results: Results) -> Section | None:
 def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
     """A row a data set, measure of utility, mechanism and epsilon: the strongest attack's loss, and the utility.
 
-    strongest: as `page.strongest` gives it; downstream: schema `tables.DOWNSTREAM`. The measures are the mean cosine
+    strongest: as `page.strongest` gives it; downstream: schema `DOWNSTREAM`. The measures are the mean cosine
     and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
     each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
     measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
-from epsilometer.core.tables import OUTPUTS
+from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.project.params import Utility
 from epsilometer.report.sections import look, numbers, strongest
 from epsilometer.report.sections import summary as top

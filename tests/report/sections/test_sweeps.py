@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.core.tables import SWEEPS
+from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.report.sections import sweeps
 from tests.support.audited import audit, bare, estimates, shown
 

@@ -74,7 +74,7 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: Params
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `tables.DOWNSTREAM`, one a seed: its own scores, and the interval of the mean of all, over test texts."""
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and the interval of the mean of all, over test texts."""
     classes = sorted({*train.labels})
     truth = np.array([classes.index(name) for name in test.labels])
     low, high = f1_interval(truth, np.stack([one.guesses for one in tried]), len(classes), params.audit.alpha)

@@ -1,0 +1,161 @@
+"""The tables of an audit: what its stages hand to one another."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer.core.tables import Schema
+
+TRIALS: Schema = {"trial": pl.Int64, "candidates": pl.List(pl.Int32), "target": pl.Int16}
+
+REWRITES: Schema = {"trial": pl.Int64, "text": pl.String, "units": pl.List(pl.Int32), "claim": pl.Float64}
+
+GUESSES: Schema = {
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
+    "trial": pl.Int64,
+    "guess": pl.Int16,
+}
+
+ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,
+    "candidates": pl.Int64,
+    "successes": pl.Int64,
+    "success_rate": pl.Float64,
+    "loss": pl.Float64,  # with delta (TeDA eq. 11), as are point, upper and ceiling
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+    "delta": pl.Float64,  # of the claim; 0 without one
+    "loss_at_delta_0": pl.Float64,
+    "equal_trials": pl.Int64,  # those whose candidates have equally many words
+    "equal_successes": pl.Int64,
+    "equal_loss": pl.Float64,  # the loss on these trials, beyond what length gives away; null where there are none
+    "claim": pl.String,
+    "covered": pl.Int64,  # trials between whose candidates the claim bounds the loss
+    "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
+    "p_value": pl.Float64,
+    "verdict": pl.String,
+    "refutable": pl.Float64,  # the largest claimed loss that this test could refute if every guess were right
+    "trials_needed": pl.Int64,  # from so many trials on the claim could be refuted; null where it never could
+    "best_attack": pl.String,  # which attack a row of the strongest is; null in other rows
+    "control": pl.Boolean,  # the mechanism checks the audit and is not to be used
+    "sees": pl.String,  # what the attack looks at: text, units, latents, provider
+    "released": pl.Boolean,  # whether the mechanism gives that out
+    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
+}
+
+CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "audited": pl.Boolean,  # false where the check chose this epsilon, one at which sampling can refute a claim
+    "claim": pl.String,
+    "verdict": pl.String,
+    "reason": pl.String,  # why a claim is not testable or not checked
+    "method": pl.String,
+    "claimed": pl.Float64,
+    "worst": pl.Float64,
+    "slack": pl.Float64,  # claimed - worst: the least over all that was compared; negative where the claim is violated
+    "x": pl.String,
+    "other": pl.String,
+    "output": pl.String,
+    "bound": pl.Float64,
+    "inputs": pl.Int64,
+    "draws": pl.Int64,
+    "testable": pl.Float64,  # the largest claim that so many draws could refute; null where the law is computed
+    "noise_p": pl.Float64,  # of continuous noise: how likely noise of the claimed density fits it no better
+    "largest": pl.Float64,  # the largest loss of one unit of the mechanism in use, over its whole vocabulary
+    "largest_method": pl.String,  # exact, bound (the claim at its largest distance), sampled (a lower bound)
+}
+
+DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": pl.String} | {
+    f"{name}{end}": pl.Float64 for name in ("stays", "support") for end in ("", "_low", "_high")
+}
+
+OUTPUTS: Schema = {  # what the rewrites of a cell look like; null where a mechanism has no such thing
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "claim": pl.String,
+    "composed": pl.Float64,  # the claim for whole texts, in nats: `diagnostics.composed`
+    "words": pl.Float64,
+    "units": pl.Float64,
+    "units_max": pl.Int64,
+    "empty": pl.Float64,
+    "unchanged": pl.Float64,
+    "commonest": pl.Float64,
+    "signal": pl.Float64,
+    "unknown_words": pl.Float64,  # of all audited texts, the share outside the vocabulary; null without one
+    "cut_texts": pl.Float64,  # the share that is longer than what is read or written; null without a limit
+}
+
+ESTIMATORS: Schema = {  # the loss from the first `trials` trials, by the reduced form and by true and false positives
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "by_rates": pl.Float64,
+}
+
+DISAGREEMENTS: Schema = {  # trials in which one attack named the source and another did not
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "right": pl.String,
+    "wrong": pl.String,
+    "trials": pl.Int64,
+    "trial": pl.Int64,  # one of them
+}
+
+ABLATIONS: Schema = {  # a cell's loss when one factor of the audit is varied
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "validated": pl.Boolean,  # whether the attack was validated for so many candidates
+    "factor": pl.String,
+    "value": pl.Float64,
+    "trials": pl.Int64,
+    "success_rate": pl.Float64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+}
+
+SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack when one of its settings is varied
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,  # at this value
+    "setting": pl.String,
+    "value": pl.Float64,
+    "trials": pl.Int64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+} | {f"{name}{end}": pl.Float64 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
+
+FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "text": pl.String,
+    "rank": pl.Int64,
+    "token": pl.String,
+    "probability": pl.Float64,
+}
+
+TOKENS: Schema = {  # one public text as a mechanism cuts it
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "text": pl.String,
+    "tokens": pl.List(pl.String),
+}
