@@ -74,9 +74,9 @@ def test_the_function_of_the_notebook_is_audited() -> None:
 
 
 def test_mechanisms_and_attacks_are_named_as_shown() -> None:
-    (call,) = re.findall(r"`(epsilometer\.audit\(texts, \"tem\".*?\))`", README)
+    call, *_ = re.findall(r"`(epsilometer\.audit\(texts, \"tem\", epsilons=\[5, 8\]\))`", README)
     (attacks,) = re.findall(r"`attacks=(\{.*?\})`", README, re.DOTALL)[:1]
-    options = f", attacks={attacks}, trials=50, temperature=0)"
+    options = f", attacks={attacks}, trials=50, design=epsilometer.Design(temperature=0))"
     table = eval(call[:-1] + options, {"texts": queries(60), "epsilometer": epsilometer})
     assert table.select("epsilon", "attack").rows() == [(5, "lexical"), (8, "lexical")]
 

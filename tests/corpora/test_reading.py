@@ -75,7 +75,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.csv", "text,intent\nhi,x\n", {"labels": ["intend"]}, "unknown label column 'intend'; did you mean 'inten"),
         ("a.csv", "text,part\nhi,x\n", {"split": "prat"}, "unknown split column 'prat'; did you mean 'part'"),
         ("a.csv", "text,words\nhi,1\n", {"labels": ["words"]}, "a label cannot be called 'words'"),
-        ("a.csv", "text\nhi\n", {"part": "queries"}, "part and count are for a generator"),
+        ("a.csv", "text\nhi\n", {"asked": Asked(part="queries")}, "part and count are for a generator"),
         ("a.csv", "", {}, "is empty"),
         ("a.csv", "\n", {}, "has the columns : unknown text column 'text'"),
         ("a.csv", "text,x\na,b\nc\n", {}, "line 3: 1 fields where the first line has 2"),
@@ -95,10 +95,10 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.json", '{"dataset": "a/b", "revision": "main"}', {}, "must be a commit hash of 40 hexadecimal digits"),
         ("a.json", '{"dataset": "a/b"}', {}, "revision: Field required"),
         ("a.json", f'{{"dataset": "a/b", "revison": "{REVISION}"}}', {}, "revison: Extra inputs"),
-        ("a.py", "x = 1", {"part": "p", "count": 1}, "must define a function generate"),
-        ("a.py", "def generate(name, count, seed):\n    return []", {"part": "p", "count": 1}, "got list"),
+        ("a.py", "x = 1", {"asked": Asked(count=1, part="p")}, "must define a function generate"),
+        ("a.py", "def generate(name, count, seed):\n    return []", {"asked": Asked(count=1, part="p")}, "got list"),
         ("a.py", "x = 1", {}, "needs a part"),
-        ("a.py", "import nothing_of_that_name", {"part": "p", "count": 1}, "ModuleNotFoundError"),
+        ("a.py", "import nothing_of_that_name", {"asked": Asked(count=1, part="p")}, "ModuleNotFoundError"),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, settings: dict, message: str) -> None:
@@ -110,7 +110,7 @@ def test_bad_input_is_named(tmp_path: Path, name: str, content: str | bytes, set
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.py", "no/such/file.txt"])
 def test_missing_file_is_named(name: str) -> None:
-    settings = {"part": "p", "count": 1} if name == "a.py" else {}
+    settings = {"asked": Asked(count=1, part="p")} if name == "a.py" else {}
     with pytest.raises(UserError, match=f"there is no file '{name}'"):
         read(name, **settings)
 

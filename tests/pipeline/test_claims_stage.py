@@ -162,9 +162,9 @@ def test_checks_that_may_err_share_alpha(monkeypatch: pytest.MonkeyPatch) -> Non
     """MVC is sampled at two audited and two added budgets; what is computed cannot err."""
     levels: dict[float, float] = {}
 
-    def record(mechanism: Any, epsilon: float, alpha: float, *rest: Any) -> Any:
+    def record(mechanism: Any, epsilon: float, alpha: float, *rest: Any, **options: Any) -> Any:
         levels[epsilon] = alpha
-        return original(mechanism, epsilon, alpha, *rest)
+        return original(mechanism, epsilon, alpha, *rest, **options)
 
     original = claims.check_claim
     monkeypatch.setattr(claims, "check_claim", record)

@@ -98,26 +98,6 @@ def test_an_upgraded_package_runs_what_imports_it_and_the_progress_bar_runs_noth
     assert "why: package pretended: 1 before, 2 now" in log
 
 
-def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
-    cell = toy.params["cells"]["songs-own"]
-    toy.params["cells"]["songs-own"] = {**cell, "epsilons": [2, 50]}
-    toy.write_params()
-    append(toy, "songs.txt", "one more song\n")
-    append(toy, "own.py", "\n")
-    (toy.folder / "data/trials/songs.json").unlink()
-    said = toy.run("epsilometer", "why")
-    for line in (
-        "prepare@songs:\n  input songs.txt has changed\n",
-        "trials@songs:\n  output data/trials/songs.json is missing\n",
-        "rewrite@songs-own:\n  setting cells.songs-own.epsilons: [1, 50] before, [2, 50] now\n",
-        "  file own.py has changed\n",
-    ):
-        assert line in said
-    assert "unknown stage 'rewrit'" in toy.run("epsilometer", "why", "rewrit", code=2)
-    toy.params["cells"]["songs-own"] = cell
-    toy.write_params()
-
-
 def test_another_data_set_leaves_the_cells_alone(toy: Toy) -> None:
     toy.params["datasets"]["more"] = toy.params["datasets"]["songs"]
     entry = toy.params["cells"]["songs-mine"] | {"dataset": "more"}
@@ -214,3 +194,22 @@ def test_a_search_below_a_flow_withholds_what_components_write(toy: Toy) -> None
     asked["mechanisms"] = ["mine"]
     toy.run(*CALIBRATE, json.dumps(asked))
     assert {row["mechanism"] for row in json.loads((toy.folder / "rows.json").read_text())} == {"mine"}
+
+
+def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
+    entries = [toy.params["cells"]["songs-own"], toy.params["ablations"]["songs-own"]]
+    for entry in entries:
+        entry["epsilons"] = [2, 50]
+    toy.write_params()
+    append(toy, "songs.txt", "one more song\n")
+    append(toy, "own.py", "\n")
+    (toy.folder / "data/trials/songs.json").unlink()
+    said = toy.run("epsilometer", "why")
+    for line in (
+        "prepare@songs:\n  input songs.txt has changed\n",
+        "trials@songs:\n  output data/trials/songs.json is missing\n",
+        "rewrite@songs-own:\n  setting cells.songs-own.epsilons: [1, 50] before, [2, 50] now\n",
+        "  file own.py has changed\n",
+    ):
+        assert line in said
+    assert "unknown stage 'rewrit'" in toy.run("epsilometer", "why", "rewrit", code=2)

@@ -26,7 +26,7 @@ def main(*arguments):
     say("about to rewrite")
     {}
 
-run(main)
+run(main, "stage", *sys.argv[1:])
 """
 
 

@@ -60,7 +60,7 @@ def main():
         np.savez(file, numbers)
     save_file({"x": numbers}, "data/x.safetensors")
 
-run(main)
+run(main, "make")
 """
 USE = """import os, time
 import factor
@@ -76,7 +76,7 @@ def main():
         time.sleep(0.02)
     tables.write_json(total * factor.FACTOR, "data/sum.json")
 
-run(main)
+run(main, "use")
 """
 SETTINGS = {"by": "hand", "made": {"by": 1}, "used": {"hand": 1, "foot": 1}}
 
@@ -286,7 +286,8 @@ def test_bounds_that_are_measured_again_are_stated_again(tmp_path: Path) -> None
 
 def test_hash_and_lists_are_dvcs(tmp_path: Path) -> None:
     deps, params = listed("attack@queries-tem", yaml.safe_load((ROOT / "params.yaml").read_text()))
-    assert {"data/rewrites/queries-tem", "data/vectors/minilm.npz", "epsilometer/mechanisms/words/tem.py"} <= set(deps)
+    records = {"data/code/attack/queries-tem.json", "data/resources/cells/queries-tem.json"}
+    assert {"data/rewrites/queries-tem", *records} <= set(deps)
     assert {"audit.seed", "cells.queries-tem", "datasets.queries.use"} <= set(params)
     (tmp_path / "b").mkdir()
     for name in ("b/y", "a", "c.partial"):

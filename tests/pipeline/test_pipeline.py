@@ -38,7 +38,7 @@ class Project:
     def repro(self, *targets: str) -> set[str]:
         """The stages that ran, but for `code`, which always does."""
         lines = self.run("dvc", "repro", *targets).splitlines()
-        return {line.split("'")[1] for line in lines if line.startswith("Running stage")} - {"code"}
+        return {line.split("'")[1] for line in lines if line.startswith("Running stage")} - {"code", "resources"}
 
     def edit(self, change: dict) -> None:  # type: ignore[type-arg]
         path = self.folder / "params.yaml"

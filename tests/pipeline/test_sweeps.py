@@ -18,7 +18,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import sweeps as stage
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
-from epsilometer.report import sweeps
+from epsilometer.report.sections import sweeps
 from tests.support.places import ROOT
 
 MINE = """

@@ -75,18 +75,13 @@ def test_what_is_shipped_is_valid(file: str) -> None:
             r"ablations.queries-tem.candidates\[0\]: .*equal to 2, got 1",
         ),
         (("attacks",), {}, r"attacks: must not be empty"),
-        (
-            ("cells", "queries-identity", "resource"),
-            None,
-            r"cells.queries-identity: name what .* its data set: `resource: data/prepared/queries.parquet`",
-        ),
         (("audit", "seed"), -1, r"audit.seed: must be from 0 to"),
         (("trials", "count"), 7, r"trials.count must be at least 8, got 7: with fewer even an adversary who is always"),
         (("cells", "queries-tem", "mechanism"), "tem.py", r"must be a name .* got 'tem.py'; .*`file`\n(?s:.*)&mine"),
         (
             ("cells", "queries-tem", "file"),
             "tem",
-            r"must be the path of a .py file, got 'tem'; .*/NAME.py",
+            r"must be the path of a .py file, got 'tem'\nan entry of your own looks like this",
         ),
         (
             ("mechanisms", "tem"),

@@ -41,7 +41,6 @@ def main(name: str) -> None:
     job = Job(texts, drawn.source, cell.budgets, streams)
     built = mechanism(params, name)
     claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.budgets]
-    write({epsilon: stated(built, epsilon, texts) for epsilon in cell.budgets}, stated_path(name))
     engine = params.runtime.engine
     build = (lambda: built) if engine.here else partial(mechanism, params, name)
     size = params.runtime.block
@@ -72,3 +71,4 @@ def main(name: str) -> None:
                         }
                     )
                 )
+    write({epsilon: stated(built, epsilon, texts) for epsilon in cell.budgets}, stated_path(name))
