@@ -1,4 +1,4 @@
-"""What each cell's mechanism reads, by content; always looked at, as it may be a file of one's own."""
+"""What each cell is and reads, by content; always looked at, as it may read a file of one's own."""
 
 from epsilometer.pipeline.flows.reproduce import stage
 

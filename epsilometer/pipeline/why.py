@@ -94,7 +94,9 @@ def _changed(path: str, md5: str) -> list[str]:
         return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
     if path.startswith("data/resources/") and path.endswith(".json"):
         now, old = json.loads(Path(path).read_bytes())["files"], (_cached(md5) or {}).get("files", {})
-        return [f"input {name} has changed" for name in dict.fromkeys([*old, *now]) if old.get(name) != now.get(name)]
+        return [
+            f"input {name} has changed" for name, _ in _pairs(old, now)
+        ]  # the cell's settings are told by themselves
     return [f"input {path} has changed"]
 
 

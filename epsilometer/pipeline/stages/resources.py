@@ -1,8 +1,8 @@
-"""Stage resources: what each cell's mechanism reads, by content.
+"""Stage resources: what each cell is, and what its mechanism reads, by content.
 
 A mechanism may read nothing, and DVC's templates cannot leave a dependency out. So a cell depends on its record, which
-has the same bytes until what is read changes. DVC's own hash is taken for what a stage makes; a user's own file may
-change at any time, so this stage always runs.
+has the same bytes until the cell or what it reads changes; stages that look at all cells depend on all of them. DVC's
+own hash is taken for what a stage makes; a user's own file may change at any time, so this stage always runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECTIONS = ("cells", "downstream", "ablations", "sweeps")
 
 
 def main() -> None:
-    """Write data/resources/<section>/<cell>.json: `files`, hash by path."""
+    """Write data/resources/<section>/<cell>.json: `files`, hash by path, and `cell`, its entry in params.yaml."""
     params = read_params()
     with dvc_files.dvc_pauses():
         outs = dvc_files.recorded("outs")
@@ -28,7 +28,8 @@ def main() -> None:
     for section in SECTIONS:
         for name, cell in getattr(params, section).items():
             read = {} if cell.resource is None else _hashes(cell.resource, outs)
-            tables.write_json({"files": read}, FOLDER / section / f"{name}.json")
+            record = {"files": read, "cell": cell.model_dump(mode="json")}
+            tables.write_json(record, FOLDER / section / f"{name}.json")
 
 
 def _hashes(resource: str, outs: dict[str, str]) -> dict[str, str]:
