@@ -14,12 +14,12 @@ import typer
 import yaml
 
 import epsilometer
-from epsilometer import cli
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.claims import NOT_CHECKED, VIOLATED, p_value
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.worst_case import check_claim
+from epsilometer.cli import app as cli
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.project import params

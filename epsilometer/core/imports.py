@@ -10,6 +10,7 @@ from pathlib import Path
 from epsilometer.core.errors import UserError
 
 _PACKAGE = Path(__file__).parents[1]
+_TOP = _PACKAGE / "__init__.py"
 
 
 def reached(
@@ -32,7 +33,7 @@ def reached(
             continue
         files[path] = None
         own, others = direct(path, places)
-        todo += [one for one in own if one != _PACKAGE / "__init__.py" and follow(one)]
+        todo += [one for one in own if one != _TOP and follow(one)]
         elsewhere |= others
     return list(files), elsewhere
 

@@ -73,7 +73,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
     """Returns the versions of the packages that top-level modules come from; `absent` where there is none."""
     others = sorted(set(modules) - sys.stdlib_module_names)
     names = sorted({name for module in others for name in _distributions().get(module, ["?" + module])})
-    return {name.removeprefix("?"): "absent" if name[0] == "?" else metadata.version(name) for name in names}
+    return {name.removeprefix("?"): "absent" if name[0] == "?" else _version(name) for name in names}
 
 
 def _packages(file: Path) -> list[Path]:
@@ -82,6 +82,7 @@ def _packages(file: Path) -> list[Path]:
     return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
 
 
+@cache
 def _counts(file: Path) -> bool:
     return not any(file.is_relative_to(PACKAGE / folder) for folder in NEUTRAL)
 
@@ -103,3 +104,8 @@ def _hash(file: Path, changed: int) -> str:
 @cache
 def _distributions() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
+
+
+@cache
+def _version(name: str) -> str:
+    return metadata.version(name)

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from epsilometer import cli
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.diagnostics import CHOSEN
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
+from epsilometer.cli import app as cli
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.report import export

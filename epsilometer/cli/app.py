@@ -1,0 +1,35 @@
+"""The commands of `epsilometer`, each a function in the file of its group."""
+
+from __future__ import annotations
+
+import typer
+
+from epsilometer.cli import audit, calibrate, claims, components, export, pipeline, project, rewrite
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Measure how much privacy a text privatization mechanism really gives.",
+)
+for command in (
+    audit.audit,
+    rewrite.rewrite,
+    calibrate.calibrate,
+    calibrate.compare,
+    claims.claims,
+    claims.plan,
+    components.mechanisms,
+    components.bounds,
+    project.check,
+    project.report,
+    project.accept,
+    project.history,
+    export.export,
+    export.results,
+    export.diff,
+):
+    app.command()(command)
+app.command()(pipeline.stage)
+app.command(context_settings=pipeline.PASSED_ON)(pipeline.repro)
+app.command()(pipeline.why)
