@@ -12,7 +12,7 @@ import jinja2
 import pytest
 import yaml
 
-from epsilometer import cli
+from epsilometer.cli import app as cli
 from tests.support.audited import audit
 from tests.support.places import ROOT
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer import cli
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.largest_loss import largest_loss
 from epsilometer.auditing.monte_carlo import monte_carlo
 from epsilometer.auditing.worst_case import check_claim, exact
+from epsilometer.cli import app as cli
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
