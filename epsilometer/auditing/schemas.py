@@ -143,6 +143,49 @@ SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack w
     "ceiling": pl.Float64,
 } | {f"{name}{end}": pl.Float64 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
 
+EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "pairs": pl.String,  # "all", or "equal length": those that length does not tell apart
+    "compared": pl.Int64,  # pairs in this group
+    "share": pl.Float64,  # of all compared pairs
+    "sees": pl.String,  # what the law describes: text, units, latents, provider
+    "released": pl.Boolean,  # whether the mechanism gives that out; else the losses bound those of the text
+    "average": pl.Float64,  # guess loss of the mean error over the pairs, each as likely as trials draw it
+    "average_low": pl.Float64,
+    "average_high": pl.Float64,
+    "median": pl.Float64,  # of the guess losses of pairs, as are the next two
+    "q95": pl.Float64,
+    "worst": pl.Float64,
+    "worst_x": pl.Int64,  # numbers of audited texts
+    "worst_other": pl.Int64,
+    "relative_epsilon": pl.Float64,  # the largest pure loss
+    "relative_method": pl.String,  # "all pairs" of the audited texts, or "lower bound"
+    "witness_x": pl.Int64,
+    "witness_other": pl.Int64,
+    "witness": pl.String,  # the output of that loss, in words; null where texts are private
+    "claim": pl.String,
+    "claimed": pl.Float64,  # for the pair with the least slack
+    "claimed_delta": pl.Float64,
+    "delta_at_claim": pl.Float64,  # the largest over the pairs, rounded up
+    "verdict": pl.String,
+    "method": pl.String,  # "exact", "importance", or "at least"
+    "error": pl.Float64,  # half of the width of average_low to average_high
+    "seconds": pl.Float64,
+}
+
+EXACT_CURVES: Schema = {  # delta(level), for levels in nats
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "pairs": pl.String,
+    "level": pl.Float64,
+    "delta_low": pl.Float64,  # of the mean over the pairs
+    "delta_high": pl.Float64,
+    "worst_high": pl.Float64,  # the largest over the pairs
+}
+
 FIRST_TOKENS: Schema = {  # the likeliest first tokens of one public text's rewrite, rank 0 first
     "dataset": pl.String,
     "mechanism": pl.String,
