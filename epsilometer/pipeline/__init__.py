@@ -6,9 +6,12 @@ import os
 import sys
 from types import TracebackType
 
+from epsilometer.core.component import PACKAGE
+
 # Stages may share the cores with others; threads that wait by spinning then take several times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+STAGES = PACKAGE / "pipeline" / "stages"  # their bodies, a file each
 RUNNER = "EPSILOMETER_RUNNER"  # the process that brings stages up to date, for those that it starts
 INTERRUPTED = "interrupted: what the finished stages made is kept; run the same again to go on from there"
 

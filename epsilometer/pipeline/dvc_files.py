@@ -15,9 +15,11 @@ from typing import Any
 
 import yaml
 
+from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
+_CACHE = Path(".dvc/cache/files/md5")
 GONE = (
     "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
 )
@@ -79,9 +81,34 @@ def digest(path: str) -> str:
     place = Path(path)
     if not place.is_dir():
         return _md5(place)
-    found = [{"md5": _md5(file), "relpath": file.relative_to(place).as_posix()} for file in files([path])]
-    listing = json.dumps(sorted(found, key=lambda entry: entry["relpath"]), sort_keys=True)
-    return hashlib.md5(listing.encode(), usedforsecurity=False).hexdigest() + ".dir"
+    return _hash(_written(listing(path)))
+
+
+def listing(folder: str) -> dict[str, str]:
+    """Returns the hash of each file in a folder that counts for DVC, by its path from there."""
+    return {file.relative_to(folder).as_posix(): _md5(file) for file in files([folder])}
+
+
+def cached(md5: str) -> Any:
+    """Returns the record, or listing of a folder, that had this hash, from DVC's cache; None where it has none."""
+    file = _place(md5)
+    return json.loads(file.read_bytes()) if file is not None and file.is_file() else None
+
+
+def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
+    """Put into DVC's cache which of the recorded outs lie in a folder, as DVC does where a folder is one out.
+
+    dvc.lock records one hash of a folder that a stage reads; by the listing `why` names the file that changed.
+    """
+    found = {}
+    for path, md5 in outs.items():
+        entries = (cached(md5) or []) if md5.endswith(".dir") else [{"relpath": "", "md5": md5}]
+        for place, entry in ((PurePosixPath(path, entry["relpath"]), entry) for entry in entries):
+            if place.is_relative_to(folder):
+                found[place.relative_to(folder).as_posix()] = entry["md5"]
+    written = _written(found)
+    if found and (file := _place(_hash(written))) is not None and not file.exists():
+        tables.write_text(written, file)
 
 
 def files(paths: Iterable[str]) -> Iterator[Path]:
@@ -117,6 +144,22 @@ def _load(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} {GONE}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
+
+
+def _written(listing: Mapping[str, str]) -> str:
+    """A listing as DVC writes it."""
+    return json.dumps([{"md5": md5, "relpath": name} for name, md5 in sorted(listing.items())], sort_keys=True)
+
+
+def _hash(written: str) -> str:
+    return hashlib.md5(written.encode(), usedforsecurity=False).hexdigest() + ".dir"
+
+
+def _place(md5: str) -> Path | None:
+    """Where the cache of the project that the run's folder is in has what has this hash."""
+    here = Path.cwd()
+    project = next((folder for folder in (here, *here.parents) if (folder / ".dvc").is_dir()), None)
+    return project and project / _CACHE / md5[:2] / md5[2:]
 
 
 def _ignored(name: str) -> bool:

@@ -11,8 +11,6 @@ from typing import Any
 from epsilometer.core.errors import unknown
 from epsilometer.pipeline import dvc_files
 
-_CACHE = Path(".dvc/cache/files/md5")
-
 
 def reasons(stage: str, records: Mapping[str, Any] | None = None) -> list[str]:
     """Returns what dvc.lock records of a stage (`rewrite@queries-tem`) and is not so now; nothing for one up to date.
@@ -89,19 +87,42 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """Of a record what changed in it; of any other input that it did."""
+    """Of a record what changed in it, of a folder which of its files; of any other input that it did."""
     if path.startswith("data/code/"):
         return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
-    if path.startswith("data/resources/") and path.endswith(".json"):
-        now, old = json.loads(Path(path).read_bytes())["files"], (_cached(md5) or {}).get("files", {})
+    if _is_resources(path):
+        now, old = json.loads(Path(path).read_bytes())["files"], (dvc_files.cached(md5) or {}).get("files", {})
         return [
             f"input {name} has changed" for name, _ in _pairs(old, now)
         ]  # the cell's settings are told by themselves
+    if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
+        return _changed_folder(path, {entry["relpath"]: entry["md5"] for entry in entries})
     return [f"input {path} has changed"]
 
 
+def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
+    """before: the hashes of its files, by their paths from there."""
+    told = []
+    for name, (old, now) in _pairs(before, dvc_files.listing(folder)):
+        path = f"{folder}/{name}"
+        if old is None or now is None:
+            told.append(f"input {path} is {'new' if old is None else 'missing'}")
+            continue
+        told += _changed(path, old)
+        # The settings of a stage that reads all cells name none of them.
+        if _is_resources(path) and (record := dvc_files.cached(old)) is not None:
+            cell = ".".join(Path(path).with_suffix("").parts[2:])
+            told += _differences(cell, record.get("cell"), json.loads(Path(path).read_bytes())["cell"])
+    return told
+
+
+def _is_resources(path: str) -> bool:
+    """Whether this is a record of what a cell is and reads."""
+    return path.startswith("data/resources/") and path.endswith(".json")
+
+
 def _changed_code(path: str, md5: str, now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    if (old := _cached(md5)) is None:
+    if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
     told = []
     for name, (before, after) in _pairs(old["files"], now["files"]):
@@ -117,15 +138,3 @@ def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
             yield name, (old.get(name), now.get(name))
-
-
-def _cached(md5: str) -> dict[str, Any] | None:
-    """The record that had this hash, from the cache of the project that the run's folder is in."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        file = folder / _CACHE / md5[:2] / md5[2:]
-        if file.is_file():
-            return dict(json.loads(file.read_bytes()))
-        if (folder / ".dvc").is_dir():
-            return None
-    return None

@@ -5,6 +5,7 @@ A row that cannot be searched says why, and the others go on.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +33,7 @@ from epsilometer.project.code import digest
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params, read
 from epsilometer.project.paths import inside
-from epsilometer.runtime.progress import now_and_then
+from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.text.words import words
 
 NOT_SEARCHED = "not searched"
@@ -157,11 +158,15 @@ def calibrate_cells(
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
-    """Returns a watch that says now and then how far a search is."""
-    say = now_and_then()
+    """Returns a watch that says now and then how far a search is, and how long it takes at most at its last speed."""
+    say, before, begun = now_and_then(), 0, time.monotonic()
 
     def watch(spent: int, low: float, high: float) -> None:
-        say(f"{label}: epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites")
+        nonlocal before, begun
+        rate = (time.monotonic() - begun) / max(1, spent - before)  # of this batch: those in a journal take no time
+        before, begun = spent, time.monotonic()
+        done = f"epsilon between {low:.3g} and {high:.3g} after {spent} of at most {search.budget} rewrites"
+        say(f"{label}: {done}, at most about {span(rate * (search.budget - spent))} to go")
 
     return watch
 

@@ -18,7 +18,7 @@ from epsilometer.cli.options import read_texts
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.calibrating import Search, calibrate_cells
+from epsilometer.project.calibrating import Search, calibrate_cells, progress
 from epsilometer.project.params import read
 
 SHORT = [f"play song {i} now" for i in range(10)]
@@ -114,6 +114,21 @@ def test_the_range_can_be_another(project: Path) -> None:
         else:
             assert ("lower low" if low == 1.0 else "raise high") in row["reason"]
             assert "length alone" not in row["reason"]  # it tells much, but less at a smaller epsilon
+
+
+def test_a_search_says_how_long_it_takes_at_most(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    watch = progress("stay on songs", Search(budget=3_000))
+    watch(1_000, 0.1, 4.0)  # from the journal
+    now = 20.0
+    watch(1_200, 0.5, 4.0)
+    said = capsys.readouterr().err
+    assert said == (
+        "stay on songs: epsilon between 0.5 and 4 after 1200 of at most 3000 rewrites, at most about 3 min to go\n"
+    )
 
 
 def test_one_mechanism_without_an_attack_costs_one_row(project: Path) -> None:

@@ -8,16 +8,14 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from epsilometer.core.component import PACKAGE
 from epsilometer.core.errors import UserError, disk_trouble, unknown
-from epsilometer.pipeline import INTERRUPTED, RUNNER, why
+from epsilometer.pipeline import INTERRUPTED, RUNNER, STAGES, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.guard.withholding import SHOW, report, where, withhold
 from epsilometer.runtime.progress import say
 
-STAGES = PACKAGE / "pipeline" / "stages"
 _SHOWN = 5  # reasons for a run
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.dvc_files import digest, dvc_pauses, files, listed, lookup, recorded, settings
+from epsilometer.pipeline.dvc_files import digest, dvc_pauses, files, keep_listing, listed, lookup, recorded, settings
 from epsilometer.runtime import checksums
 
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
@@ -44,6 +44,8 @@ def guarded() -> Iterator[None]:
             )
     for dep in deps:
         checksums.check(Path(dep))
+        if Path(dep).is_dir() and dep not in outs:
+            keep_listing(dep, outs)
     seen = {file: _trace(file) for file in files(deps)}
     yield
     changed = [str(file) for file, trace in seen.items() if _trace(file) != trace]

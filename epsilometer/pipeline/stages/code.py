@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.core import tables
-from epsilometer.core.component import PACKAGE, file
-from epsilometer.pipeline import dvc_files
+from epsilometer.core.component import file
+from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 
 FOLDER = Path("data/code")
-_STAGES = PACKAGE / "pipeline" / "stages"
 
 # Components that a stage finds by name, beside what it imports: of its entry alone, which then has a record of its own,
 _OF_ENTRY = {
@@ -31,8 +30,8 @@ _OF_ENTRY = {
 }
 # or of the whole audit.
 _OF_AUDIT = {
-    **dict.fromkeys(("claims", "diagnose", "tokens"), ("mechanisms",)),
-    "estimate": ("mechanisms", "attacks"),
+    **dict.fromkeys(("claims", "tokens"), ("mechanisms",)),
+    "estimate": ("attacks",),
     "similarity": ("metrics",),
     "instrument": ("known loss",),
 }
@@ -56,7 +55,7 @@ def records(params: Params) -> dict[Path, code.Record]:
     project = Path(params.root).resolve()
     made = {}
     for stage, body in dvc_files.stages().items():
-        own = _STAGES / f"{stage}.py"
+        own = STAGES / f"{stage}.py"
         if stage in ("code", "resources") or not own.is_file():
             continue
         if stage in _OF_ENTRY:
