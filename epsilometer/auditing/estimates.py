@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.abstention import worst_output
 from epsilometer.auditing.claims import (
     NO_CLAIM,
     divisor,
@@ -26,6 +27,7 @@ from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import Estimate, estimate, strongest
 from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.trials import Trials, matched
+from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
 
 
@@ -35,8 +37,8 @@ class Attacked:
 
     of: what its rows are named by, besides epsilon: the data set and the mechanism. stated: what the mechanism states
     of itself at this epsilon. drawn: the trials; words: [texts], how many words each audited text has. claims: [n], the
-    loss claimed for each trial (`claims.trial_claims`), None where the mechanism is unknown. guesses: by attack [n]
-    slots. sees: what each attack looks at; validated: whether it was validated for so many candidates.
+    loss claimed for each trial (`claims.trial_claims`), None where the mechanism is unknown. guesses: by attack, of
+    n trials. sees: what each attack looks at; validated: whether it was validated for so many candidates.
     """
 
     of: Mapping[str, str]
@@ -45,7 +47,7 @@ class Attacked:
     drawn: Trials
     words: NDArray[np.integer]
     claims: NDArray[np.float64] | None
-    guesses: Mapping[str, NDArray[np.integer]]
+    guesses: Mapping[str, Guesses]
     sees: Mapping[str, str]
     validated: Mapping[str, bool]
 
@@ -56,7 +58,7 @@ def estimates(audit: Iterable[Attacked], alpha: float) -> list[dict[str, Any]]:
     For each mechanism and epsilon there is a row an attack and one for the strongest of them. The row `strongest` is
     that of the attack with most successes among those that see nothing but what is released, at level alpha / m for m
     of them; it is left out where there is none. `strongest_inside` is the same over all attacks. `best_attack` names
-    which one it is.
+    which one it is. Their `worst_output` is the largest of any of these attacks, at the same level.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha)], alpha)
 
@@ -65,7 +67,7 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
     """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
     stated, drawn, delta = attacked.stated, attacked.drawn, attacked.stated.delta
     count, candidates = drawn.candidates.shape
-    right = {name: guess == drawn.target for name, guess in attacked.guesses.items()}
+    right = {name: guess.slots == drawn.target for name, guess in attacked.guesses.items()}
     equal = matched(drawn.candidates, attacked.words)
     equals = int(equal.sum())
     released = [name for name in right if attacked.sees[name] in stated.releases]
@@ -76,7 +78,17 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
 
     own = {name: estimate(int(hits.sum()), count, candidates, alpha, delta=delta) for name, hits in right.items()}
 
-    def row(name: str, of: str, one: Estimate) -> dict[str, Any]:
+    def sure(among: Sequence[str]) -> float | None:
+        scores = {name: attacked.guesses[name].scores for name in among}
+        proved = [
+            worst_output(right[name], score, candidates, alpha / len(among), delta=delta)
+            for name, score in scores.items()
+            if score is not None
+        ]
+        return max(proved, default=None)
+
+    def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
+        of = max(among, key=lambda attack: own[attack].successes)
         hits = int(right[of][equal].sum())
         return {
             **attacked.of,
@@ -87,6 +99,7 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
             "sees": attacked.sees[of],
             "released": of in released,
             "validated": attacked.validated[of],
+            "worst_output": sure(among),
             "trials": count,
             "candidates": candidates,
             "successes": one.successes,
@@ -106,11 +119,10 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
             "p_value": None if expected is None else p_value(one.successes, count, expected),
         }
 
-    found = [row(name, name, one) for name, one in own.items()]
+    found = [row(name, [name], one) for name, one in own.items()]
     for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(right))):
         if among:
-            best = max(among, key=lambda attack: own[attack].successes)
-            found.append(row(name, best, strongest([own[attack] for attack in among])))
+            found.append(row(name, among, strongest([own[attack] for attack in among])))
     return found
 
 

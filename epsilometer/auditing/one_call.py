@@ -21,7 +21,7 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import stated
 from epsilometer.auditing.trials import Trials, sample, variety
 from epsilometer.auditing.unread import say, unread
-from epsilometer.core.attack import SEES, Attack, Context, Embedded, Selective, guess_all, is_validated
+from epsilometer.core.attack import SEES, Attack, Context, Embedded, Guesses, Selective, guess_and_score, is_validated
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
@@ -238,12 +238,12 @@ def attacked(
     what is released.
     """
     texts, trials = pool.texts, len(drawn.target)
-    guesses: dict[float, dict[str, NDArray[np.integer]]] = {epsilon: {} for epsilon in rewrites}
+    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in rewrites}
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
     for name, attack in applied.items():
         streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
         contexts = [Context(texts, mechanism, e, noise, embedded=pool.embedded) for e, noise in streams.items()]
-        by_epsilon = guess_all(attack, list(rewrites.values()), drawn.candidates, contexts)
+        by_epsilon = guess_and_score(attack, list(rewrites.values()), drawn.candidates, contexts)
         for epsilon, guess in zip(rewrites, by_epsilon, strict=True):
             guesses[epsilon][name] = guess
     counts = np.array([len(words(text)) for text in texts])
@@ -256,11 +256,11 @@ def attacked(
                 drawn=drawn,
                 words=counts,
                 claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, drawn.candidates),
-                guesses=slots,
+                guesses=by_attack,
                 sees={name: seen_by(attack, mechanism) for name, attack in applied.items()},
                 validated={name: is_validated(attack, drawn.candidates.shape[1]) for name, attack in applied.items()},
             )
-            for epsilon, slots in guesses.items()
+            for epsilon, by_attack in guesses.items()
         ),
         design.alpha,
     )

@@ -16,6 +16,7 @@ GUESSES: Schema = {
     "sees": pl.String,  # what the attack looks at: text, units, latents, provider
     "trial": pl.Int64,
     "guess": pl.Int16,
+    "score": pl.Float64,  # by how much the guess exceeds every other candidate; null where the attack has no scores
 }
 
 ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
@@ -48,6 +49,7 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "sees": pl.String,  # what the attack looks at: text, units, latents, provider
     "released": pl.Boolean,  # whether the mechanism gives that out
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
+    "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
 }
 
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private

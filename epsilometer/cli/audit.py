@@ -63,7 +63,8 @@ def audit(
     """Measure a mechanism's empirical privacy loss.
 
     Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
-    could have proved at most (ceiling), the loss between texts of equally many words, and the verdict on the claim.
+    could have proved at most (ceiling), the loss between texts of equally many words, the largest pure loss that its
+    surest guesses prove (worst_output), and the verdict on the claim.
     With --json all that was measured.
     """
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
@@ -106,9 +107,10 @@ def audit(
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of an audit fits on a terminal; the strongest attack is named."""
     best = row["best_attack"]
-    shown = ("trials", "candidates", "successes", "success_rate", "loss", "point", "upper", "ceiling", "equal_loss")
+    counted = ("trials", "successes", "success_rate")
+    losses = ("loss", "point", "upper", "ceiling", "equal_loss", "worst_output")
     named = {"epsilon": row["epsilon"], "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
-    return named | {"sees": row["sees"]} | {k: row[k] for k in (*shown, "verdict", "claim")}
+    return named | {"sees": row["sees"]} | {k: row[k] for k in (*counted, *losses, "verdict", "claim")}
 
 
 def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:

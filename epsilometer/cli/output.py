@@ -34,10 +34,14 @@ def _finite(value: Any) -> Any:
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "nothing was estimated"
-    cells = [list(rows[0])] + [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    cells = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     text = [isinstance(value, str) for value in rows[0].values()]
     return "\n".join(
         "  ".join(c.ljust(w) if t else c.rjust(w) for c, w, t in zip(row, widths, text, strict=True)).rstrip()
         for row in cells
     )
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

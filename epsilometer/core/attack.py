@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,7 @@ SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
 _GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
+_CELLS = 1 << 22  # scores at a time: 32 MB, whatever the number of candidates
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ class Context:
     public: bool = False
 
 
+@dataclass(frozen=True)
+class Guesses:
+    """slots: int16 [n], which candidate was named; scores: [n], how sure of it the attack is (`margins`), or None."""
+
+    slots: NDArray[np.int16]
+    scores: NDArray[np.float64] | None = None
+
+
 class Attack(Protocol):
     """An adversary that names the source of each rewrite among its candidates.
 
@@ -65,6 +74,31 @@ class GuessesGrid(Protocol):
     ) -> list[NDArray[np.int16]]:
         """As `guess`, for the rewrites of the same trials at several epsilons."""
         ...
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """An attack that names the candidate with the largest of its scores, and so can say how sure it is."""
+
+    def score_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> Sequence[NDArray[np.floating]]:
+        """For the rewrites of the same trials at several epsilons, a score of each candidate: [n, k] an epsilon."""
+        ...
+
+
+class ByScore:
+    """What an attack needs besides `score_grid`; where candidates are many it is asked about some trials at a time."""
+
+    def guess(self: Scores, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
+        """The candidate with the largest score."""
+        return _by_score(self, [rewrites], candidates, [context])[0].slots
+
+    def guess_grid(
+        self: Scores, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.int16]]:
+        """All epsilons at once."""
+        return [one.slots for one in _by_score(self, rewrites, candidates, contexts)]
 
 
 @runtime_checkable
@@ -140,11 +174,57 @@ def guess_all(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[NDArray[np.int16]]:
     """The guesses at every epsilon of a grid, one array [n] each. The attack is shown what it says that it sees."""
+    return [one.slots for one in guess_and_score(attack, rewrites, candidates, contexts)]
+
+
+def guess_and_score(
+    attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+) -> list[Guesses]:
+    """The guesses at every epsilon of a grid, as `guess_all`, and how sure of them an attack is that has scores."""
     seen = sees(attack, contexts[0].mechanism)
     rewrites = [visible(one, seen) for one in rewrites]
+    if isinstance(attack, Scores):
+        return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
-        return attack.guess_grid(rewrites, candidates, contexts)
-    return [attack.guess(one, candidates, context) for one, context in zip(rewrites, contexts, strict=True)]
+        return [Guesses(slots) for slots in attack.guess_grid(rewrites, candidates, contexts)]
+    return [Guesses(attack.guess(one, candidates, of)) for one, of in zip(rewrites, contexts, strict=True)]
+
+
+def _by_score(
+    attack: Scores, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+) -> list[Guesses]:
+    """Block after block of trials: of all scores, n times k, no more than a block's are held."""
+    count, k = candidates.shape
+    found: list[list[Guesses]] = [[] for _ in contexts]
+    rows = max(1, _CELLS // k)
+    for start in range(0, max(1, count), rows):
+        part = slice(start, start + rows)
+        whole = count <= rows
+        shown = rewrites if whole else [one[part] for one in rewrites]
+        of = contexts if whole else [replace(one, noise=one.noise[part]) for one in contexts]
+        for guesses, scores, context in zip(found, attack.score_grid(shown, candidates[part], of), of, strict=True):
+            slots = choose(scores, context.noise)
+            guesses.append(Guesses(slots, margins(scores, slots)))
+    return [_joined(blocks) for blocks in found]
+
+
+def _joined(blocks: Sequence[Guesses]) -> Guesses:
+    scores = [one.scores for one in blocks if one.scores is not None]
+    return Guesses(np.concatenate([one.slots for one in blocks]), np.concatenate(scores))
+
+
+def margins(scores: NDArray[np.floating], slots: NDArray[np.integer]) -> NDArray[np.float64]:
+    """By how much the score of the named candidate exceeds every other's: [n], on the grid of ties, 0 among equals.
+
+    Infinite where it alone is possible. scores: [n, k]; slots: [n].
+    """
+    rows = np.arange(len(scores))
+    others = np.array(scores, np.float64)
+    best = others[rows, slots]
+    others[rows, slots] = -np.inf
+    second = others.max(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.where(best > second, np.round((best - second) / _GRID) * _GRID, 0.0)
 
 
 def choose(scores: NDArray[np.floating], noise: Noise) -> NDArray[np.int16]:

@@ -80,6 +80,14 @@ class Rewrites:
     units: Ragged | None = None
     latents: Latents | None = None
 
+    def __getitem__(self, part: slice) -> Rewrites:
+        """Those of some trials."""
+        return Rewrites(
+            self.texts[part],
+            None if self.units is None else self.units.take(np.arange(len(self.texts))[part]),
+            None if self.latents is None else Latents(self.latents.before[part], self.latents.after[part]),
+        )
+
 
 @dataclass(frozen=True)
 class Unread:

@@ -23,7 +23,7 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import Stated, stated, write
 from epsilometer.auditing.stated import read as read_stated
 from epsilometer.auditing.trials import Trials, sample, variety
-from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, choose, guess_all, is_validated, sees
+from epsilometer.core.attack import LATENTS, TEXT, UNITS, Context, Guesses, choose, guess_all, is_validated, sees
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import Latents, Rewrites, Unread
@@ -135,7 +135,7 @@ def attacked(
 ) -> Attacked:
     """One attack, `a`, which sees the text alone, on a mechanism at epsilon 1."""
     said = stated(mechanism, 1.0, [])
-    return Attacked({}, 1.0, said, drawn, words, claims, {"a": guess}, {"a": TEXT}, {"a": True})
+    return Attacked({}, 1.0, said, drawn, words, claims, {"a": Guesses(guess)}, {"a": TEXT}, {"a": True})
 
 
 def made(hits: int, claims: np.ndarray | None, mechanism: Any, words: np.ndarray | None = None) -> dict[str, Any]:

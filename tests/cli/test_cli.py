@@ -79,10 +79,10 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     code, out, _ = call(capsys, *arguments)
     header, first, _, strongest, *_ = out.split("\n")
     assert header.split() == [
-        "epsilon", "attack", "sees", "trials", "candidates", "successes",
-        "success_rate", "loss", "point", "upper", "ceiling", "equal_loss", "verdict", "claim",
+        "epsilon", "attack", "sees", "trials", "successes",
+        "success_rate", "loss", "point", "upper", "ceiling", "equal_loss", "worst_output", "verdict", "claim",
     ]  # fmt: skip
-    assert first.split()[:6] == ["0.5", "lexical", "text", "300", "2", "300"]
+    assert first.split()[:5] == ["0.5", "lexical", "text", "300", "300"]
     assert strongest.split()[1:3] == ["strongest:", "lexical"]
     assert first.endswith("no claim  no claim")
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.models.embedded import seq2seq
@@ -34,7 +34,7 @@ _PAIRS = 1 << 14  # pairs at a time
 
 
 @component
-class ChannelAttack:
+class ChannelAttack(ByScore):
     """model: an encoder-decoder by id, folder or pin; by default the embedded one."""
 
     large: ClassVar[bool] = True
@@ -49,13 +49,9 @@ class ChannelAttack:
 
         return Seq2Seq(self.model or seq2seq(), self.precision, self.device)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest score."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: each distinct rewrite is read once, each distinct pair is scored once."""
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)
@@ -67,7 +63,7 @@ class ChannelAttack:
         alone = self._log_probabilities([""], known, np.zeros(len(known), int), np.arange(len(known)))
         scores = self._log_probabilities(list(seen), known, pairs // len(known), pairs % len(known))
         scores = (scores - alone[pairs % len(known)])[place.reshape(len(rewrites), *candidates.shape)]
-        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
+        return list(scores)
 
     def _log_probabilities(
         self,

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.models.encoder import Encoder
@@ -20,7 +20,7 @@ _CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not k
 
 
 @component
-class EmbeddingAttack:
+class EmbeddingAttack(ByScore):
     """model: a sentence-transformers model by id or path."""
 
     model: str = ENCODER
@@ -31,13 +31,9 @@ class EmbeddingAttack:
     def _encoder(self) -> Encoder:
         return Encoder(self.model, self.precision, self.device)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest cosine."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
         texts, found = contexts[0].texts, contexts[0].embedded
         if found is not None and (found.model, found.precision) == (self.model, self.precision):
@@ -47,10 +43,7 @@ class EmbeddingAttack:
             texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
             known = self._encoder.encode(texts)
         number = {text: i for i, text in enumerate(texts)}
-        return [
-            choose(self._cosines(made.texts, candidates, known, number), context.noise)
-            for made, context in zip(rewrites, contexts, strict=True)
-        ]
+        return [self._cosines(made.texts, candidates, known, number) for made in rewrites]
 
     def _cosines(
         self,

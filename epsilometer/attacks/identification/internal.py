@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import LATENTS, HasLatents, Mechanism, Rewrites
@@ -19,7 +19,7 @@ from epsilometer.mechanisms.latents.shared.base import latents_after, slices
 
 
 @component
-class InternalAttack:
+class InternalAttack(ByScore):
     """Applies to mechanisms that encode a text as one vector."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
@@ -30,13 +30,9 @@ class InternalAttack:
         """The latents after the noise."""
         return LATENTS
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest cosine between its latent before, and the rewrite's after the noise."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: one pass of the encoder over the candidates' texts."""
         mechanism: object = contexts[0].mechanism
         if not isinstance(mechanism, HasLatents):
@@ -51,4 +47,4 @@ class InternalAttack:
                 noisy = np.asarray(after[part], np.float64)
                 noisy /= np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-30)
                 score[part] = np.einsum("nkd,nd->nk", before, noisy) / lengths
-        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
+        return scores

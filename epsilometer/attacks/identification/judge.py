@@ -20,7 +20,7 @@ questions, labels and token counts, nothing else.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -117,28 +117,45 @@ class JudgeAttack:
 
     def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
         """The candidate that the model names. Equal questions are put once."""
-        self.check(context.public)
-        asked = [
-            (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
-        ]
-        number = {one: i for i, one in enumerate(dict.fromkeys(asked))}
-        of = np.array([number[one] for one in asked])
-        counts = self._counts[context.epsilon]
-        counts["asked"] += len(number)
         if self.reading == "score":
-            return choose(self._scores(list(number), counts)[of], context.noise)
-        slots = self._verdicts(list(number), counts)[of]
+            return choose(self._scores(rewrites, candidates, context), context.noise)
+        self.check(context.public)
+        questions, of, counts = self._asked(rewrites, candidates, context)
+        slots = self._verdicts(questions, counts)[of]
         lost = slots < 0
         counts["at_random"] += int(lost.sum())
         chance = (context.noise.uniforms()[:, 0] * candidates.shape[1]).astype(np.int16)
         return np.where(lost, chance, slots)
 
-    def _scores(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.float32]:
+    @property
+    def score_grid(self) -> Callable[..., list[NDArray[np.float32]]] | None:
+        """The logits of the candidates' labels (`core.attack.Scores`); None where answers are generated."""
+        return self._score_grid if self.reading == "score" else None
+
+    def _score_grid(
+        self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+    ) -> list[NDArray[np.float32]]:
+        return [self._scores(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
+
+    def _scores(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.float32]:
+        questions, of, counts = self._asked(rewrites, candidates, context)
         cut = self._local.cut
         scores, tokens = self._local.scores(questions)
         counts["prompt_tokens"] += tokens
         counts["cut"] += self._local.cut - cut
-        return scores
+        return scores[of]
+
+    def _asked(
+        self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context
+    ) -> tuple[list[Question], NDArray[np.int64], Counter[str]]:
+        """The distinct questions, which of them each trial puts [n], and where they are counted."""
+        asked = [
+            (text, tuple(context.texts[c] for c in row)) for text, row in zip(rewrites.texts, candidates, strict=True)
+        ]
+        number = {one: i for i, one in enumerate(dict.fromkeys(asked))}
+        counts = self._counts[context.epsilon]
+        counts["asked"] += len(number)
+        return list(number), np.array([number[one] for one in asked]), counts
 
     def _verdicts(self, questions: Sequence[Question], counts: Counter[str]) -> NDArray[np.int16]:
         """The slot that each answer names, -1 where neither of two does: [n]."""

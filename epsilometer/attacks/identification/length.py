@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.text.words import words, write
@@ -28,27 +28,23 @@ _CLOSE = 0.1  # added to a difference: an exact agreement counts ln(11) more tha
 
 
 @component
-class LengthAttack:
+class LengthAttack(ByScore):
     """Needs no model and reads no word."""
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest score."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: the candidates' texts are measured once."""
         used, place = np.unique(candidates, return_inverse=True)
         texts = [contexts[0].texts[i] for i in used]
         known = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
         place = place.reshape(candidates.shape)
-        guesses = []
-        for made, context in zip(rewrites, contexts, strict=True):
+        scores = []
+        for made in rewrites:
             bare = np.array([text == _bare(text) for text in made.texts], int)
             apart = np.abs(known[bare[:, None], place] - _lengths(made.texts)[:, None])
-            guesses.append(choose(-np.log(apart + _CLOSE).sum(axis=2), context.noise))
-        return guesses
+            scores.append(-np.log(apart + _CLOSE).sum(axis=2))
+        return scores
 
 
 def _bare(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.mechanism import Rewrites
 
@@ -22,31 +22,27 @@ _ROWS = 1 << 15
 
 
 @component
-class LexicalAttack:
+class LexicalAttack(ByScore):
     """N-grams of `shortest` to `longest` characters within words; weights are fitted on the candidates' texts alone."""
 
     shortest: PositiveInt = 2
     longest: PositiveInt = 4
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate with the largest cosine."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: the candidates' texts are counted once, for later calls too."""
         vectorizer, known = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
-        guesses = []
-        for made, context in zip(rewrites, contexts, strict=True):
+        found = []
+        for made in rewrites:
             scores = np.empty(candidates.shape)
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
                 seen = vectorizer.transform(made.texts[part])
                 for slot in range(candidates.shape[1]):
                     scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
-            guesses.append(choose(scores, context.noise))
-        return guesses
+            found.append(scores)
+        return found
 
 
 @lru_cache(maxsize=1)  # calls about other trials have the same texts

@@ -17,14 +17,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.attack import Context, choose
+from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
 from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
 
 @component
-class LikelihoodAttack:
+class LikelihoodAttack(ByScore):
     """Applies to mechanisms whose law can be computed."""
 
     def applies(self, mechanism: Mechanism | None) -> bool:
@@ -36,21 +36,15 @@ class LikelihoodAttack:
         """What the mechanism's law describes."""
         return law_of(mechanism)
 
-    def guess(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.int16]:
-        """The candidate under which the output is most likely."""
-        return self.guess_grid([rewrites], candidates, [context])[0]
-
-    def guess_grid(
+    def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
-    ) -> list[NDArray[np.int16]]:
+    ) -> list[NDArray[np.float64]]:
         """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once."""
         mechanism: object = contexts[0].mechanism
         texts, epsilons = contexts[0].texts, [context.epsilon for context in contexts]
         if isinstance(mechanism, HasLikelihood):
-            scores = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
-        else:
-            scores = _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
-        return [choose(score, context.noise) for score, context in zip(scores, contexts, strict=True)]
+            return mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
+        return _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
 
 
 def _by_laws(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import GUESSES
 from epsilometer.core import tables
-from epsilometer.core.attack import Attack, Context, Embedded, HasTally, Selective, guess_all, sees
+from epsilometer.core.attack import SLOT, Attack, Context, Embedded, Guesses, HasTally, Selective, guess_and_score, sees
 from epsilometer.core.guarantees import stored
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.stages.shared.adversaries import attacks
@@ -27,10 +27,10 @@ BLOCKS = 4  # blocks a slice: what an attack computes from the audited texts alo
 
 @dataclass(frozen=True)
 class Guessed:
-    """What the attacks made of some trials: by attack an array [n] an epsilon, and what was counted meanwhile."""
+    """What the attacks made of some trials: by attack their guesses an epsilon, and what was counted meanwhile."""
 
     rows: NDArray[np.int64]
-    guesses: dict[str, list[NDArray[np.int16]]]
+    guesses: dict[str, list[Guesses]]
     tallies: dict[str, list[dict[str, float]]]
 
 
@@ -42,11 +42,16 @@ def main(name: str) -> None:
     count = len(drawn.target)
     # Trials with the same candidates fall into one slice, so that equal questions are put once, however it is cut.
     parts = slices(drawn.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
-    guesses: dict[str, NDArray[np.int16]] = {}
+    guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}
     for found in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
         for attack, named in found.guesses.items():
-            guesses.setdefault(attack, np.empty((len(named), count), np.int16))[:, found.rows] = named
+            if attack not in guesses:
+                guesses[attack] = [_room(count, one.scores is not None) for one in named]
+            for whole, one in zip(guesses[attack], named, strict=True):
+                whole.slots[found.rows] = one.slots
+                if whole.scores is not None:
+                    whole.scores[found.rows] = one.scores
         for attack, counted in found.tallies.items():
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     built, known = mechanism(params, name), attacks(params)
@@ -55,7 +60,8 @@ def main(name: str) -> None:
         for attack, all_of in guesses.items():
             for epsilon, guess in zip(cell.budgets, all_of, strict=True):
                 looked = {"epsilon": epsilon, "attack": attack, "sees": seen[attack]}
-                rows = {**looked, "trial": np.arange(count), "guess": guess}
+                score = pl.Series(np.full(count, np.nan) if guess.scores is None else guess.scores).fill_nan(None)
+                rows = {**looked, "trial": np.arange(count), "guess": guess.slots, "score": score}
                 writer.write(pl.DataFrame(rows))
     records = [
         {"attack": attack, "epsilon": stored(epsilon)} | {what: round(number, 9) for what, number in tally.items()}
@@ -88,12 +94,16 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
                 for epsilon in cell.budgets
             ]
             before = _tallies(attack, cell.budgets)
-            found.guesses[attack_name] = guess_all(attack, made, drawn.candidates[rows], contexts)
+            found.guesses[attack_name] = guess_and_score(attack, made, drawn.candidates[rows], contexts)
             if isinstance(attack, HasTally):
                 found.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
         return found
 
     return guess
+
+
+def _room(count: int, scored: bool) -> Guesses:
+    return Guesses(np.empty(count, SLOT), np.empty(count) if scored else None)
 
 
 def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, float]]:

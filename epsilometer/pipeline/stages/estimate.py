@@ -10,7 +10,7 @@ from epsilometer.auditing.estimates import Attacked, estimates
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, REWRITES
 from epsilometer.auditing.stated import read as read_stated
 from epsilometer.core import tables
-from epsilometer.core.attack import is_validated
+from epsilometer.core.attack import Guesses, is_validated
 from epsilometer.core.guarantees import restored, stored
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import trials
@@ -42,7 +42,11 @@ def _attacked(params: Params, name: str) -> Iterator[Attacked]:
             drawn=drawn,
             words=audited(params, cell.dataset)["words"].to_numpy(),
             claims=tables.read(rewrites_path(name, budget), REWRITES).sort("trial")["claim"].to_numpy(),
-            guesses={attack: part["guess"].to_numpy() for attack, part in parts.items()},
+            guesses={attack: _guesses(part) for attack, part in parts.items()},
             sees={attack: part["sees"][0] for attack, part in parts.items()},
             validated={attack: is_validated(known[attack], drawn.candidates.shape[1]) for attack in parts},
         )
+
+
+def _guesses(part: pl.DataFrame) -> Guesses:
+    return Guesses(part["guess"].to_numpy(), None if part["score"].has_nulls() else part["score"].to_numpy())
