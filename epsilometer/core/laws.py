@@ -59,7 +59,7 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     lengths = wanted.lengths
     uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
     drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
-    for rows, members, places in _by_row(wanted.values, laws.chunk()):
+    for rows, members, places in by_row(wanted.values, laws.chunk()):
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
         log_laws = laws.log_probabilities(rows, epsilons)
         for out, uniform, log_p in zip(drawn, uniforms, log_laws, strict=True):
@@ -73,7 +73,7 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
     """Draw every unit exactly, each row's weights taken from the laws' table where they are there."""
     outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
-    for rows, members, places in _by_row(wanted.values, laws.chunk()):
+    for rows, members, places in by_row(wanted.values, laws.chunk()):
         for out, noise, weights in zip(outputs, noises, _weights(laws, rows, epsilons), strict=True):
             assert noise.exact is not None, "a publication's streams are all the operating system's"
             for i, row in enumerate(rows.tolist()):
@@ -129,14 +129,14 @@ def _looked_up(
     laws: Laws, rows: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
 ) -> list[NDArray[np.float64]]:
     values = [np.empty(len(rows)) for _ in epsilons]
-    for chunk, members, places in _by_row(rows, laws.chunk()):
+    for chunk, members, places in by_row(rows, laws.chunk()):
         at = np.repeat(np.arange(len(chunk)), np.diff(places))
         for value, output, log_p in zip(values, outputs, laws.log_probabilities(chunk, epsilons), strict=True):
             value[members] = log_p[at, output[members]]
     return values
 
 
-def _by_row(
+def by_row(
     values: NDArray[np.integer], chunk: int
 ) -> Iterator[tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]]:
     """Group places by value: (distinct values [m], their places one group after the other, group borders [m + 1])."""

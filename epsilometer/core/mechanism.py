@@ -15,6 +15,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.between import Between
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, check_epsilons
@@ -170,6 +171,15 @@ class HasLikelihood(Protocol):
 
 
 @runtime_checkable
+class DrawsBetween(Protocol):
+    """A mechanism with a likelihood that can be drawn from a law between those of two texts."""
+
+    def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
+        """pairs: [n, 2] text numbers -> one draw for each, with its own stream: of what `log_likelihoods` is about."""
+        ...
+
+
+@runtime_checkable
 class Writes(Protocol):
     """A mechanism whose text may show more of its source than the units: its layout, or words that are let through."""
 
@@ -184,6 +194,15 @@ class HasLatents(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns [n, d]: the latents before the noise."""
+        ...
+
+
+@runtime_checkable
+class HasLatentNoise(HasLatents, Protocol):
+    """A mechanism whose latents get independent noise of a known law on every coordinate."""
+
+    def law(self, epsilon: float) -> Any:
+        """A `Gaussian` or a `Laplace` of `epsilometer.mechanisms.latents.shared.noise`."""
         ...
 
 

@@ -1,35 +1,30 @@
-"""An exact figure with its rounding error: a value that is at most it, and one that is at least it."""
+"""An exact figure with its rounding error: a lower and an upper value, both of which hold."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+F = TypeVar("F", float, NDArray[np.float64])
+
 
 @dataclass(frozen=True)
-class Bracket:
-    """What is meant lies between low and high, elementwise; float64 arrays of one shape."""
+class Bracket(Generic[F]):
+    """low <= the true figure <= high: numbers, or arrays of one shape."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @property
-    def error(self) -> NDArray[np.float64]:
-        """Half of the width."""
-        return np.where(self.low == self.high, 0.0, (self.high - self.low) / 2)  # also where both are infinite
+    low: F
+    high: F
 
 
-def guess_loss(log_error: Bracket) -> Bracket:
-    """The losses ln((1 - e) / e), in nats, at which guessing between two texts has the error e.
-
-    Of ln e, since e itself is 0 in floating point beyond 745 nats. Infinite at e = 0, 0 at e = 1/2.
-    """
-    return Bracket(_loss(log_error.high), _loss(log_error.low))
+def guess_loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns ln((1 - e) / e) in nats for ln e, the error of guessing which of two equally likely texts it was."""
+    capped = np.minimum(log_error, -np.log(2.0))
+    return np.log1p(-np.exp(capped)) - capped
 
 
-def _loss(log_error: NDArray[np.float64]) -> NDArray[np.float64]:
-    at_most_half = np.minimum(log_error, math.log(0.5))
-    return np.maximum(np.log1p(-np.exp(at_most_half)) - at_most_half, 0.0)
+def guess_losses(log_error: Bracket[NDArray[np.float64]]) -> Bracket[NDArray[np.float64]]:
+    """As `guess_loss`; a larger error is a smaller loss."""
+    return Bracket(guess_loss(log_error.high), guess_loss(log_error.low))

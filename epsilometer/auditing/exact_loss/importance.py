@@ -1,0 +1,177 @@
+"""Guess loss and delta(level) of pairs of texts from draws between their laws, with intervals by betting.
+
+For a draw from a law m between P and P', with log_rho = ln sqrt(P P') / m and L = ln P / P' (`core/between.py`),
+
+    w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
+
+so that at level 0 half of it is the error e of guessing between both texts. The mean of w / e^log_bound, in [0, 1],
+gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/betting.py`), which holds however often
+one looks. So draws come in stages, each as many as all before, and end when the loss is known to a width.
+
+For products log_rho is the same for all draws, so that losses of any size cost alike. Where it depends on what is drawn
+(generated text), or m is a mixture, log_bound is 0 and n draws leave open whether the mean is below about
+ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. What then stands there is "at least".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.betting import interval
+from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
+from epsilometer.core.between import Between, tilted
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mechanism
+from epsilometer.core.randomness import Noise
+
+IMPORTANCE, AT_LEAST = "importance", "at least"
+_COIN, _WHICH = 1 << 33, 1 << 34  # numbers of uniforms behind all that mechanisms use: one text of two; one pair
+
+Draw = Callable[[NDArray[np.integer], Noise], Between]
+"""Numbers of pairs [n], and a stream for each: one draw between the texts of each."""
+
+Stream = Callable[[NDArray[np.int64]], Noise]
+"""The streams of numbered draws; a pair's numbers differ from those of every other pair."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much is drawn for each loss.
+
+    width: of the interval of the loss in nats, at which draws end; draws: at most; first: in the first stage; alpha: of
+    each interval. Raises UserError for values outside their range.
+    """
+
+    width: float = 0.1
+    draws: int = 10_000
+    first: int = 200
+    alpha: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not self.width > 0:
+            raise UserError(f"width, in nats, must be > 0, got {self.width}")
+        if not 1 <= self.first <= self.draws:
+            raise UserError(f"first must be between 1 and draws ({self.draws}), got {self.first}")
+        if not 0 < self.alpha < 1:
+            raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What draws say of a pair of texts, or of the mean over pairs.
+
+    log_error: ln of the error of guessing between two texts, at confidence 1 - alpha. draws: how many; method:
+    IMPORTANCE where they met the width that was asked for, else AT_LEAST.
+    """
+
+    log_error: Bracket[NDArray[np.float64]]
+    draws: int
+    method: str
+    _between: Between = field(repr=False)
+    _alpha: float = field(repr=False)
+
+    def delta(self, level: float) -> Bracket[float]:
+        """The interval of delta(level), P before P', from the same draws; of its own confidence 1 - alpha."""
+        log_mean = _log_mean(self._between, level, self._alpha)
+        low, high = (min(math.exp(level / 2 + end), 1.0) for end in (log_mean.low, log_mean.high))
+        return Bracket(1 - high, 1 - low)
+
+
+def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
+    """The loss of each of so many pairs by itself; all that are not settled draw together."""
+    known: list[list[Between]] = [[] for _ in range(pairs)]
+    results: dict[int, Sampled] = {}
+    first = 0
+    for count in _stages(sampling):
+        unsettled = [pair for pair in range(pairs) if pair not in results]
+        numbers = np.repeat(np.array(unsettled, np.int64), count)
+        drawn = draw(numbers, stream(numbers << 32 | np.tile(first + np.arange(count), len(unsettled))))
+        first += count
+        for place, pair in enumerate(unsettled):
+            known[pair].append(_part(drawn, slice(place * count, (place + 1) * count)))
+            result = _judged(_joined(known[pair]), sampling.alpha, sampling.width)
+            if result.method == IMPORTANCE or first == sampling.draws:
+                results[pair] = result
+    return [results[pair] for pair in range(pairs)]
+
+
+def sampled_mean(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> Sampled:
+    """The loss at the mean error of so many pairs, each draw between one of them, chosen uniformly."""
+
+    def draw_any(numbers: NDArray[np.integer], noise: Noise) -> Between:
+        chosen = (noise.uniforms(1, _WHICH)[:, 0] * pairs).astype(np.int64)
+        drawn = draw(chosen, noise)
+        return replace(drawn, log_bound=np.zeros(len(numbers)))  # what holds for all pairs, drawn or not
+
+    return sampled(draw_any, 1, stream, sampling)[0]
+
+
+def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:
+    """How to draw between pairs [n, 2] of texts at a budget; None for a mechanism without a law or likelihood."""
+    given: object = mechanism
+    if isinstance(given, DrawsBetween):
+        between = given.draws_between
+        return lambda numbers, noise: between(texts, pairs[numbers], epsilon, noise)
+    if isinstance(given, HasLikelihood):
+        return lambda numbers, noise: mixed(mechanism, texts, pairs[numbers], (epsilon, noise))
+    if isinstance(given, HasLaws):
+        laws = given.laws(texts)
+        return lambda numbers, noise: tilted(laws, pairs[numbers], epsilon, noise)[1]
+    return None
+
+
+def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
+    """A rewrite of one of the two texts of each pair [n, 2], chosen by a coin: m = (P + P') / 2.
+
+    at: the budget and the streams. Then ln sqrt(P P') / m = -ln cosh(L / 2).
+    """
+    epsilon, noise = at
+    heads = noise.uniforms(1, _COIN)[:, 0] < 0.5
+    made = mechanism.rewrite([texts[i] for i in np.where(heads, *pairs.T)], epsilon, noise)
+    assert isinstance(mechanism, HasLikelihood)
+    (log_p,) = mechanism.log_likelihoods(texts, pairs, [made], [epsilon])
+    loss = log_p[:, 0] - log_p[:, 1]
+    size = np.abs(loss)
+    return Between(math.log(2) - size / 2 - np.log1p(np.exp(-size)), loss, np.zeros(len(loss)))
+
+
+def _stages(sampling: Sampling) -> Iterator[int]:
+    """How much to draw in each stage: as much as in all before."""
+    done = 0
+    while done < sampling.draws:
+        count = min(max(sampling.first, done), sampling.draws - done)
+        yield count
+        done += count
+
+
+def _judged(drawn: Between, alpha: float, width: float) -> Sampled:
+    log_mean = _log_mean(drawn, 0.0, alpha)
+    log_error = Bracket(np.array(log_mean.low - math.log(2)), np.array(log_mean.high - math.log(2)))
+    losses = guess_losses(log_error)
+    settled = losses.low == losses.high or losses.high - losses.low <= width
+    method = IMPORTANCE if settled else AT_LEAST
+    return Sampled(log_error, len(drawn.loss), method, _between=drawn, _alpha=alpha)
+
+
+def _log_mean(drawn: Between, level: float, alpha: float) -> Bracket[float]:
+    """The interval of ln of the mean of e^(log_rho - |L - level| / 2)."""
+    bound = float(drawn.log_bound[0])
+    if np.isneginf(bound):  # no output is possible under both
+        return Bracket(-math.inf, -math.inf)
+    values = np.exp(np.minimum(drawn.log_rho - np.abs(drawn.loss - level) / 2 - bound, 0.0))
+    low, high = interval(values, alpha)
+    return Bracket(bound + (math.log(low) if low else -math.inf), bound + math.log(high))
+
+
+def _part(drawn: Between, rows: slice) -> Between:
+    return Between(drawn.log_rho[rows], drawn.loss[rows], drawn.log_bound[rows])
+
+
+def _joined(parts: Sequence[Between]) -> Between:
+    columns = zip(*((part.log_rho, part.loss, part.log_bound) for part in parts), strict=True)
+    return Between(*(np.concatenate(column) for column in columns))

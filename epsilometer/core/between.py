@@ -1,0 +1,78 @@
+"""Draws from a law between the laws P and P' of two texts: what an average over outputs, too many to list, needs.
+
+For draws y from a law m that is positive wherever both are, and any level in nats,
+
+    E_m[sqrt(P P') / m * e^(-|L - level| / 2)] = e^(-level / 2) sum over y of min(P, e^level P'),    L = ln P / P':
+
+the overlap at level 0, and e^(-level / 2) (1 - delta(level)) at any. `auditing/exact_loss/importance.py` bounds that
+mean from draws.
+
+`tilted` is for products: every unit comes from the law proportional to sqrt(P_i P'_i), so that sqrt(P P') / m is the
+product of the sums rho_i = sum sqrt(P_i P'_i), whatever was drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.laws import Laws, by_row
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+
+
+@dataclass(frozen=True)
+class Between:
+    """n draws, each between two texts; float64 [n] each, in nats.
+
+    log_rho:    ln sqrt(P P') / m at the draw, minus infinity where m alone is positive; loss: L there.
+    log_bound:  log_rho - |L - level| / 2 never exceeds it, whatever is drawn between these two texts, at any level; 0
+                where nothing better is known.
+    """
+
+    log_rho: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    log_bound: NDArray[np.float64]
+
+
+def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> tuple[Ragged, Between]:
+    """One draw between each two texts, from one uniform a unit by inverse CDF; with the units that were drawn.
+
+    pairs: [n, 2] numbers of the laws' texts. Where these have different numbers of units nothing is drawn, and log_rho
+    is minus infinity.
+    """
+    first, second = (laws.rows.take(pairs[:, side]) for side in (0, 1))
+    comparable = first.lengths == second.lengths
+    lengths = np.where(comparable, first.lengths, 0)
+    a, b = (rows.values[comparable[rows.row_numbers]].astype(np.int64) for rows in (first, second))
+    uniforms = noise.ragged(lengths)[:, 0]
+    drawn = np.zeros(len(a), np.int32)
+    log_rho, loss = np.zeros((2, len(a)))
+    count = int(b.max(initial=0)) + 1
+    for keys, members, places in by_row(a * count + b, max(1, laws.chunk() // 2)):
+        rows, at = np.unique([keys // count, keys % count], return_inverse=True)
+        (log_p,) = laws.log_probabilities(rows, [epsilon])
+        for number, (left, right) in enumerate(at.reshape(2, -1).T):
+            own = members[places[number] : places[number + 1]]
+            drawn[own], log_rho[own], loss[own] = _unit(log_p[left], log_p[right], uniforms[own])
+    units = Ragged.from_lengths(drawn, lengths)
+    total, whole = (np.bincount(units.row_numbers, each, len(pairs)).astype(float) for each in (log_rho, loss))
+    total[~comparable] = -np.inf
+    return units, Between(total, whole, total)
+
+
+def _unit(
+    first: NDArray[np.float64], second: NDArray[np.float64], uniforms: NDArray[np.float64]
+) -> tuple[NDArray[np.integer], float, NDArray[np.float64]]:
+    """Draws [n] between two laws [outputs]; ln of the sum of sqrt(P P'); the losses [n]."""
+    half = (first + second) / 2
+    peak = half.max()
+    if np.isneginf(peak):  # no output is possible under both
+        return np.zeros(len(uniforms), np.int64), -np.inf, np.zeros(len(uniforms))
+    cdf = np.cumsum(np.exp(half - peak))
+    # Below the total even after rounding, so that no output of probability 0 is reached.
+    at = np.minimum(uniforms * cdf[-1], np.nextafter(cdf[-1], 0))
+    drawn = np.searchsorted(cdf, at, side="right")
+    return drawn, min(float(peak + np.log(cdf[-1])), 0.0), first[drawn] - second[drawn]
