@@ -12,7 +12,7 @@ class Design:
     """How trials are drawn and judged.
 
     candidates: size k of a candidate set; temperature: of Probabilistic Transition Sampling (TeDA App. C), below 0
-    unlike candidates, above 0 alike ones, 0 uniform ones without embeddings; alpha: error of each interval; seed: names
+    distant candidates, above 0 similar ones, 0 uniform ones without embeddings; alpha: error of each interval; seed: names
     every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when sets
     are drawn.
     """

@@ -45,7 +45,7 @@ def audit(
     ] = None,
     trials: Annotated[int | None, typer.Option(help="2000, or all that recorded rewrites allow.")] = None,
     candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
-    temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike candidates.")] = -10_000,
+    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
     text: Text = ["text"],  # noqa: B006 - typer copies it

@@ -99,7 +99,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def judge(before: Mapping[Cell, Measured], now: Mapping[Cell, Measured], level: float) -> list[Drift]:
     """The verdict on every cell of the baseline or of the audit, the gravest first.
 
-    level: of this audit, as `level` gives it. Raises UserError for guesses among unlike numbers of candidates, whose
+    level: of this audit, as `level` gives it. Raises UserError for guesses among different numbers of candidates, whose
     successes cannot be compared.
     """
     shared = sorted(before.keys() & now.keys())

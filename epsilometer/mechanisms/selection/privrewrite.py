@@ -168,10 +168,10 @@ class PrivRewrite:
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """(d epsilon_1 + min(d, 1 / Delta) epsilon_2) / epsilon if d words differ; infinite for different lengths."""
-        unlike = self.sanitiser.distance(texts, pairs, epsilon)
+        distance = self.sanitiser.distance(texts, pairs, epsilon)
         first, second = self.budgets(1.0)
         limit = 1 / self.sensitivity(self.sanitiser.vocabulary.encode(texts).lengths)[pairs[:, 0]]
-        return np.where(np.isinf(unlike), np.inf, first * unlike + second * np.minimum(unlike, limit))
+        return np.where(np.isinf(distance), np.inf, first * distance + second * np.minimum(distance, limit))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
