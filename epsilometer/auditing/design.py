@@ -12,8 +12,8 @@ class Design:
     """How trials are drawn and judged.
 
     candidates: size k of a candidate set; temperature: of Probabilistic Transition Sampling (TeDA App. C), below 0
-    distant candidates, above 0 similar ones, 0 uniform ones without embeddings; alpha: error of each interval; seed: names
-    every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when sets
+    distant candidates, above 0 similar ones, 0 uniform ones without embeddings; alpha: error of each interval; seed:
+    names every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when sets
     are drawn.
     """
 

@@ -23,7 +23,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.auditing.estimation import Estimate, estimate
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
@@ -31,7 +32,7 @@ from epsilometer.core.guarantees import stored
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
 from epsilometer.project.paths import rewrites_path
-from epsilometer.reaudit.drift import Cell, Measured
+from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Record
 
 FOLDER = Path("baseline")
@@ -47,7 +48,7 @@ class Baseline:
     """about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.found`)."""
 
     about: dict[str, Any]
-    measured: dict[Cell, Measured]
+    measured: dict[Row, Measured]
 
     def check(self, params: Params) -> None:
         """Raise UserError where the audit is another: alpha, number of candidates, attacks or their settings."""
@@ -60,14 +61,10 @@ class Baseline:
                 )
 
 
-def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
-    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest.
-
-    Losses are those of the audit's estimates, with the delta of the claim.
-    """
-    found: dict[Cell, Measured] = {}
-    rows = tables.read(folder / "data/estimates.parquet", ESTIMATES)
-    counted = {Cell(*row[:4]): row[4:] for row in rows.select(*Cell._fields, "successes", "delta").iter_rows()}
+def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
+    """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
+    audit: dict[Row, Measured] = {}
+    estimates = _estimates(params, folder)
     draws = {dataset: _drawn(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
         drawn, target = draws[cell.dataset]
@@ -78,18 +75,22 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Cell, Measured]:
         for (epsilon, attack), part in guesses.group_by("epsilon", "attack", maintain_order=True):
             hits = part.sort("trial")["guess"].to_numpy() == target
             number = None if epsilon is None else float(str(epsilon))
-            rewrites = folder / rewrites_path(name, number)
-            one = Cell(cell.dataset, cell.mechanism, number, str(attack))
-            successes, delta = counted.get(one, (None, 0.0))
-            if successes != hits.sum():
+            row = Row(cell.dataset, cell.mechanism, number, str(attack))
+            if row not in estimates or estimates[row].successes != hits.sum():
                 raise stale
-            found[one] = Measured(
-                hits,
-                drawn,
-                hashlib.sha256(rewrites.read_bytes()).hexdigest()[:16],
-                estimate(successes, len(hits), params.trials.candidates, params.audit.alpha, delta=delta),
-            )
-    return found
+            rewrites = hashlib.sha256((folder / rewrites_path(name, number)).read_bytes()).hexdigest()[:16]
+            audit[row] = Measured(hits, drawn, rewrites, estimates[row])
+    return audit
+
+
+def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
+    """The estimates of an audit, by what they are of."""
+    names = ["successes", "trials", "candidates", "delta", "loss", "point", "upper", "ceiling"]
+    table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
+    return {
+        Row(*(row[name] for name in Row._fields)): Estimate(alpha=params.audit.alpha, **{n: row[n] for n in names})
+        for row in table.iter_rows(named=True)
+    }
 
 
 def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: Path = Path(".")) -> Baseline:
@@ -103,11 +104,11 @@ def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: P
     }
     new = Baseline(about, measure(params, folder))
     numbers, hits = [], []
-    for cell, one in sorted(new.measured.items()):
+    for row, one in sorted(new.measured.items()):
         e = one.estimate
         losses = [f"{value:.6f}" for value in (e.loss, e.point, e.upper)]
-        numbers.append([*cell, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
-        hits.append([*cell, one.drawn, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
+        numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
+        hits.append([*row, one.drawn, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
     tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
     tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
     tables.write_json(about, folder / FOLDER / "about.json")
@@ -125,11 +126,11 @@ def read(folder: Path = Path(".")) -> Baseline:
     try:
         about = json.loads((place / "about.json").read_bytes())
         audit, _ = about["audit"], (about["accepted"], about["sources"].items())
-        numbers = {_cell(row): row for row in _rows(place / "estimates.csv", _ESTIMATES, _EARLIER)}
-        hits = {_cell(row): row for row in _rows(place / "hits.csv", _HITS)}
+        numbers = {_row(row): row for row in _rows(place / "estimates.csv", _ESTIMATES, _EARLIER)}
+        hits = {_row(row): row for row in _rows(place / "hits.csv", _HITS)}
         if numbers.keys() != hits.keys():
             raise ValueError("estimates.csv and hits.csv do not have the same rows")
-        measured = {cell: _measured(row, hits[cell], audit) for cell, row in numbers.items()}
+        measured = {row: _measured(of, hits[row], audit) for row, of in numbers.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, csv.Error, binascii.Error) as error:
         raise UserError(
             f"the baseline in {place} is damaged ({error}); restore it from git (git checkout -- {place}), or accept "
@@ -172,13 +173,13 @@ def _rows(path: Path, header: list[str], earlier: list[str] | None = None) -> li
     if first not in (header, earlier):
         raise ValueError(f"{path.name} must have the columns {', '.join(header)}")
     rows = [dict(zip(first, line, strict=True)) for line in lines]
-    if len({_cell(row) for row in rows}) < len(rows):
+    if len({_row(row) for row in rows}) < len(rows):
         raise ValueError(f"{path.name} has a row twice")
     return rows
 
 
-def _cell(row: dict[str, str]) -> Cell:
-    return Cell(row["dataset"], row["mechanism"], float(row["epsilon"]) if row["epsilon"] else None, row["attack"])
+def _row(row: dict[str, str]) -> Row:
+    return Row(row["dataset"], row["mechanism"], float(row["epsilon"]) if row["epsilon"] else None, row["attack"])
 
 
 def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, Any]) -> Measured:
@@ -189,7 +190,7 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     delta = float(numbers.get("delta", 0))
     found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta=delta)
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
-        raise ValueError(f"hits.csv does not hold the {successes} successes of {_cell(numbers)}")
+        raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
     if not math.isclose(found.loss, float(numbers["loss"]), abs_tol=2e-6):
-        raise ValueError(f"the loss of {_cell(numbers)} is not that of its successes")
+        raise ValueError(f"the loss of {_row(numbers)} is not that of its successes")
     return Measured(bits[:trials], hits["drawn"], hits["rewrites"], found)

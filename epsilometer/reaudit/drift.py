@@ -2,7 +2,7 @@
 
 Where the trials are those of the baseline, McNemar's exact test (`comparison`): all that it supposes is that a trial is
 as likely to be guessed as before, be the noise fresh or shared. Where they are not, Fisher's exact test of two samples.
-The cells of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have to do
+The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have to do
 with each other. The audits of a year share alpha by a spending function (`level`): a year without a change raises a
 false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 """
@@ -27,11 +27,11 @@ WORSE, BETTER, UNCHANGED, NEW, GONE = "worse", "better", "no evidence of change"
 PAIRED, TWO_SAMPLES = "McNemar's exact test on the same trials", "Fisher's exact test on other trials"
 SCHEDULED = 52  # audits of a year that share one half of alpha evenly; those beyond share the other half
 
-_NAMED = 10  # cells or changes in one message before the rest is counted
+_NAMED = 10  # rows or changes in one message before the rest is counted
 
 
-class Cell(NamedTuple):
-    """What one loss is of."""
+class Row(NamedTuple):
+    """A row of an audit's estimates: what one loss is of."""
 
     dataset: str
     mechanism: str
@@ -55,12 +55,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Drift:
-    """before, now: None where a cell is new or gone; p_value: two-sided, corrected for the number of cells.
+    """before, now: None where a row is new or gone; p_value: two-sided, corrected for the number of rows.
 
     identical: the same rewrites were guessed alike, so that nothing could differ.
     """
 
-    cell: Cell
+    row: Row
     verdict: str
     before: Estimate | None = None
     now: Estimate | None = None
@@ -69,11 +69,11 @@ class Drift:
     identical: bool = False
 
     def sentence(self) -> str:
-        """The cell, the old and the new loss with their intervals, and the evidence."""
+        """The row, the old and the new loss with their intervals, and the evidence."""
         if self.before is None or self.now is None:
-            return f"{self.cell}: {self.verdict}, {_interval(self.before or self.now)}"
+            return f"{self.row}: {self.verdict}, {_interval(self.before or self.now)}"
         return (
-            f"{self.cell}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
+            f"{self.row}: {self.verdict}, {_interval(self.before)} before, {_interval(self.now)} now; "
             f"p = {self.p_value:.2g} by {self.test}"
         )
 
@@ -96,31 +96,29 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def judge(before: Mapping[Cell, Measured], now: Mapping[Cell, Measured], level: float) -> list[Drift]:
-    """The verdict on every cell of the baseline or of the audit, the gravest first.
+def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:
+    """The verdict on every row of the baseline or of the audit, the gravest first.
 
     level: of this audit, as `level` gives it. Raises UserError for guesses among different numbers of candidates, whose
     successes cannot be compared.
     """
     shared = sorted(before.keys() & now.keys())
-    tests = [_test(cell, before[cell], now[cell]) for cell in shared]
+    tests = [_test(row, before[row], now[row]) for row in shared]
     found = []
-    for cell, (name, p), corrected in zip(shared, tests, holm([p for _, p in tests]), strict=True):
-        old, new = before[cell], now[cell]
+    for row, (name, p), corrected in zip(shared, tests, holm([p for _, p in tests]), strict=True):
+        old, new = before[row], now[row]
         up = new.estimate.success_rate > old.estimate.success_rate
         verdict = UNCHANGED if corrected > level else WORSE if up else BETTER
         identical = p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
-        found.append(
-            Drift(cell, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical)
-        )
-    found += [Drift(cell, NEW, now=now[cell].estimate) for cell in sorted(now.keys() - before.keys())]
-    found += [Drift(cell, GONE, before=before[cell].estimate) for cell in sorted(before.keys() - now.keys())]
+        found.append(Drift(row, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical))
+    found += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
+    found += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
     order = [WORSE, GONE, NEW, BETTER, UNCHANGED]
     return sorted(found, key=lambda one: (order.index(one.verdict), 1.0 if one.p_value is None else one.p_value))
 
 
 def message(found: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
-    """What came out, for people: the verdicts, the cells behind them, what changed and what could not be asked."""
+    """What came out, for people: the verdicts, the rows behind them, what changed and what could not be asked."""
     groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)}
     still = [one for one in found if one.verdict == UNCHANGED]
     tested = len(groups[WORSE]) + len(groups[BETTER]) + len(still)
@@ -141,11 +139,11 @@ def message(found: Sequence[Drift], level: float, changes: Sequence[str], unknow
     return "\n".join(lines)
 
 
-def _test(cell: Cell, before: Measured, now: Measured) -> tuple[str, float]:
+def _test(row: Row, before: Measured, now: Measured) -> tuple[str, float]:
     one, other = before.estimate, now.estimate
     if one.candidates != other.candidates:
         raise UserError(
-            f"{cell}: guesses among {one.candidates} and among {other.candidates} candidates cannot be compared; "
+            f"{row}: guesses among {one.candidates} and among {other.candidates} candidates cannot be compared; "
             "accept a new baseline (epsilometer accept)"
         )
     if before.drawn == now.drawn and one.trials == other.trials:

@@ -1,4 +1,4 @@
-"""Every audit's losses, one line an audit and cell, in a tracked file to which lines are only ever added.
+"""Every audit's losses, a line an audit, cell, epsilon and attack, in a tracked file to which lines are only added.
 
 An audit is told by its date (UTC, to the second); the file's order is the order in which they were made.
 """
@@ -33,7 +33,7 @@ HISTORY: tables.Schema = {
     "upper": pl.Float64,
     "ceiling": pl.Float64,
 }
-CELL = ["dataset", "mechanism", "epsilon", "attack"]
+ROW = ["dataset", "mechanism", "epsilon", "attack"]
 
 _DATE = "%Y-%m-%dT%H:%M:%SZ"
 _BARS = "▁▂▃▄▅▆▇█"
@@ -77,7 +77,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
 def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> bool:
     """Whether the last audit of the history is this one. estimates: schema `ESTIMATES`."""
     last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
-    numbers = [*CELL, "trials", "loss", "point", "upper"]
+    numbers = [*ROW, "trials", "loss", "point", "upper"]
     return last.select(numbers).equals(
         estimates.select(numbers).with_columns(pl.col("loss", "point", "upper").round(6))
     )
@@ -94,14 +94,14 @@ def made(history: pl.DataFrame, year: int) -> int:
 
 
 def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
-    """A row a cell (without a column `attack`, of one attack): how many audits it was in, its first and last plug-in
-    loss, and its course as a line of bars.
+    """A row for each row of the estimates (of one attack where there is no column `attack`): how many audits it was
+    in, its first and last plug-in loss, and its course as a line of bars.
     """
-    rows, cell = [], [name for name in CELL if name in history.columns]
-    for values, part in history.group_by(cell, maintain_order=True):
+    rows, names = [], [name for name in ROW if name in history.columns]
+    for values, part in history.group_by(names, maintain_order=True):
         points = [min(p, c) for p, c in part.select("point", "ceiling").iter_rows()]  # nothing above it can be shown
         rows.append(
-            dict(zip(cell, values, strict=True))
+            dict(zip(names, values, strict=True))
             | {"audits": len(part), "first": points[0], "last": points[-1], "course": bars(points)}
         )
     return rows

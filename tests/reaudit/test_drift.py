@@ -21,8 +21,8 @@ from epsilometer.reaudit.drift import (
     TWO_SAMPLES,
     UNCHANGED,
     WORSE,
-    Cell,
     Measured,
+    Row,
     holm,
     judge,
 )
@@ -35,18 +35,18 @@ def measured(hits: np.ndarray, drawn: str = "trials", rewrites: str = "rewrites"
     return Measured(hits, drawn, rewrites, estimate(int(hits.sum()), len(hits), candidates))
 
 
-def shares(rng: np.random.Generator, cells: int, trials: int = TRIALS) -> list[np.ndarray]:
-    """For each cell the chance of each trial to be guessed: trials are unlike."""
-    return [rng.uniform(0.3, 1, trials) for _ in range(cells)]
+def shares(rng: np.random.Generator, rows: int, trials: int = TRIALS) -> list[np.ndarray]:
+    """For each row the chance of each trial to be guessed: trials differ."""
+    return [rng.uniform(0.3, 1, trials) for _ in range(rows)]
 
 
-def cell(number: int) -> Cell:
-    return Cell("songs", "mine", float(number), "lexical")
+def row(number: int) -> Row:
+    return Row("songs", "mine", float(number), "lexical")
 
 
-def audit(rng: np.random.Generator, chances: list[np.ndarray], drawn: str = "trials") -> dict[Cell, Measured]:
+def audit(rng: np.random.Generator, chances: list[np.ndarray], drawn: str = "trials") -> dict[Row, Measured]:
     return {
-        cell(i): measured(rng.random(len(chance)) < chance, drawn, f"noise {rng.integers(1 << 30)}")
+        row(i): measured(rng.random(len(chance)) < chance, drawn, f"noise {rng.integers(1 << 30)}")
         for i, chance in enumerate(chances)
     }
 
@@ -67,7 +67,7 @@ def test_holm_by_hand() -> None:
 
 @pytest.mark.parametrize("drawn", ["trials", "others"])
 def test_a_year_without_a_change_raises_no_false_alarm_too_often(drawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 60 years of 52 audits of 3 cells, each with a false alarm with probability at most 0.2, more than 24 have one
+    """Of 60 years of 52 audits of 3 rows, each with a false alarm with probability at most 0.2, more than 24 have one
     with probability 2e-4. The same tests at alpha each, uncorrected, would raise one in nearly every year."""
     monkeypatch.setattr(comparison, "binomtest", cache(binomtest))  # the same few counts come again and again
     remembered = cache(lambda a, b, c, d: fisher_exact([[a, b], [c, d]]))
@@ -90,7 +90,7 @@ def test_a_year_without_a_change_raises_no_false_alarm_too_often(drawn: str, mon
 
 @pytest.mark.parametrize(("drawn", "test"), [("trials", PAIRED), ("others", TWO_SAMPLES)])
 def test_a_planted_change_is_found(drawn: str, test: str) -> None:
-    """20 changes of 0.15 in the chance of 1,000 trials of one cell of 6, at the level of a weekly audit: missed at most
+    """20 changes of 0.15 in the chance of 1,000 trials of one row of 6, at the level of a weekly audit: missed at most
     once with either test (their power is above 0.99, so that two misses have probability below 0.02)."""
     rng, missed = np.random.default_rng(2), 0
     for _ in range(20):
@@ -98,7 +98,7 @@ def test_a_planted_change_is_found(drawn: str, test: str) -> None:
         before = audit(rng, chances)
         chances[4] = chances[4] + 0.15
         worst, *others = judge(before, audit(rng, chances, drawn), LEVEL)
-        missed += (worst.cell, worst.verdict, worst.test) != (cell(4), WORSE, test)
+        missed += (worst.row, worst.verdict, worst.test) != (row(4), WORSE, test)
         assert all(other.verdict == UNCHANGED for other in others)
     assert missed <= 1
 
@@ -108,8 +108,8 @@ def test_a_paired_test_sees_what_other_trials_hide() -> None:
     rng = np.random.default_rng(3)
     old = rng.random(2000) < 0.7
     new = old | (rng.random(2000) < 0.1)
-    (paired,) = judge({cell(0): measured(old)}, {cell(0): measured(new, rewrites="other")}, LEVEL)
-    (apart,) = judge({cell(0): measured(old)}, {cell(0): measured(new, drawn="others")}, LEVEL)
+    (paired,) = judge({row(0): measured(old)}, {row(0): measured(new, rewrites="other")}, LEVEL)
+    (apart,) = judge({row(0): measured(old)}, {row(0): measured(new, drawn="others")}, LEVEL)
     assert (paired.verdict, apart.verdict) == (WORSE, UNCHANGED)
     assert paired.p_value == pytest.approx(binomtest(0, int((new & ~old).sum())).pvalue)
     table = [[old.sum(), (~old).sum()], [new.sum(), (~new).sum()]]
@@ -119,18 +119,18 @@ def test_a_paired_test_sees_what_other_trials_hide() -> None:
 def test_each_verdict_and_their_order() -> None:
     rng = np.random.default_rng(4)
     low, middle, high = (rng.random(TRIALS) < p for p in (0.5, 0.7, 0.98))
-    before = {cell(i): measured(h) for i, h in enumerate([middle, high, low, middle])}
-    now = {cell(i): measured(h, rewrites="new") for i, h in ((1, low), (2, high), (3, middle), (4, middle))}
-    found = {one.cell.epsilon: one.verdict for one in judge(before, now, LEVEL)}
+    before = {row(i): measured(h) for i, h in enumerate([middle, high, low, middle])}
+    now = {row(i): measured(h, rewrites="new") for i, h in ((1, low), (2, high), (3, middle), (4, middle))}
+    found = {one.row.epsilon: one.verdict for one in judge(before, now, LEVEL)}
     assert list(found.items()) == [(2, WORSE), (0, GONE), (4, NEW), (1, BETTER), (3, UNCHANGED)]
 
 
 def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
     hits = np.random.default_rng(5).random(TRIALS) < 0.7
-    same = judge({cell(0): measured(hits)}, {cell(0): measured(hits)}, LEVEL)
+    same = judge({row(0): measured(hits)}, {row(0): measured(hits)}, LEVEL)
     assert [(one.verdict, one.identical, one.p_value) for one in same] == [(UNCHANGED, True, 1)]
     assert "nothing can differ" in drift.message(same, LEVEL, [])
-    fresh = judge({cell(0): measured(hits)}, {cell(0): measured(hits, rewrites="fresh")}, LEVEL)
+    fresh = judge({row(0): measured(hits)}, {row(0): measured(hits, rewrites="fresh")}, LEVEL)
     assert not fresh[0].identical
     assert "nothing can differ" not in drift.message(fresh, LEVEL, [])
 
@@ -138,7 +138,7 @@ def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
 def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
     rng = np.random.default_rng(6)
     old, new = measured(rng.random(TRIALS) < 0.6), measured(np.ones(TRIALS, bool), rewrites="new")
-    found = judge({cell(0): old, cell(1): old}, {cell(0): new, cell(2): old}, LEVEL)
+    found = judge({row(0): old, row(1): old}, {row(0): new, row(2): old}, LEVEL)
     said = drift.message(found, LEVEL, ["mine.py has changed (mechanism-mine)"], ["dataset-x: data set a/b (Timeout)"])
     assert said.startswith("worse: 1, new: 1, gone: 1 (of 1 tested at level 9.6e-05, corrected")
     before = old.estimate
@@ -147,7 +147,7 @@ def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
     assert f"loss of at least {new.estimate.loss:.2f} now" in said
     assert "- mine.py has changed (mechanism-mine)" in said
     assert "- dataset-x: data set a/b (Timeout)" in said
-    many = drift.message(judge({}, {cell(i): old for i in range(30)}, LEVEL), LEVEL, [])
+    many = drift.message(judge({}, {row(i): old for i in range(30)}, LEVEL), LEVEL, [])
     assert "and 21 more" in many
     assert "nothing is known to have changed" in many
 
@@ -155,4 +155,4 @@ def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
 def test_guesses_among_other_numbers_of_candidates_are_refused() -> None:
     hits = np.ones(TRIALS, bool)
     with pytest.raises(UserError, match=r"among 2 and among 4 candidates .*epsilometer accept"):
-        judge({cell(0): measured(hits)}, {cell(0): measured(hits, candidates=4)}, LEVEL)
+        judge({row(0): measured(hits)}, {row(0): measured(hits, candidates=4)}, LEVEL)

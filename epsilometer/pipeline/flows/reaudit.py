@@ -36,7 +36,7 @@ from epsilometer.reaudit import baseline, drift, history, sources
 from epsilometer.reaudit.drift import Drift
 from epsilometer.report import page
 
-_SENT = 50  # cells in one event: the gravest
+_SENT = 50  # rows in one event: the gravest
 
 
 @flow(persist_result=False)
@@ -121,7 +121,7 @@ def with_round(text: str, round: int) -> str:
 
 def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
     rows = [
-        {**one.cell._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
+        {**one.row._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
         | {
             f"{when} {name}": number
             for when, e in (("before", one.before), ("now", one.now))
@@ -144,7 +144,7 @@ def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[st
             "message": said,
             "worse": [
                 {
-                    **one.cell._asdict(),
+                    **one.row._asdict(),
                     "before": dict(_of(one.before)),
                     "now": dict(_of(one.now)),
                     "p_value": one.p_value,

@@ -1,4 +1,4 @@
-"""Is the instrument right? The audit of two-text randomised response, whose loss is known. Losses are in nats."""
+"""Does the audit find a known loss? It audits two-text randomised response, whose loss is known; losses in nats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def section(results: Results) -> Section | None:
     losses = Figure("instrument", "Measured loss against the true loss", figure(table.sort("epsilon")))
     return Section(
         id="check",
-        link="Is the instrument right?",
+        link="Known loss",
         template="known_loss.html.j2",
         context={"sentence": sentence(table), "losses": losses},
         figures=[losses],
@@ -48,7 +48,7 @@ def sentence(table: pl.DataFrame) -> str:
     places = inflected(len(table), "the one known loss", f"all {len(table)} known losses")
     return (
         f"Passed: at {places} the reported figure is at most the truth and at least 0.85 of it, "
-        "so where it can be checked the instrument overstates nothing and misses little."
+        "so where it can be checked the audit overstates nothing and misses little."
     )
 
 
@@ -61,7 +61,7 @@ def fault(table: pl.DataFrame) -> str:
         parts.append(f"reported more than the truth at {listed([f'{e:g}' for e in above])} nats")
     if below:
         parts.append(f"missed more than 15 % of it at {listed([f'{e:g}' for e in below])} nats")
-    return f"The instrument {' and '.join(parts)}." if parts else ""
+    return f"The audit {' and '.join(parts)}." if parts else ""
 
 
 def figure(table: pl.DataFrame) -> Specification:

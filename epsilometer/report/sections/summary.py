@@ -31,7 +31,7 @@ _FEW = 50  # trials below which nothing is said about those with candidates of e
 class Summary:
     """What the top of the page shows.
 
-    alarm: whether a claim is violated or the instrument fails; parts: headings with their sentences; guesses: a row a
+    alarm: whether a claim is violated or the known-loss check fails; parts: headings with their sentences; guesses: a row a
     mechanism, controls last, and in it a cell a budget, smallest first.
     """
 
@@ -96,7 +96,7 @@ def summary(
 
 
 def _unchecked(instrument: pl.DataFrame) -> list[str]:
-    return [] if len(instrument) else ["The instrument was not checked against a known loss in this run."]
+    return [] if len(instrument) else ["The audit was not checked against a known loss in this run."]
 
 
 def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
