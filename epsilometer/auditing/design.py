@@ -13,8 +13,8 @@ class Design:
 
     candidates: size k of a candidate set; temperature: of Probabilistic Transition Sampling (TeDA App. C), below 0
     distant candidates, above 0 similar ones, 0 uniform ones without embeddings; alpha: error of each interval; seed:
-    names every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when sets
-    are drawn.
+    names every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when
+    sets are drawn.
     """
 
     candidates: int = 2

@@ -31,8 +31,8 @@ _FEW = 50  # trials below which nothing is said about those with candidates of e
 class Summary:
     """What the top of the page shows.
 
-    alarm: whether a claim is violated or the known-loss check fails; parts: headings with their sentences; guesses: a row a
-    mechanism, controls last, and in it a cell a budget, smallest first.
+    alarm: whether a claim is violated or the known-loss check fails; parts: headings with their sentences; guesses: a
+    row a mechanism, controls last, and in it a cell a budget, smallest first.
     """
 
     alarm: bool

@@ -240,10 +240,10 @@ def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:
     assert of(broken).alarm
 
 
-def test_a_failed_instrument_comes_first() -> None:
+def test_a_failed_known_loss_check_comes_first() -> None:
     table = frame(("queries", "mvc", 1.0, "embedding", 800, None, NO_CLAIM))
     found = of(table, instrument=known(1.1))
-    assert found.parts[0] == ("Look here first", ["The instrument reported more than the truth at 1 nats."])
+    assert found.parts[0] == ("Look here first", ["The audit reported more than the truth at 1 nats."])
     assert found.alarm
 
 
@@ -274,4 +274,4 @@ def test_an_audit_of_a_control_alone_that_was_not_checked() -> None:
     results = bare(frame(("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM)))
     text = text_of(top.section(results), results)
     assert "No mechanism but controls was audited." in text
-    assert "The instrument was not checked" in text
+    assert "The audit was not checked" in text
