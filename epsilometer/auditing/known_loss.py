@@ -1,4 +1,4 @@
-"""The instrument's own check: an audit of something whose loss is known.
+"""The known-loss check: an audit of something whose loss is known.
 
 Randomised response on a list of two texts keeps the text with probability e^epsilon / (e^epsilon + 1), and the optimal
 adversary names the text that it sees: its loss is exactly epsilon (Warner 1965). The whole audit, from trials to

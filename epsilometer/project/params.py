@@ -200,7 +200,7 @@ class Cell(MechanismEntry):
 
 
 class Instrument(Section):
-    """The instrument's own check: randomised response on two texts, whose loss is its epsilon."""
+    """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
 
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     trials: PositiveInt = 100_000
