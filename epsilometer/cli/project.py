@@ -42,21 +42,25 @@ def _check_component(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    from epsilometer.auditing import conformance, one_call
+    from epsilometer.auditing import one_call
+    from epsilometer.auditing.conformance.attack import check_attack
+    from epsilometer.auditing.conformance.mechanism import check_mechanism
+    from epsilometer.auditing.conformance.metric import check_metric
+    from epsilometer.auditing.conformance.rules import TEXTS
     from epsilometer.core.mechanism import has_budget
     from epsilometer.utility import similarity
 
     if sum(name is not None for name in (mechanism, attack, metric)) != 1:
         raise UserError("give one of --mechanism, --attack and --metric")
     if mechanism is not None:
-        built = one_call.as_mechanism(mechanism, settings, conformance.TEXTS)
+        built = one_call.as_mechanism(mechanism, settings, TEXTS)
         budget = 1.0 if epsilon is None and has_budget(built) else epsilon
-        checks = conformance.check_mechanism(built, budget)
+        checks = check_mechanism(built, budget)
     elif attack is not None:
         (chosen,) = one_call.chosen_attacks({attack: settings}).values()
-        checks = conformance.check_attack(chosen)
+        checks = check_attack(chosen)
     else:
-        checks = conformance.check_metric(similarity.metric(str(metric), settings))
+        checks = check_metric(similarity.metric(str(metric), settings))
     if as_json:
         show([{"rule": one.rule, "problem": one.problem} for one in checks], as_json)
     else:

@@ -81,6 +81,14 @@ class Rewrites:
     units: Ragged | None = None
     latents: Latents | None = None
 
+    def take(self, rows: NDArray[np.integer]) -> Rewrites:
+        """Returns those of these rows [m], in their order."""
+        return Rewrites(
+            [self.texts[i] for i in rows],
+            None if self.units is None else self.units.take(rows),
+            None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
+        )
+
     def __getitem__(self, part: slice) -> Rewrites:
         """Those of some trials."""
         return Rewrites(

@@ -13,7 +13,10 @@ import pytest
 from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.conformance import TEXTS, Check, check_attack, check_mechanism, check_metric
+from epsilometer.auditing.conformance.attack import check_attack
+from epsilometer.auditing.conformance.mechanism import check_mechanism
+from epsilometer.auditing.conformance.metric import check_metric
+from epsilometer.auditing.conformance.rules import TEXTS, Check
 from epsilometer.core.attack import Context
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise

@@ -1,40 +1,24 @@
-"""Conformance tests of a component: does a mechanism, an attack or a metric keep the rules that every audit relies on?
-
-They find mistakes of code, on a handful of public texts; what leaks is found by an audit, and a claim's worst case by
-`epsilometer claims`. Statistical tests fail a sound component with probability of at most FALSE_ALARM each.
-"""
+"""The rules of a mechanism."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, chi2
+from scipy.stats import chi2
 
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
 from epsilometer.auditing.rewriting import Job
 from epsilometer.core import mechanism as powers
-from epsilometer.core.attack import (
-    SLOT,
-    Attack,
-    Context,
-    GuessesGrid,
-    Selective,
-    guess_all,
-    sees,
-    visible,
-)
 from epsilometer.core.guarantees import Granularity, Guarantee
 from epsilometer.core.mechanism import (
     HasDistance,
     HasInputs,
     HasLaws,
-    Latents,
     Mechanism,
     Repeated,
     Rewrites,
@@ -46,15 +30,6 @@ from epsilometer.core.mechanism import (
 )
 from epsilometer.core.randomness import Noise
 
-FALSE_ALARM = 1e-6  # of each statistical test
-TEXTS = (
-    "please book a table for two",
-    "show me flights from boston to denver",
-    "play some quiet music now",
-    "what is the weather in paris on may 5",
-    "wake me up at six",
-    "yes",
-)
 _DRAWS = 4000  # rewrites of a text whose distribution is looked at
 _TRIALS = 300  # of one text, to see whether they differ
 _BINS = 20  # groups of outputs that are compared with a law, at most
@@ -64,25 +39,6 @@ _COLUMNS = 1024  # numbers of a latent that are compared with each other, at mos
 _ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
 
 
-@dataclass(frozen=True)
-class Check:
-    """A rule, and what breaks it and how to fix that; None: it holds."""
-
-    rule: str
-    problem: str | None
-
-
-class Measures(Protocol):
-    """A metric, as `epsilometer.utility.similarity` defines it."""
-
-    def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n] for n pairs."""
-        ...
-
-
-Rule = tuple[str, Callable[[], str | None]]
-
-
 def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence[str] = TEXTS) -> list[Check]:
     """Returns the checks of a mechanism at an epsilon, None where it has no privacy budget.
 
@@ -90,39 +46,12 @@ def check_mechanism(mechanism: Mechanism, epsilon: float | None, texts: Sequence
     these too. Raises UserError for an epsilon that is missing or not needed.
     """
     (budget,) = budgets(mechanism, None if epsilon is None else [epsilon])
-    return _checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
-
-
-def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
-    """Returns the checks of an attack.
-
-    mechanism: what makes the rewrites that it guesses from, of TEXTS; by default one of three simple ones that it
-    applies to, which show text, text and units with a law, or latents.
-    """
-    return _checked(_attack_rules(attack, mechanism, epsilon))
-
-
-def check_metric(metric: Measures) -> list[Check]:
-    """Returns the checks of a metric of closeness."""
-    return _checked(_metric_rules(metric))
-
-
-def _checked(rules: Iterator[Rule]) -> list[Check]:
-    checks = []
-    for rule, holds in rules:
-        try:
-            problem = holds()
-        except Exception as error:  # whatever a user's code raises is what its author must see
-            problem = f"raises {type(error).__name__}: {error}"
-        checks.append(Check(rule, problem))
-        if problem is not None and len(checks) == 1:
-            break  # without its first rule, the interface, nothing else means anything
-    return checks
+    return checked(_Checks(mechanism, budget, list(dict.fromkeys(texts))).rules())
 
 
 @dataclass(frozen=True)
 class _Checks:
-    """The rules of a mechanism."""
+    """A mechanism under test, at an epsilon, on texts."""
 
     mechanism: Mechanism
     epsilon: float
@@ -167,10 +96,10 @@ class _Checks:
         for name, given in (("rewrite", 3), ("guarantee", 1)):
             if not callable(getattr(self.mechanism, name, None)):
                 return f"there is no method {name}; give it one (docs/your-own-mechanism.md)"
-            if problem := _refuses(self.mechanism, name, given):
+            if problem := refuses(self.mechanism, name, given):
                 return problem
         for name, given in _methods(self.mechanism):
-            if problem := _refuses(self.mechanism, name, given):
+            if problem := refuses(self.mechanism, name, given):
                 return problem
         claim: object = self.mechanism.guarantee(self.epsilon)
         if not isinstance(claim, Guarantee | None):
@@ -191,7 +120,7 @@ class _Checks:
         order = np.random.default_rng(0).permutation(len(texts))
         for rows, what in ((order, "in another order"), (order[::3], "beside fewer others"), (order[:1], "alone")):
             part = self._rewrite([texts[i] for i in rows], noise[rows])
-            if not _equal(part, _rows(whole, rows)):
+            if not _equal(part, whole.take(rows)):
                 return f"a text is rewritten otherwise {what}; draw text i from stream i of `noise`, and keep nothing"
         return None
 
@@ -371,15 +300,6 @@ def _noise(rows: Sequence[object] | NDArray[np.integer]) -> Noise:
     return Noise.named(len(rows), "conformance")
 
 
-def _refuses(component: object, name: str, given: int) -> str | None:
-    """What is wrong with a method that must take so many arguments by position."""
-    try:
-        inspect.signature(getattr(component, name)).bind(*[None] * given)
-    except TypeError:
-        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {given} arguments"
-    return None
-
-
 def _methods(mechanism: Mechanism) -> Iterator[tuple[str, int]]:
     """The optional methods that a mechanism has, and how many arguments each is given."""
     for power in vars(powers).values():
@@ -402,15 +322,6 @@ def _each(rewrites: Rewrites) -> list[tuple[object, ...]]:
 
 def _equal(one: Rewrites, other: Rewrites) -> bool:
     return _each(one) == _each(other)
-
-
-def _rows(rewrites: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
-    latents = rewrites.latents
-    return Rewrites(
-        [rewrites.texts[i] for i in rows],
-        None if rewrites.units is None else rewrites.units.take(rows),
-        None if latents is None else Latents(latents.before[rows], latents.after[rows]),
-    )
 
 
 def _chi_square(law: NDArray[np.float64], outputs: NDArray[np.integer]) -> float:
@@ -446,180 +357,3 @@ def _dependence(pairs: Sequence[tuple[str, str]]) -> float:
         return 1.0
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
     return float(chi2.sf(((table - expected) ** 2 / expected).sum(), degrees))
-
-
-class _Masks:
-    """Leaves a word with probability 1/2, else a mask: for attacks on text."""
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        uniforms = noise.uniforms(max((len(text.split()) for text in texts), default=0)).tolist()
-        rows = [zip(text.split(), row, strict=False) for text, row in zip(texts, uniforms, strict=True)]
-        return Rewrites([" ".join(word if u < 0.5 else "*" for word, u in row) for row in rows])
-
-    def guarantee(self, epsilon: float) -> None:
-        return None
-
-
-class _Noisy:
-    """A latent of letters' counts with Gaussian noise: for attacks on latents."""
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
-
-    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        before = self.encode(texts)
-        after = before + (noise.uniforms(before.shape[1]) - 0.5).astype(np.float32)
-        return Rewrites(["hidden"] * len(texts), latents=Latents(before, after))
-
-    def guarantee(self, epsilon: float) -> None:
-        return None
-
-
-def _attack_rules(attack: Attack, mechanism: Mechanism | None, epsilon: float) -> Iterator[Rule]:
-    # Nothing that an attack is shown tells the source: a right guess beyond chance comes from elsewhere.
-    count, slots = 2000, 3
-    draws = Noise.named(count, "conformance", "candidates").uniforms(len(TEXTS) + 1)
-    candidates = draws[:, :-1].argsort(axis=1)[:, :slots].astype(np.int32)
-    target = (draws[:, -1] * slots).astype(SLOT)
-    made_by = mechanism
-
-    def made(texts: Sequence[str]) -> Rewrites:
-        assert made_by is not None
-        rows = np.arange(len(texts))
-        (rewrites,) = Job(texts, rows, [epsilon], [Noise.named(rows, "conformance")]).run(made_by, rows).rewrites
-        return rewrites
-
-    def guess(rewrites: Rewrites, rows: NDArray[np.integer]) -> NDArray[np.int16]:
-        context = Context(TEXTS, made_by, epsilon, Noise.named(rows, "conformance", "attack"))
-        return guess_all(attack, [rewrites], candidates[rows], [context])[0]
-
-    every = np.arange(count)
-    shown = [TEXTS[i] for i in candidates[every, target]]
-
-    def interface() -> str | None:
-        nonlocal made_by
-        if not callable(getattr(attack, "guess", None)):
-            return "there is no method guess; give it one (docs/your-own-attack.md)"
-        if problem := _refuses(attack, "guess", 3):
-            return problem
-        if made_by is None:
-            made_by = next((one for one in _stand_ins() if _applies(attack, one)), None)
-            if made_by is None:
-                return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
-        elif not _applies(attack, made_by):
-            return "it does not apply to this mechanism; name another"
-        guessed = guess(made(shown), every)
-        if not isinstance(guessed, np.ndarray) or guessed.dtype.kind not in "iu" or guessed.shape != (count,):
-            return "guess must return an array of one whole number a rewrite"
-        if not ((guessed >= 0) & (guessed < slots)).all():
-            return f"guesses must be slots, 0 to {slots - 1} of {slots} candidates"
-        return None
-
-    def declared() -> str | None:
-        seen = sees(attack, made_by)  # raises for a name that is none
-        guess(visible(made(shown), seen), every)
-        return None
-
-    def deterministic() -> str | None:
-        rewrites = made(shown)
-        if (guess(rewrites, every) == guess(rewrites, every)).all():
-            return None
-        return "two calls with one stream differ; draw from context.noise alone (`choose` breaks ties by it)"
-
-    def alone() -> str | None:
-        rewrites, rows = made(shown), every[::-7].copy()
-        if (guess(_rows(rewrites, rows), rows) == guess(rewrites, every)[rows]).all():
-            return None
-        return "a guess depends on the other rewrites in the batch; look at row i, and at its stream, for guess i"
-
-    def grid() -> str | None:
-        assert isinstance(attack, GuessesGrid)
-        rewrites = made(shown)
-        contexts = [Context(TEXTS, made_by, epsilon, Noise.named(count, "conformance", one)) for one in range(2)]
-        seen = visible(rewrites, sees(attack, made_by))
-        together = attack.guess_grid([seen] * 2, candidates, contexts)
-        for guessed, context in zip(together, contexts, strict=True):
-            if not (attack.guess(seen, candidates, context) == guessed).all():
-                return "guess_grid gives other guesses than guess, epsilon after epsilon"
-        return None
-
-    def blind() -> str | None:
-        """The same rewrite for all trials: slots are equally frequent, and right by chance."""
-        guessed = guess(_rows(made(shown), np.zeros(count, np.int64)), every)
-        frequent = np.bincount(guessed, minlength=slots)
-        if chi2.sf(((frequent - count / slots) ** 2 / (count / slots)).sum(), slots - 1) < FALSE_ALARM:
-            return (
-                f"where the rewrite tells nothing, slots are named {', '.join(map(str, frequent.tolist()))} times of "
-                f"{count}; break ties by context.noise (`choose`), never by position"
-            )
-        right = int((guessed == target).sum())
-        if binom.sf(right - 1, count, 1 / slots) < FALSE_ALARM:
-            return f"where the rewrite tells nothing it is right {right} times of {count}: it knows the targets"
-        return None
-
-    yield "guess is there, and names a slot for each rewrite", interface
-    yield "it can do with what it says that it sees", declared
-    yield "the same stream gives the same guesses", deterministic
-    yield "a guess depends on its own trial alone", alone
-    if isinstance(attack, GuessesGrid):
-        yield "guess_grid gives what guessing at one epsilon after another gives", grid
-    yield "it looks at neither the targets nor the order of the candidates", blind
-
-
-def _stand_ins() -> Iterator[Mechanism]:
-    from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
-
-    yield _Masks()
-    yield RandomizedResponse(resource=TEXTS)
-    yield _Noisy()
-
-
-def _applies(attack: Attack, mechanism: Mechanism) -> bool:
-    return not isinstance(attack, Selective) or attack.applies(mechanism)
-
-
-def _metric_rules(metric: Measures) -> Iterator[Rule]:
-    pairs = [*combinations(TEXTS, 2), *((text, text) for text in TEXTS)]
-    originals, rewrites = [a for a, _ in pairs], [b for _, b in pairs]
-
-    def interface() -> str | None:
-        if not callable(getattr(metric, "measure", None)):
-            return "there is no method measure; give it one"
-        if problem := _refuses(metric, "measure", 2):
-            return problem
-        values = metric.measure(originals, rewrites)
-        if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != (len(pairs),):
-            return "measure must return an array of one floating-point number a pair"
-        return None
-
-    def deterministic() -> str | None:
-        if np.array_equal(metric.measure(originals, rewrites), metric.measure(originals, rewrites), equal_nan=True):
-            return None
-        return "two calls differ; a metric draws nothing"
-
-    def alone() -> str | None:
-        whole = metric.measure(originals, rewrites)
-        single = np.concatenate([metric.measure([a], [b]) for a, b in pairs])
-        if np.allclose(whole, single, rtol=1e-4, atol=1e-4, equal_nan=True):
-            return None
-        return "a pair's number depends on the other pairs in the batch"
-
-    def numbers() -> str | None:
-        values = metric.measure(originals, rewrites)
-        if np.isinf(values).any():
-            return "it is infinite for some pair; NaN stands for a pair that has no number"
-        if np.isnan(values).any():
-            return "it is NaN for a pair of ordinary sentences; NaN stands for a pair that has no number"
-        return None
-
-    def empty() -> str | None:
-        left, right = ["", "", TEXTS[0]], ["", TEXTS[0], ""]
-        if np.isinf(values := metric.measure(left, right)).any() or values.shape != (3,):
-            return "texts without a word must have a number each, or NaN where there is none"
-        return None
-
-    yield "measure is there, and gives a number a pair", interface
-    yield "the same texts give the same numbers", deterministic
-    yield "a number depends on its own pair alone", alone
-    yield "ordinary sentences have finite numbers", numbers
-    yield "texts without a word are no mistake", empty

@@ -1,0 +1,171 @@
+"""The rules of an attack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, chi2
+
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, Selective, guess_all, sees, visible
+from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
+from epsilometer.core.randomness import Noise
+
+_TRIALS, _SLOTS = 2000, 3
+
+
+def check_attack(attack: Attack, mechanism: Mechanism | None = None, epsilon: float = 1.0) -> list[Check]:
+    """Returns the checks of an attack.
+
+    mechanism: what makes the rewrites that it guesses from, of TEXTS; by default one of three simple ones that it
+    applies to, which show text, text and units with a law, or latents.
+    """
+    return checked(_Checks(attack, mechanism, epsilon).rules())
+
+
+@dataclass
+class _Checks:
+    """An attack under test.
+
+    Nothing that it is shown tells the source: a right guess beyond chance comes from elsewhere.
+    mechanism: None until the first rule has chosen one of the simple ones.
+    """
+
+    attack: Attack
+    mechanism: Mechanism | None
+    epsilon: float
+    candidates: NDArray[np.int32] = field(init=False)
+    target: NDArray[np.int16] = field(init=False)
+
+    def __post_init__(self) -> None:
+        draws = Noise.named(_TRIALS, "conformance", "candidates").uniforms(len(TEXTS) + 1)
+        self.candidates = draws[:, :-1].argsort(axis=1)[:, :_SLOTS].astype(np.int32)
+        self.target = (draws[:, -1] * _SLOTS).astype(SLOT)
+
+    def rules(self) -> Iterator[Rule]:
+        yield "guess is there, and names a slot for each rewrite", self._interface
+        yield "it can do with what it says that it sees", self._declared
+        yield "the same stream gives the same guesses", self._deterministic
+        yield "a guess depends on its own trial alone", self._alone
+        if isinstance(self.attack, GuessesGrid):
+            yield "guess_grid gives what guessing at one epsilon after another gives", self._grid
+        yield "it looks at neither the targets nor the order of the candidates", self._blind
+
+    def _rewrites(self) -> Rewrites:
+        """Of every trial's target."""
+        assert self.mechanism is not None
+        rows = np.arange(_TRIALS)
+        texts = [TEXTS[i] for i in self.candidates[rows, self.target]]
+        job = Job(texts, rows, [self.epsilon], [Noise.named(rows, "conformance")])
+        (rewrites,) = job.run(self.mechanism, rows).rewrites
+        return rewrites
+
+    def _guess(self, rewrites: Rewrites, rows: NDArray[np.integer] | None = None) -> NDArray[np.int16]:
+        """rows: the trials that the rewrites are of; all by default."""
+        rows = np.arange(_TRIALS) if rows is None else rows
+        context = Context(TEXTS, self.mechanism, self.epsilon, Noise.named(rows, "conformance", "attack"))
+        return guess_all(self.attack, [rewrites], self.candidates[rows], [context])[0]
+
+    def _interface(self) -> str | None:
+        if not callable(getattr(self.attack, "guess", None)):
+            return "there is no method guess; give it one (docs/your-own-attack.md)"
+        if problem := refuses(self.attack, "guess", 3):
+            return problem
+        if self.mechanism is None:
+            self.mechanism = next((one for one in _simple() if _applies(self.attack, one)), None)
+            if self.mechanism is None:
+                return "it applies to none of three simple mechanisms; name one that it applies to (--mechanism)"
+        elif not _applies(self.attack, self.mechanism):
+            return "it does not apply to this mechanism; name another"
+        guesses = self._guess(self._rewrites())
+        if not isinstance(guesses, np.ndarray) or guesses.dtype.kind not in "iu" or guesses.shape != (_TRIALS,):
+            return "guess must return an array of one whole number a rewrite"
+        if not ((guesses >= 0) & (guesses < _SLOTS)).all():
+            return f"guesses must be slots, 0 to {_SLOTS - 1} of {_SLOTS} candidates"
+        return None
+
+    def _declared(self) -> str | None:
+        seen = sees(self.attack, self.mechanism)  # raises for a name that is none
+        self._guess(visible(self._rewrites(), seen))
+        return None
+
+    def _deterministic(self) -> str | None:
+        rewrites = self._rewrites()
+        if (self._guess(rewrites) == self._guess(rewrites)).all():
+            return None
+        return "two calls with one stream differ; draw from context.noise alone (`choose` breaks ties by it)"
+
+    def _alone(self) -> str | None:
+        rewrites, rows = self._rewrites(), np.arange(_TRIALS)[::-7].copy()
+        if (self._guess(rewrites.take(rows), rows) == self._guess(rewrites)[rows]).all():
+            return None
+        return "a guess depends on the other rewrites in the batch; look at row i, and at its stream, for guess i"
+
+    def _grid(self) -> str | None:
+        assert isinstance(self.attack, GuessesGrid)
+        noises = [Noise.named(_TRIALS, "conformance", one) for one in range(2)]
+        contexts = [Context(TEXTS, self.mechanism, self.epsilon, noise) for noise in noises]
+        shown = visible(self._rewrites(), sees(self.attack, self.mechanism))
+        together = self.attack.guess_grid([shown] * 2, self.candidates, contexts)
+        for guesses, context in zip(together, contexts, strict=True):
+            if not (self.attack.guess(shown, self.candidates, context) == guesses).all():
+                return "guess_grid gives other guesses than guess, epsilon after epsilon"
+        return None
+
+    def _blind(self) -> str | None:
+        """The same rewrite for all trials: slots are equally frequent, and right by chance."""
+        guesses = self._guess(self._rewrites().take(np.zeros(_TRIALS, np.int64)))
+        frequent = np.bincount(guesses, minlength=_SLOTS)
+        expected = _TRIALS / _SLOTS
+        if chi2.sf(((frequent - expected) ** 2 / expected).sum(), _SLOTS - 1) < FALSE_ALARM:
+            return (
+                f"where the rewrite tells nothing, slots are named {', '.join(map(str, frequent.tolist()))} times of "
+                f"{_TRIALS}; break ties by context.noise (`choose`), never by position"
+            )
+        right = int((guesses == self.target).sum())
+        if binom.sf(right - 1, _TRIALS, 1 / _SLOTS) < FALSE_ALARM:
+            return f"where the rewrite tells nothing it is right {right} times of {_TRIALS}: it knows the targets"
+        return None
+
+
+class _Masks:
+    """Leaves a word with probability 1/2, else a mask: for attacks on text."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        uniforms = noise.uniforms(max((len(text.split()) for text in texts), default=0)).tolist()
+        rows = [zip(text.split(), row, strict=False) for text, row in zip(texts, uniforms, strict=True)]
+        return Rewrites([" ".join(word if u < 0.5 else "*" for word, u in row) for row in rows])
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+class _Noisy:
+    """A latent of letters' counts with Gaussian noise: for attacks on latents."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        before = self.encode(texts)
+        after = before + (noise.uniforms(before.shape[1]) - 0.5).astype(np.float32)
+        return Rewrites(["hidden"] * len(texts), latents=Latents(before, after))
+
+    def guarantee(self, epsilon: float) -> None:
+        return None
+
+
+def _simple() -> Iterator[Mechanism]:
+    from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
+
+    yield _Masks()
+    yield RandomizedResponse(resource=TEXTS)
+    yield _Noisy()
+
+
+def _applies(attack: Attack, mechanism: Mechanism) -> bool:
+    return not isinstance(attack, Selective) or attack.applies(mechanism)

@@ -1,0 +1,51 @@
+"""Rules that a component must keep, and what checking them comes to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+FALSE_ALARM = 1e-6  # of each statistical test
+TEXTS = (
+    "please book a table for two",
+    "show me flights from boston to denver",
+    "play some quiet music now",
+    "what is the weather in paris on may 5",
+    "wake me up at six",
+    "yes",
+)
+
+Rule = tuple[str, Callable[[], str | None]]
+"""A rule, and the function that says what breaks it and how to fix that; None: it holds."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule, and what breaks it and how to fix that; None: it holds."""
+
+    rule: str
+    problem: str | None
+
+
+def checked(rules: Iterator[Rule]) -> list[Check]:
+    """Returns the checks of rules, in their order."""
+    checks = []
+    for rule, holds in rules:
+        try:
+            problem = holds()
+        except Exception as error:  # whatever a user's code raises is what its author must see
+            problem = f"raises {type(error).__name__}: {error}"
+        checks.append(Check(rule, problem))
+        if problem is not None and len(checks) == 1:
+            break  # without its first rule, the interface, nothing else means anything
+    return checks
+
+
+def refuses(component: object, name: str, given: int) -> str | None:
+    """What is wrong with a method that must take so many arguments by position."""
+    try:
+        inspect.signature(getattr(component, name)).bind(*[None] * given)
+    except TypeError:
+        return f"{name}{inspect.signature(getattr(component, name))} cannot be called with {given} arguments"
+    return None
