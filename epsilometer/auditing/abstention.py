@@ -61,9 +61,12 @@ def worst_output(
 
 def levels(ordered: NDArray[np.floating]) -> list[int]:
     """How many of the surest trials are guessed at each level; ordered: their scores, the surest first."""
-    count = len(ordered)
-    halves = [count >> i for i in range(max(1, (count // LEAST).bit_length()))]
-    return sorted({int(np.searchsorted(-ordered, -ordered[m - 1], side="right")) for m in halves})
+    return sorted({int(np.searchsorted(-ordered, -ordered[m - 1], side="right")) for m in halves(len(ordered))})
+
+
+def halves(count: int) -> list[int]:
+    """All of so many, half of them, a quarter, and so on, down to `LEAST`."""
+    return [count >> i for i in range(max(1, (count // LEAST).bit_length()))]
 
 
 def guess_loss(

@@ -145,6 +145,25 @@ SWEEPS: Schema = {  # a cell's utility and its loss under the embedding attack w
     "ceiling": pl.Float64,
 } | {f"{name}{end}": pl.Float64 for name in ("cosine", "bertscore") for end in ("", "_low", "_high")}
 
+UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an attack, and `strongest`
+    "epsilon": pl.Float64,
+    "attack": pl.String,
+    "sees": pl.String,
+    "released": pl.Boolean,
+    "rewrites": pl.Int64,
+    "coins": pl.Int64,  # words that a coin chose, over all rewrites
+    "right": pl.Int64,
+    "rate": pl.Float64,
+    "loss": pl.Float64,  # of one word, by the surest coins: a lower bound on its epsilon, with the claim's delta
+    "ceiling": pl.Float64,
+    "delta": pl.Float64,
+    "claim": pl.String,
+    "claimed": pl.Float64,  # the largest claimed loss between the two words of a coin; null without a claim
+    "p_value": pl.Float64,
+    "verdict": pl.String,
+    "best_attack": pl.String,
+}
+
 EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
     "dataset": pl.String,
     "mechanism": pl.String,

@@ -43,7 +43,13 @@ def audit(
             "All that need no large model by default.",
         ),
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="2000, or all that recorded rewrites allow.")] = None,
+    units: Annotated[
+        bool,
+        typer.Option("--units", help="Guess every word of each rewrite: the loss for one word, from few rewrites."),
+    ] = False,
+    trials: Annotated[
+        int | None, typer.Option(help="2000, or all that recorded rewrites allow; with --units 100 rewrites.")
+    ] = None,
     candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
@@ -65,7 +71,8 @@ def audit(
     Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
     could have proved at most (ceiling), the loss between texts of equally many words, the largest pure loss that its
     surest guesses prove (worst_output), and the verdict on the claim.
-    With --json all that was measured.
+    With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
+    guessed, and the loss for one word that this proves.
     """
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
@@ -73,6 +80,8 @@ def audit(
         raise UserError("give a FILE of texts (only --rewrites needs none)")
     if rewrites is not None and (file or epsilons):
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+    if rewrites is not None and units:
+        raise UserError("--units chooses words before they are rewritten; give --mechanism or --command")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
     from epsilometer.auditing.design import Design
@@ -86,30 +95,43 @@ def audit(
 
         losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
     else:
-        from epsilometer.auditing import one_call
         from epsilometer.auditing.external import CommandMechanism
 
         rule = "--epsilons must be numbers separated by commas"
         budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
-        given = CommandMechanism(command) if command is not None else str(mechanism)
-        losses = one_call.audit(
-            read_texts(str(file), text, rows, layout),
-            given,
-            budgets,
-            chosen,
-            trials=2000 if trials is None else trials,
-            settings=read_settings(settings),
-            design=design,
-        )
-    show(losses.to_dicts() if as_json else [_told(row) for row in losses.iter_rows(named=True)], as_json)
+        texts = read_texts(str(file), text, rows, layout)
+        made_by = CommandMechanism(command) if command is not None else str(mechanism)
+        others = read_settings(settings)
+        if units:
+            from epsilometer.auditing.units import STANDARD_REWRITES, audit_units
+
+            count = STANDARD_REWRITES if trials is None else trials
+            losses = audit_units(texts, made_by, budgets, chosen, rewrites=count, settings=others, design=design)
+        else:
+            from epsilometer.auditing.one_call import audit as audit_texts
+
+            count = 2000 if trials is None else trials
+            losses = audit_texts(texts, made_by, budgets, chosen, trials=count, settings=others, design=design)
+    told = _told_of_units if units else _told
+    show(losses.to_dicts() if as_json else [told(row) for row in losses.iter_rows(named=True)], as_json)
+
+
+def _told_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a row of an audit over units fits on a terminal."""
+    shown = ("sees", "rewrites", "coins", "right", "loss", "ceiling", "claimed", "verdict", "claim")
+    return {"epsilon": row["epsilon"], "attack": _named(row)} | {key: row[key] for key in shown}
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    best = row["best_attack"]
+    return str(row["attack"]) if best is None else f"{row['attack']}: {best}"
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of an audit fits on a terminal; the strongest attack is named."""
-    best = row["best_attack"]
     counted = ("trials", "successes", "success_rate")
     losses = ("loss", "point", "upper", "ceiling", "equal_loss", "worst_output")
-    named = {"epsilon": row["epsilon"], "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
+    named = {"epsilon": row["epsilon"], "attack": _named(row)}
     return named | {"sees": row["sees"]} | {k: row[k] for k in (*counted, *losses, "verdict", "claim")}
 
 

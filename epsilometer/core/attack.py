@@ -200,7 +200,7 @@ def _by_score(
     for start in range(0, max(1, count), rows):
         part = slice(start, start + rows)
         whole = count <= rows
-        shown = rewrites if whole else [one[part] for one in rewrites]
+        shown = rewrites if whole else [one.take(np.arange(count)[part]) for one in rewrites]
         of = contexts if whole else [replace(one, noise=one.noise[part]) for one in contexts]
         for guesses, scores, context in zip(found, attack.score_grid(shown, candidates[part], of), of, strict=True):
             slots = choose(scores, context.noise)

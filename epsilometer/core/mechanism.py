@@ -89,14 +89,6 @@ class Rewrites:
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
         )
 
-    def __getitem__(self, part: slice) -> Rewrites:
-        """Those of some trials."""
-        return Rewrites(
-            self.texts[part],
-            None if self.units is None else self.units.take(np.arange(len(self.texts))[part]),
-            None if self.latents is None else Latents(self.latents.before[part], self.latents.after[part]),
-        )
-
 
 @dataclass(frozen=True)
 class Unread:

@@ -14,7 +14,7 @@ from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.estimation import estimate
-from epsilometer.core.attack import Context, Embedded, choose, guess_all
+from epsilometer.core.attack import Context, Embedded, choose, guess_all, guess_and_score
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
@@ -164,3 +164,19 @@ def test_the_length_attack_finds_nothing_in_equal_texts() -> None:
     texts, pairs, target = lengths_case()
     guess = LengthAttack().guess(Rewrites(["x"] * 2000), pairs, Context(texts, None, 1.0, Noise.named(2000, "length")))
     assert abs((guess == target).mean() - 0.5) < 5 * 0.5 / 2000**0.5
+
+
+@pytest.mark.parametrize("attack", [LexicalAttack(), LengthAttack(), EmbeddingAttack(), LikelihoodAttack()])
+def test_guesses_do_not_depend_on_how_many_trials_are_scored_at_a_time(
+    attack: LexicalAttack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = np.argsort(np.random.default_rng(0).random((40, 4)), axis=1)
+    mechanism = RandomizedResponse(resource=tuple(TEXTS))
+    made = mechanism.rewrite([TEXTS[i] for i in candidates[:, 0]], 2.0, Noise.named(40, "r"))
+    of = Context(TEXTS, mechanism, 2.0, Noise.named(40, "attack"))
+    (whole,) = guess_and_score(attack, [made], candidates, [of])
+    monkeypatch.setattr("epsilometer.core.attack._CELLS", 28)  # seven trials
+    (parts,) = guess_and_score(attack, [made], candidates, [of])
+    np.testing.assert_array_equal(parts.slots, whole.slots)
+    np.testing.assert_allclose(parts.scores, whole.scores, atol=2e-6)
+    assert (whole.slots == 0).mean() > 0.5

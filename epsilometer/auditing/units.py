@@ -1,0 +1,229 @@
+"""The audit over units: every word of a text is chosen by a coin, and the adversary guesses all coins of a rewrite.
+
+Each word of a text gets a partner, another word of the texts; a fair coin says which of the two stands in its place,
+and the text that results is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
+what they prove is the loss for one word (`one_run`), beside a claim for words.
+
+A guess is that of an attack which is shown what came out in the word's place, where the rewrite has as many words as
+the text, else the whole rewrite, with the two words as candidates. Any attack does, for any mechanism: what it
+overlooks, the context of a word, say, makes the bound lower and never wrong. Attacks on latents and on what a provider
+sees have nothing to compare a single word with, and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing import claims, one_run
+from epsilometer.auditing.abstention import halves, levels
+from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.one_call import (
+    Attacks,
+    Named,
+    applicable,
+    as_mechanism,
+    chosen_attacks,
+    distinct,
+    say_what_is_left_out,
+)
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import UNIT_LOSSES
+from epsilometer.auditing.stated import stated
+from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guess_and_score
+from epsilometer.core.attack import sees as seen_by
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.mechanism import TEXT, UNITS, Mechanism, Rewrites, budgets
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.runtime.progress import note
+from epsilometer.text.words import words, write
+
+STANDARD_REWRITES = 100
+
+
+@dataclass(frozen=True)
+class Coins:
+    """The words of some texts, each chosen by a coin.
+
+    vocabulary: the distinct words; pairs: int [coins, 2], their numbers; fell: int16 [coins], which of the two stands
+    in the text; lengths: [texts], how many words each text has.
+    """
+
+    vocabulary: Sequence[str]
+    pairs: NDArray[np.int64]
+    fell: NDArray[np.int16]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def flip(cls, texts: Sequence[str], count: int, seed: int) -> Coins:
+        """Coins for the words of `count` texts that are drawn uniformly, with a uniform partner for each word.
+
+        Raises UserError where the texts have fewer than two distinct words, or for count < 1.
+        """
+        if count < 1:
+            raise UserError(f"rewrites must be >= 1, got {count}")
+        spoken = [split for text in texts if (split := words(text))]
+        vocabulary = sorted({word for split in spoken for word in split})
+        if len(vocabulary) < 2:
+            raise UserError(f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}")
+        number = {word: i for i, word in enumerate(vocabulary)}
+        drawn = (Noise.named(count, seed, "units", "text").uniforms()[:, 0] * len(spoken)).astype(np.int64)
+        rows = Ragged.of([[number[word] for word in spoken[i]] for i in drawn])
+        step, coin = Noise.named(count, seed, "units", "coins").ragged(rows.lengths, 2).T
+        partner = (rows.values + 1 + (step * (len(vocabulary) - 1)).astype(np.int64)) % len(vocabulary)
+        pairs = np.stack([rows.values, partner], axis=1)
+        return cls(vocabulary, pairs, (coin < 0.5).astype(SLOT), rows.lengths)
+
+    @property
+    def texts(self) -> list[str]:
+        """What the mechanism is given."""
+        chosen = self.pairs[np.arange(len(self.fell)), self.fell].tolist()
+        ends = np.cumsum(self.lengths).tolist()
+        starts = [0, *ends[:-1]]
+        return [write(self.vocabulary[i] for i in chosen[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    def shown(self, rewrites: Rewrites) -> Rewrites:
+        """What came out in the place of each coin: a word, and its unit, where rewrites keep their number."""
+        parts = [
+            found if len(found := text.split()) == length else repeat(text, length)
+            for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
+        ]
+        units = rewrites.units
+        if units is not None and (units.lengths == self.lengths).all():
+            units = Ragged(units.values, np.arange(len(self.fell) + 1))
+        else:
+            units = None
+        return Rewrites(list(chain.from_iterable(parts)), units)
+
+
+def audit_units(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    attacks: Attacks | None = None,
+    rewrites: int = STANDARD_REWRITES,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+) -> pl.DataFrame:
+    """Measure the privacy loss of a mechanism for one word: the words of each rewritten text are guessed all at once.
+
+    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`. rewrites: texts that are rewritten at each
+    epsilon. Of the design, alpha and seed matter. Returns a row an epsilon and attack, schema `UNIT_LOSSES`, and one
+    for the `strongest`, at alpha / m for m attacks that see what is released. Raises UserError for values outside
+    their range.
+    """
+    texts = distinct(texts)
+    if epsilons is not None:
+        check_epsilons(epsilons)
+    chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
+    say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
+    coins = Coins.flip(texts, rewrites, design.seed)
+    streams = [Noise.named(rewrites, design.seed, "units", "rewrite", epsilon) for epsilon in given]
+    made = rewrite_all(made_by, Job(coins.texts, np.arange(rewrites), given, streams), paced=True)
+    rows = []
+    for epsilon, one in zip(given, map(coins.shown, made), strict=True):
+        guesses = {}
+        for name, attack in _able(chosen, made_by, one).items():
+            noise = Noise.named(len(coins.fell), design.seed, "units", "attack", name, epsilon)
+            context = Context(coins.vocabulary, made_by, epsilon, noise)
+            (guesses[name],) = guess_and_score(attack, [one], coins.pairs, [context])
+        seen = {name: seen_by(chosen[name], made_by) for name in guesses}
+        rows += _rows(coins, made_by, epsilon, guesses, seen=seen, alpha=design.alpha)
+    if left := [name for name in applicable(chosen, made_by) if name not in {row["attack"] for row in rows}]:
+        note(f"not run: {', '.join(left)}, which compare no single words of this mechanism")
+    return pl.DataFrame(_judged(rows, design.alpha), schema=dict(UNIT_LOSSES))
+
+
+def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, shown: Rewrites) -> dict[str, Attack]:
+    """Those attacks that can compare a word with what came out in its place."""
+    views = {TEXT} if shown.units is None else {TEXT, UNITS}
+    applied = applicable(attacks, mechanism)
+    able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
+    if not able:
+        raise UserError(f"{', '.join(applied)} see no single words of this mechanism; lexical and embedding always do")
+    return able
+
+
+def _rows(
+    coins: Coins,
+    mechanism: Mechanism,
+    epsilon: float,
+    guesses: Mapping[str, Guesses],
+    *,
+    seen: Mapping[str, str],
+    alpha: float,
+) -> list[dict[str, Any]]:
+    """The rows at one epsilon, with how likely so many right guesses are under the claim, and as many as there are."""
+    said, count = stated(mechanism, epsilon, coins.vocabulary), len(coins.fell)
+    every = np.ones(count, bool)
+    right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
+    scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
+    allowed = claims.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs) if said.claimed else None
+
+    def row(name: str, among: Sequence[str]) -> dict[str, Any]:
+        level = alpha / len(among)
+        losses = {one: one_run.unit_loss(right[one], scores[one], level, said.delta) for one in among}
+        best = max(among, key=losses.__getitem__)
+        hits = int(right[best].sum())
+        return {
+            "epsilon": stored(epsilon),
+            "attack": name,
+            "sees": seen[best],
+            "released": seen[best] in said.releases,
+            "rewrites": len(coins.lengths),
+            "coins": count,
+            "right": hits,
+            "rate": hits / count,
+            "loss": losses[best],
+            "ceiling": one_run.unit_loss(every, np.zeros(count), level, said.delta),
+            "delta": said.delta,
+            "claim": said.claim,
+            "claimed": None if allowed is None else float(allowed.max()),
+            "p_value": None if allowed is None else _p_value(right[best], scores[best], allowed, said.delta),
+            "least_p_value": None if allowed is None else _p_value(every, scores[best], allowed, said.delta),
+            "best_attack": best if name == STRONGEST else None,
+        }
+
+    found = [row(name, [name]) for name in right]
+    released = [name for name in right if seen[name] in said.releases]
+    return [*found, row(STRONGEST, released)] if len(right) > 1 and released else found
+
+
+def _p_value(
+    right: NDArray[np.bool_], scores: NDArray[np.floating], allowed: NDArray[np.float64], delta: float
+) -> float:
+    """How likely as many right guesses are at most, at the best of the levels, where coins have the losses `allowed`.
+
+    All arrays: [coins]. Without delta the right ones are at most a sum of independent Bernoulli variables, one a coin.
+    """
+    order = np.argsort(-scores, kind="stable")
+    right, allowed = right[order], allowed[order]
+    sizes = halves(len(right)) if delta else levels(scores[order])
+    if delta:
+        found = [one_run.p_value(int(right[:r].sum()), r, len(right), float(allowed.max()), delta=delta) for r in sizes]
+    else:
+        expected = [claims.expected_successes(allowed[:r], 2, 0.0) for r in sizes]
+        found = [claims.p_value(int(right[:r].sum()), r, e) for r, e in zip(sizes, expected, strict=True)]
+    return min(1.0, len(sizes) * min(found))
+
+
+def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
+    """The rows with their verdicts, which share alpha (`claims.divisor`); that of the strongest is no further test."""
+    tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
+    level = alpha / claims.divisor(tests, alpha)
+    judged = []
+    for row in rows:
+        least = row.pop("least_p_value")
+        verdict = claims.NO_CLAIM if least is None else claims.verdict(row["p_value"], level, least)
+        judged.append({**row, "verdict": verdict})
+    return judged

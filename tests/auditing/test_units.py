@@ -1,0 +1,133 @@
+"""The audit over units: coins are fair and independent of what is compared, and black boxes come out at their loss."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsilometer.attacks.identification.lexical import LexicalAttack
+from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.external import CommandMechanism
+from epsilometer.auditing.units import Coins, audit_units
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.models.chat import Chat
+from tests.support.broken.noise_reused import OTHER
+from tests.support.endpoint import Server
+
+ANSWERS = [" ".join(row) for row in np.random.default_rng(0).choice(["yes", "no"], (50, 16))]
+REQUESTS = ["show me flights to boston", "play some jazz", "set an alarm for seven", "is it cold in paris"]
+
+
+def respond(text: str, epsilon: float, rng: np.random.Generator) -> str:
+    """Randomised response a word: what stands there, or the other one."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    return " ".join(word if rng.random() < keep else OTHER[word] for word in text.split())
+
+
+class Responds(FunctionMechanism):
+    """The same, with a claim for each word."""
+
+    def __init__(self) -> None:
+        super().__init__(respond)
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
+        return np.array([float(texts[a] != texts[b]) for a, b in pairs])
+
+
+class Doubles(Responds):
+    """Spends twice the epsilon that it claims."""
+
+    def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+        return super().rewrite(texts, 2 * epsilon, noise)
+
+
+def test_1600_guesses_prove_most_of_epsilon() -> None:
+    """100 rewrites of 16 words; the loss lies above epsilon with probability .005, fixed seed."""
+    table = audit_units(ANSWERS, respond, [1.0, 3.0], ["lexical"])
+    assert table["coins"].to_list() == [1600, 1600]
+    for epsilon, loss in table.select("epsilon", "loss").iter_rows():
+        assert 0.8 * epsilon < loss <= epsilon
+    assert table["verdict"].to_list() == [NO_CLAIM, NO_CLAIM]
+
+
+def test_claims_for_a_word_are_judged() -> None:
+    """A true claim is called violated with probability .01 at most."""
+    sound = audit_units(ANSWERS, Responds(), [1.0], ["lexical"])
+    assert sound.select("claimed", "verdict").row(0) == (1.0, NOT_REFUTED)
+    assert audit_units(ANSWERS, Doubles(), [1.0], ["lexical"])["verdict"].item() == VIOLATED
+
+
+def test_coins_are_fair_and_partners_differ() -> None:
+    """Outside of 5 standard deviations with probability 6e-7."""
+    coins = Coins.flip(REQUESTS, 3000, seed=1)
+    count = len(coins.fell)
+    assert count == coins.lengths.sum()
+    assert abs(coins.fell.mean() - 0.5) < 2.5 / math.sqrt(count)
+    assert (coins.pairs[:, 0] != coins.pairs[:, 1]).all()
+    assert len(np.unique(coins.pairs[:, 1])) == len(coins.vocabulary)
+    chosen = [word for text in coins.texts for word in text.split()]
+    assert chosen == [coins.vocabulary[pair[side]] for pair, side in zip(coins.pairs, coins.fell, strict=True)]
+
+
+def test_a_word_is_compared_with_what_came_out_in_its_place() -> None:
+    coins = Coins.flip(["a b c"], 2, seed=0)
+    units = Ragged.of([[4, 5, 6], [7, 8, 9]])
+    kept = coins.shown(Rewrites(["x y z", "u *** w"], units))
+    assert kept.texts == ["x", "y", "z", "u", "***", "w"]
+    assert kept.units is not None
+    assert kept.units.values.tolist() == [4, 5, 6, 7, 8, 9]
+    changed = coins.shown(Rewrites(["x y z", "another one"], Ragged.of([[4, 5, 6], [7]])))
+    assert changed.texts == ["x", "y", "z"] + ["another one"] * 3
+    assert changed.units is None
+
+
+@pytest.mark.parametrize("attack", ["lexical", "length"])
+def test_what_says_nothing_proves_nothing(attack: str) -> None:
+    """False alarm .005 each."""
+    table = audit_units(REQUESTS, lambda text, epsilon, rng: "nothing", [1.0], [attack], rewrites=300)
+    assert table["loss"].to_list() == [0]
+
+
+def test_a_rewriter_behind_an_endpoint_is_audited(server: Server, tmp_path: Path) -> None:
+    """The endpoint answers with the words in another order, some of them lost: every coin that it kept is clear."""
+    server.reply = lambda message: " ".join(sorted(message.split())[1:])
+    chat = Chat("m", tmp_path / "answers.sqlite")
+
+    def rewrite(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        asked = [{"role": "user", "content": text}]
+        return chat.complete([asked], 60, seeds=[int(rng.integers(1 << 31))])[0].text
+
+    table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], rewrites=30)
+    assert len(server.asked) == 30
+    assert table["loss"].item() > 1
+
+
+def test_a_program_is_audited() -> None:
+    table = audit_units(REQUESTS, CommandMechanism("cat"), None, ["lexical", "length"], rewrites=40)
+    assert table["attack"].to_list() == ["lexical", "length", "strongest"]
+    assert table.filter(attack="lexical")["right"].item() == table["coins"][0]
+    assert table.filter(attack="strongest")["best_attack"].item() == "lexical"
+
+
+class Inside(LexicalAttack):
+    def sees(self, mechanism: object) -> str:
+        return "latents"
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(UserError, match="at least two distinct words, got 1"):
+        audit_units(["yes yes"], respond, [1.0])
+    with pytest.raises(UserError, match="rewrites must be >= 1, got 0"):
+        audit_units(ANSWERS, respond, [1.0], rewrites=0)
+    with pytest.raises(UserError, match="Inside see no single words"):
+        audit_units(ANSWERS, respond, [1.0], [Inside()])
