@@ -56,17 +56,17 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
         (log_p,) = laws.log_probabilities(rows, [epsilon])
         for number, (left, right) in enumerate(at.reshape(2, -1).T):
             own = members[places[number] : places[number + 1]]
-            drawn[own], log_rho[own], loss[own] = _unit(log_p[left], log_p[right], uniforms[own])
+            drawn[own], log_rho[own], loss[own] = tilted_unit(log_p[left], log_p[right], uniforms[own])
     units = Ragged.from_lengths(drawn, lengths)
     total, whole = (np.bincount(units.row_numbers, each, len(pairs)).astype(float) for each in (log_rho, loss))
     total[~comparable] = -np.inf
     return units, Between(total, whole, total)
 
 
-def _unit(
+def tilted_unit(
     first: NDArray[np.float64], second: NDArray[np.float64], uniforms: NDArray[np.float64]
 ) -> tuple[NDArray[np.integer], float, NDArray[np.float64]]:
-    """Draws [n] between two laws [outputs]; ln of the sum of sqrt(P P'); the losses [n]."""
+    """Draws [n] between two laws, log-probabilities [outputs] each; ln of the sum of sqrt(P P'); the losses [n]."""
     half = (first + second) / 2
     peak = half.max()
     if np.isneginf(peak):  # no output is possible under both

@@ -55,6 +55,7 @@ from platformdirs import user_cache_path
 from pydantic import Field, PositiveInt, field_validator, model_validator
 from scipy.special import log_softmax
 
+from epsilometer.core.between import Between, tilted, tilted_unit
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
 from epsilometer.core.laws import log_likelihood
@@ -290,6 +291,26 @@ class PrivRewrite:
                 value[i] += log_law[:, numbers[i]]
             found.append(value)
         return found
+
+    def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
+        """As `DrawsBetween`: the sanitised words between their laws, then the candidate's number between its own two.
+
+        How likely the provider writes the pool is the same for both texts, and cancels.
+        """
+        used, at = np.unique(pairs, return_inverse=True)
+        rows, known = at.reshape(pairs.shape), [texts[i] for i in used]
+        drawn, words_between = tilted(self.sanitiser.laws(known), rows, self.budgets(epsilon)[0], noise)
+        shown = self.sanitiser.vocabulary.decode(drawn)
+        pools, uniforms = self._pools(shown), noise.uniforms(1, _CHOICE)
+        averages, lengths = self._averages(known)
+        log_rho, loss = words_between.log_rho.copy(), words_between.loss.copy()
+        for i, both in enumerate(rows):
+            if (pool := pools[shown[i]]).texts:
+                laws = self._log_law(averages[both], lengths[both], pool, epsilon)
+                _, step, own = tilted_unit(laws[0], laws[1], uniforms[i])
+                log_rho[i] += step
+                loss[i] += own[0]
+        return Between(log_rho, loss, words_between.log_bound)
 
 
 def _apart(units: Ragged) -> tuple[Ragged, NDArray[np.integer]]:

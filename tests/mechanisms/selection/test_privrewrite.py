@@ -16,6 +16,7 @@ from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing import one_call as api
+from epsilometer.auditing.betting import interval
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.auditing.worst_case import check_claim
 from epsilometer.cli import main
@@ -196,6 +197,29 @@ def test_the_audit_refutes_the_published_form_and_not_the_shipped_one() -> None:
     settings: dict[str, Any] = {"vectors": TURNED, "split": 0.02}
     assert attacked(small(as_published=True, **settings), pair, 0.3, 1500) == VIOLATED
     assert attacked(small(**settings), pair, 0.3, 1500) == NOT_REFUTED
+
+
+@pytest.mark.parametrize(("epsilon", "settings"), [(2.0, {}), (12.0, {"k": 4, "tau": 0.9}), (20.0, {"split": 0.2})])
+def test_draws_between_two_texts_give_what_enumeration_gives(epsilon: float, settings: dict[str, Any]) -> None:
+    """The overlap, delta at 1 nat, and that P' sums to 1: intervals at 1e-9 each, at fixed streams."""
+    mechanism, count, alpha = small(**settings), 4000, 1e-9
+    texts, _, joint = law(mechanism, 2, epsilon)
+    pair = np.array([texts.index("good bad"), texts.index("fine poor")])
+    drawn = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
+    assert (drawn.log_rho <= drawn.log_bound + 1e-12).all()
+    assert np.ptp(drawn.log_bound) == 0
+    assert drawn.log_bound[0] < 0
+    first, second = joint[pair]
+    for level in (0.0, 1.0):
+        truth = np.exp(np.minimum(first, second + level) - level / 2 - drawn.log_bound[0]).sum()
+        weights = np.exp(drawn.log_rho - np.abs(drawn.loss - level) / 2 - drawn.log_bound)
+        low, high = interval(np.minimum(weights, 1), alpha)
+        assert low <= truth <= high
+        assert high - low < 0.5 * truth
+    whole = np.exp(drawn.log_rho - drawn.loss / 2)
+    assert whole.mean() == pytest.approx(1, abs=6 * whole.std() / count**0.5)
+    (uneven,) = mechanism.draws_between(["good", "good bad"], np.array([[0, 1]]), epsilon, Noise.named(1, "b")).log_rho
+    assert uneven == -np.inf
 
 
 @pytest.mark.parametrize("settings", [{}, {"variant": "naive"}, {"k": 4, "tau": 0.9}])
