@@ -32,7 +32,7 @@ from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
 ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
 FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
-_BATCHES = 16  # batches that go on side by side: rows that ended leave them, those of like length go together
+BATCHES = 16  # batches that go on side by side: rows that ended leave them, those of like length go together
 _BUCKET = 4  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
@@ -98,7 +98,7 @@ def generate(
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
     state = _Drawn(model, law, epsilons, limits, draws=draws)
-    size = _BATCHES * ROWS[model.device]
+    size = BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
         slots, logits, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
@@ -106,7 +106,7 @@ def generate(
         rows = rows[np.argsort(slots[source[rows]], kind="stable")]
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            _go_on(state, part, logits, caches, slots=slots[source[part]])
+            _go_on(state, part, Prefixes(model, logits, caches, slots[source[part]]))
     return state.ragged()
 
 
@@ -122,7 +122,7 @@ def forced(
     widths = -(-lengths // _BUCKET) * _BUCKET
     size = FORCED_ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
-    for readings in _together(_read(model, prompts, source), prompts, counts, _BATCHES * size):
+    for readings in _together(_read(model, prompts, source), prompts, counts, BATCHES * size):
         slots, first, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
         whole = gather(caches, torch.arange(len(first), device=first.device))
         rows = np.flatnonzero(slots[source] >= 0)
@@ -249,31 +249,50 @@ def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(device)
 
 
-def _go_on(
-    state: _Drawn, rows: NDArray[np.integer], logits: Tensor, caches: list[Any], slots: NDArray[np.int64]
-) -> None:
-    """Draw rows to their ends. logits: [slots, outputs] of the first token; slots: where the caches hold each prompt.
-
-    Slots are counted through the caches. Rows that drew the same tokens so far share one.
-    """
-    model, size, held, position = state.model, ROWS[state.model.device], EQUAL_ROWS[state.model.device], 0
+def _go_on(state: _Drawn, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
+    """Draw rows to their ends. prefixes: of their prompts."""
+    position = 0
     while True:
-        going = state.put(rows, position, logits, slots)
-        rows, slots = rows[going], slots[going]
+        going = state.put(rows, position, prefixes.logits, prefixes.slots)
+        rows = rows[going]
         if not len(rows):
             return
-        prefixes, own = np.unique(slots << 32 | state.ids[rows, position], return_inverse=True)
+        prefixes.go_on(going, state.ids[rows, position])
+        position += 1
+
+
+def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Prefixes:
+    """Rows that have read their prompts, source [n], all of one length, and drawn nothing."""
+    readings = list(_read(model, prompts, source))
+    slots, logits, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
+    return Prefixes(model, logits, caches, slots[source])
+
+
+class Prefixes:
+    """What some rows have behind them: the prompt, and the tokens drawn since. Rows that are alike share a slot.
+
+    logits: [slots, outputs] of the next token; slots: [rows], counted through the caches.
+    """
+
+    def __init__(self, model: Generator, logits: Tensor, caches: list[Any], slots: NDArray[np.int64]) -> None:
+        self.logits, self.slots = logits, slots
+        self._model, self._caches, self._held, self._read_alone = model, caches, EQUAL_ROWS[model.device], True
+
+    def go_on(self, going: NDArray[np.bool_], tokens: NDArray[np.integer]) -> None:
+        """Read one more token, an id [m], of each row that goes on; the others are left out from here on."""
+        model, size, caches = self._model, ROWS[self._model.device], self._caches
+        prefixes, own = np.unique(self.slots[going] << 32 | tokens, return_inverse=True)
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
-        if position == 0 or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):
+        if self._read_alone or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):
             batches = np.split(parents, range(size, len(parents), size))
-            caches, held = [_some(model, caches, held, batch, size=size) for batch in batches], size
+            caches = [_some(model, caches, self._held, batch, size=size) for batch in batches]
+            self._caches, self._held, self._read_alone = caches, size, False
             parents = np.arange(len(parents))
-        slots = parents[own]
+        self.slots = parents[own]
         inputs = np.full((len(caches), size), model.end)
         inputs.ravel()[parents] = tokens
         after = [model.step(model.tensor(row[:, None]), cache) for row, cache in zip(inputs, caches, strict=True)]
-        logits = torch.cat(after)[:, 0]
-        position += 1
+        self.logits = torch.cat(after)[:, 0]
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:

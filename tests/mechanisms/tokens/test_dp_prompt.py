@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.betting import interval
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
@@ -15,7 +16,7 @@ from epsilometer.core.mechanism import HasDistance, HasLikelihood, Rewrites, Rew
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
-from epsilometer.models import generation
+from epsilometer.models import between, generation
 from epsilometer.models.embedded import EMBEDDED
 from tests.support import tiny_models
 from tests.support.tiny_judges import save_model
@@ -64,16 +65,62 @@ def test_whole_rewrites_cost_at_most_the_claim(mechanism: DPPrompt) -> None:
 def test_the_law_of_all_rewrites_sums_to_one(folders: dict[str, Path]) -> None:
     """Every sequence of up to two tokens, ended or at the limit: the end is an outcome like any other."""
     mechanism = DPPrompt(resource=folders["bart"], clip=CLIP, max_new_tokens=2)
-    outputs, end = mechanism.model.outputs, mechanism.model.end
-    every = [[end], *([int(x), int(y)] for x in outputs if x != end for y in outputs)]
-    candidates = np.tile([0, 1], (len(every), 1))
-    (table,) = mechanism.log_likelihoods(
-        ["a", "b c"], candidates, [Rewrites([""] * len(every), Ragged.of(every))], [3.0]
-    )
+    outputs, end, possible = mechanism.model.outputs, mechanism.model.end, every_output(mechanism)
+    candidates = np.tile([0, 1], (len(possible.texts), 1))
+    (table,) = mechanism.log_likelihoods(["a", "b c"], candidates, [possible], [3.0])
     assert np.exp(table).sum(axis=0) == pytest.approx([1.0, 1.0], abs=1e-9)
     assert 2.0 < np.ptp(table, axis=1).max() <= 6.0 + 1e-9
     impossible = Rewrites(["", ""], Ragged.of([[int(outputs[3])], [end, end, end]]))  # stops early; too long
     assert (mechanism.log_likelihoods(["a"], np.zeros((2, 1), int), [impossible], [3.0])[0] == -np.inf).all()
+
+
+def every_output(mechanism: DPPrompt) -> Rewrites:
+    """Every sequence of up to two tokens, ended or at the limit."""
+    outputs, end = mechanism.model.outputs, mechanism.model.end
+    every = [[end], *([int(x), int(y)] for x in outputs if x != end for y in outputs)]
+    return Rewrites([""] * len(every), Ragged.of(every))
+
+
+@pytest.mark.parametrize("name", ["bart", "gpt2"])
+def test_draws_between_two_texts_give_what_enumeration_gives(folders: dict[str, Path], name: str) -> None:
+    """Overlap and delta inside intervals at 1e-9; P and P' sum to 1. Prompts of two lengths, outputs of two tokens."""
+    mechanism, epsilon, count = DPPrompt(resource=folders[name], clip=CLIP, max_new_tokens=2), 4.0, 1500
+    texts, possible = ["a", "b c", "d e"], every_output(mechanism)
+    for pair in ([0, 1], [1, 2]):
+        (table,) = mechanism.log_likelihoods(texts, np.tile(pair, (len(possible.texts), 1)), [possible], [epsilon])
+        first, second = table.T
+        drawn = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
+        assert drawn.log_rho.max() <= 0
+        assert np.ptp(drawn.log_rho) > 1e-3  # a product over prefixes that differ
+        for level in (0.0, 1.0):
+            low, high = interval(np.exp(drawn.log_rho - np.abs(drawn.loss - level) / 2), 1e-9)
+            assert low <= np.exp(np.minimum(first, second + level) - level / 2).sum() <= high
+            assert high - low < 0.25
+        for sign in (1, -1):
+            whole = np.exp(drawn.log_rho + sign * drawn.loss / 2)
+            assert whole.mean() == pytest.approx(1, abs=6 * whole.std() / count**0.5)
+
+
+def test_draws_between_two_texts_do_not_depend_on_their_batch(
+    mechanism: DPPrompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = np.array([[i, j] for i in range(10) for j in range(i)])
+    noise = Noise.named(len(pairs), "batch")
+    together = mechanism.draws_between(TEXTS, pairs, 5.0, noise)
+    monkeypatch.setattr(between, "BATCHES", 1)
+    some = np.array([40, 3, 17])
+    alone = mechanism.draws_between(TEXTS, pairs[some], 5.0, noise[some])
+    np.testing.assert_allclose(alone.loss, together.loss[some], atol=1e-9)
+    np.testing.assert_allclose(alone.log_rho, together.log_rho[some], atol=1e-9)
+    same = mechanism.draws_between(TEXTS, np.array([[4, 4]]), 5.0, noise[:1])
+    assert (same.log_rho[0], same.loss[0]) == (pytest.approx(0, abs=1e-12), 0)
+
+
+def test_the_published_length_rules_outputs_out_between_texts_as_well(folders: dict[str, Path]) -> None:
+    """Prompts of 9 and 16 tokens: 9 tokens without an end are possible under the shorter alone."""
+    mechanism = DPPrompt(resource=folders["t5"], clip=(-40.0, 40.0), as_published=True)
+    drawn = mechanism.draws_between(["a", "a b c d e f g h"], np.tile([0, 1], (80, 1)), 0.1, Noise.named(80, "p"))
+    assert 0 < np.isneginf(drawn.log_rho).sum() < 80
 
 
 def test_epsilons_together_equal_one_by_one(mechanism: DPPrompt, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +134,7 @@ def test_epsilons_together_equal_one_by_one(mechanism: DPPrompt, monkeypatch: py
     assert units is not None
     assert units.lengths.max() == 4
     assert together[0].texts == [mechanism.model.text(units.row(i)) for i in range(len(texts))]
-    monkeypatch.setattr(generation, "_BATCHES", 1)
+    monkeypatch.setattr(generation, "BATCHES", 1)
     assert [made.texts for made in mechanism.rewrite_grid(texts, epsilons, noises)] == [m.texts for m in together]
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from epsilometer.core.between import Between
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, check_epsilons
@@ -201,6 +202,22 @@ class GenerativeMechanism(ABC):
             epsilons=budgets[possible],
         )
         return [values[index] for index in indices]
+
+    def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
+        """As `DrawsBetween`: token by token from between both laws, of the drawn tokens.
+
+        What log_rho is depends on the tokens, so that nothing but 0 bounds it.
+        """
+        from epsilometer.models.between import generate_between
+
+        used, at = np.unique(pairs, return_inverse=True)
+        prompts, rows = self.prompts([texts[i] for i in used]), at.reshape(pairs.shape)
+        limits = self._limits(prompts)[rows]
+        uniforms = noise.uniforms(int(limits.max(initial=1)))
+        log_rho, loss = generate_between(
+            self.model, self.law, prompts, rows, epsilon=epsilon, limits=limits, uniforms=uniforms
+        )
+        return Between(log_rho, loss, np.zeros(len(pairs)))
 
     def tokens(self, text: str) -> list[str]:
         """As `HasTokens`: the model's tokens, were the text to be written; the end of the sequence is `(end)`."""
