@@ -4,6 +4,7 @@
     epsilometer.audit(texts, "tem", epsilons=[5, 8], trials=500)
     epsilometer.calibrate(texts, "tem", target=1.0)
     epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
+    epsilometer.exact_loss(texts, "tem", epsilons=[5, 8])
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
 
 Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
@@ -16,18 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epsilometer.auditing.design import Design
+    from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss
     from epsilometer.auditing.one_call import audit
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
     from epsilometer.utility.similarity import similarity
 
-__all__ = ["Design", "Search", "audit", "calibrate", "compare", "similarity"]
+__all__ = ["Design", "Search", "audit", "calibrate", "compare", "exact_curves", "exact_loss", "similarity"]
 _MODULES = {
     "Design": "auditing.design",
     "Search": "project.calibrating",
     "audit": "auditing.one_call",
     "calibrate": "project.calibrating",
     "compare": "project.comparing",
+    "exact_curves": "auditing.exact_loss.one_call",
+    "exact_loss": "auditing.exact_loss.one_call",
     "similarity": "utility.similarity",
 }
 __version__ = "0.1.0"

@@ -89,6 +89,24 @@ def sample(
     return Trials(chosen, target)
 
 
+def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
+    """Returns [texts]: the text most dissimilar to each, of its group where there are groups, the first of equals.
+
+    As `sample` orders them; -1 for a text that is alone in its group.
+    """
+    unit = np.asarray(embeddings, np.float32)
+    other = np.full(len(unit), -1, np.int64)
+    members = [np.arange(len(unit))] if groups is None else [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    for group in members:
+        step = max(_ROWS, _BLOCK // len(group))
+        for start in range(0, len(group) if len(group) > 1 else 0, step):
+            part = np.arange(start, min(start + step, len(group)))
+            score = _scores(unit[group[part]], unit[group], -1.0)
+            score[np.arange(len(part)), part] = -np.inf
+            other[group[part]] = group[score.argmax(axis=1)]
+    return other
+
+
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Returns [count]: whether all candidates of a trial have equally many words; words: [texts].
 

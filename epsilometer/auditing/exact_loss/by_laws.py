@@ -1,0 +1,114 @@
+"""The losses of pairs of texts under a mechanism with `laws`: two products of unit laws each, deterministic.
+
+Laws are computed for a block of pairs at a time, of all budgets from one pass, and each distinct one once a block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.products import Product, loss_range, unit_losses
+from epsilometer.auditing.exact_loss.unit_laws import log_laws
+from epsilometer.core.laws import Laws
+from epsilometer.core.mechanism import HasLaws
+
+Array = NDArray[np.float64]
+_CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
+_POINTS = 4096  # of the grid at the least, between no loss and a unit's largest
+_TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
+
+
+def losses(request: Request) -> list[Losses]:
+    """Returns what the mechanism's law proves of every pair, a `Losses` for each budget."""
+    laws = cast(HasLaws, request.mechanism).laws(request.texts)
+    tables = [_Table(len(request.pairs)) for _ in request.epsilons]
+    most = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
+    for block in _blocks(laws, request.pairs, most):
+        units = {i: _units(laws, request.pairs[i]) for i in block}
+        rows = np.unique(np.concatenate([one for one in units.values() if one is not None] or [np.empty(0, np.int64)]))
+        by_budget = log_laws(laws, rows, request.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
+        for table, law, claims in zip(tables, by_budget, request.claims, strict=True):
+            for i, one in units.items():
+                table.enter(
+                    i, None if one is None else product(law, np.searchsorted(rows, one), request.width), claims[i]
+                )
+    return [table.losses() for table in tables]
+
+
+def product(laws: Array, units: NDArray[np.integer], width: float) -> Product:
+    """Two texts by their units' log-laws; laws: [rows, outputs], units: [n, 2] rows in the first text and the second.
+
+    width: what the rounding of the guess loss may come to, in nats each way.
+    """
+    pairs = [(laws[a], laws[b]) for a, b in units]
+    largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
+    # n units on a grid of step h move the guess loss by n h / 4. The largest loss is a point of the grid, so that a law
+    # with one size of loss, as randomised response has, is not rounded at all.
+    points = max(_POINTS, 2 ** math.ceil(math.log2(max(1.0, largest * len(pairs) / (4 * width)))))
+    return Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+
+
+def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """[n, 2]: the law rows of the units in which two texts differ; None where they have unlike numbers of units."""
+    first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
+    if len(first) != len(second):
+        return None
+    return np.stack([first, second], axis=1)[first != second]
+
+
+def _blocks(laws: Laws, pairs: NDArray[np.int64], most: int) -> Iterator[list[int]]:
+    """Places of pairs, those that share a text together, in blocks of about `most` distinct law rows or fewer."""
+    block: list[int] = []
+    rows: set[int] = set()
+    for i in np.lexsort((pairs[:, 0], pairs[:, 1])).tolist():
+        found = set(np.ravel([] if (units := _units(laws, pairs[i])) is None else units).tolist())
+        if block and len(rows | found) > most:
+            yield block
+            block, rows = [], set()
+        block.append(i)
+        rows |= found
+    if block:
+        yield block
+
+
+class _Table:
+    """Figures of n pairs, filled one by one."""
+
+    def __init__(self, count: int) -> None:
+        self._log_error = np.full((2, count), -math.inf)
+        self._delta = np.ones((2, count, len(LEVELS)))
+        self._larger = np.ones((count, len(LEVELS)))
+        self._pure = np.full(count, math.inf)
+        self._at_claim = np.ones((2, count))
+
+    def enter(self, i: int, product: Product | None, claim: float) -> None:
+        """One pair's figures; no product: texts that any output tells apart, as the table has them to begin with."""
+        if product is not None:
+            error, both = product.log_error(), (product, product.reversed)
+            self._log_error[:, i] = error.low, error.high
+            deltas = [way.deltas(LEVELS) for way in both]
+            self._delta[:, i] = [sum(d.low for d in deltas) / 2, sum(d.high for d in deltas) / 2]
+            self._larger[i] = np.maximum(deltas[0].high, deltas[1].high)
+            self._pure[i] = max(way.pure_loss for way in both)
+            if self._pure[i] <= claim + _TOLERANCE:
+                self._at_claim[:, i] = 0.0
+            elif math.isfinite(claim):
+                at_claim = [way.delta(claim) for way in both]
+                self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
+
+    def losses(self) -> Losses:
+        """All of them."""
+        return Losses(
+            log_error=Bracket(*self._log_error),
+            delta=Bracket(*self._delta),
+            larger_delta=self._larger,
+            pure=self._pure,
+            delta_at_claim=Bracket(*self._at_claim),
+        )

@@ -1,0 +1,54 @@
+"""What is known of pairs of texts at one budget: the form in which every way to compute it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.core.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+# At which delta is known, in nats: dense where the risk of being named among k texts is decided.
+LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25), 2.0 ** np.arange(4, 11, 0.25)]))
+
+
+@dataclass(frozen=True)
+class Request:
+    """Pairs of texts whose losses are asked for, at every budget.
+
+    pairs:   int64 [n, 2] numbers of texts; claims: for each budget [n], the claimed losses of the pairs in nats,
+             infinite where nothing is claimed.
+    width:   what the rounding of a guess loss may come to, in nats each way.
+    """
+
+    mechanism: Mechanism
+    texts: Sequence[str]
+    pairs: NDArray[np.int64]
+    epsilons: Sequence[float]
+    claims: Sequence[Array]
+    width: float = 0.02
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Of n pairs of texts at one budget.
+
+    log_error:       [n] ln of the Bayes error of the two texts.
+    delta:           [n, levels] delta at LEVELS, the mean of both directions.
+    larger_delta:    [n, levels] of the larger direction, its upper value.
+    pure:            [n] the largest loss of any output, in either direction; None where it is not computed.
+    delta_at_claim:  [n] of the larger direction; 1 where nothing is claimed. None where it is not computed.
+    method:          "exact", "importance", "at least".
+    """
+
+    log_error: Bracket[Array]
+    delta: Bracket[Array]
+    larger_delta: Array
+    pure: Array | None = None
+    delta_at_claim: Bracket[Array] | None = None
+    method: str = "exact"

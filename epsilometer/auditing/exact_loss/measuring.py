@@ -1,0 +1,87 @@
+"""Which computation a mechanism allows, and the tables that come of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from epsilometer.auditing.claims import pair_claims
+from epsilometer.auditing.exact_loss import by_laws
+from epsilometer.auditing.exact_loss.all_pairs import Relative, largest_of, relative
+from epsilometer.auditing.exact_loss.losses import Losses, Request
+from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
+from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import HasLaws, Mechanism
+
+_OF_CELL = ("dataset", "mechanism")  # columns that a stage adds
+
+
+@dataclass(frozen=True)
+class Measured:
+    """losses: the columns of `EXACT` from `epsilon` on; curves: those of `EXACT_CURVES`."""
+
+    losses: pl.DataFrame
+    curves: pl.DataFrame
+
+
+def applies(mechanism: Mechanism) -> bool:
+    """Whether the exact loss of a mechanism can be computed."""
+    return callable(getattr(mechanism, "laws", None))
+
+
+def request(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs) -> Request:
+    """What is asked for these pairs, with their claims."""
+    claims = [pair_claims(mechanism, epsilon, texts, pairs.numbers) for epsilon in epsilons]
+    return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims)
+
+
+def pair_losses(asked: Request) -> list[Losses]:
+    """The losses of the pairs at every budget, by whichever way the mechanism allows.
+
+    Raises UserError for a mechanism that allows none.
+    """
+    if isinstance(asked.mechanism, HasLaws):
+        return by_laws.losses(asked)
+    raise UserError(
+        "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), or "
+        "audit it"
+    )
+
+
+def measure(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs) -> Measured:
+    """The exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
+
+    texts: distinct. Raises UserError for a mechanism whose law is not known.
+    """
+    begun = time.perf_counter()
+    asked = request(mechanism, texts, epsilons, pairs)
+    found = pair_losses(asked)
+    relatives = relative(mechanism, texts, epsilons) if isinstance(mechanism, HasLaws) else None
+    losses: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    for number, one in enumerate(found):
+        for group in groups(asked, pairs, number, one):
+            largest = _relative(group) if relatives is None else relatives[number][group.name == EQUAL]
+            losses.append(row(group) | ({} if largest is None else relative_row(largest)))
+            curves += curve(group)
+    seconds = (time.perf_counter() - begun) / len(epsilons)
+    losses = [each | {"seconds": seconds} for each in losses]
+    columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
+    return Measured(
+        pl.DataFrame(losses, schema=columns, orient="row"), pl.DataFrame(curves, schema=of_curves, orient="row")
+    )
+
+
+def _relative(group: Group) -> Relative | None:
+    """A lower bound of the relative epsilon, where pure losses are known."""
+    asked, pure = group.request, group.losses.pure
+    if pure is None or not isinstance(asked.mechanism, HasLaws):
+        return None
+    some = asked.pairs[group.places]
+    return largest_of(asked.mechanism, asked.texts, group.epsilon, some, pure=pure[group.places])

@@ -1,0 +1,105 @@
+"""One call from texts to exact losses, for notebooks, the command line and stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
+from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
+from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
+from epsilometer.auditing.trials import sample
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.mechanism import budgets
+
+TRIALS = 2000
+
+
+def exact_loss(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    trials: int = TRIALS,
+    design: Design = STANDARD,
+) -> pl.DataFrame:
+    """Compute the privacy loss of a mechanism whose law is known, without sampling (docs/exact-loss.md).
+
+    texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
+    default temperature each text with the one most dissimilar to it. trials: where there are more pairs, the distinct
+    ones of so many trials stand for all.
+    Returns a row an epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT` from
+    `epsilon` on. Losses in nats: `average` is that of guessing between two texts, averaged over the pairs, `median`,
+    `q95` and `worst` those of single pairs, `relative_epsilon` the largest loss of any output.
+    Raises UserError for values outside their range, and for a mechanism whose law is not known.
+    """
+    return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).losses
+
+
+def exact_curves(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    trials: int = TRIALS,
+    design: Design = STANDARD,
+) -> pl.DataFrame:
+    """Compute delta(level) of a mechanism whose law is known: what an audit by an optimal adversary would show.
+
+    As `exact_loss`. Returns the columns of `EXACT_CURVES` from `epsilon` on: delta's lower and upper value for the mean
+    over the pairs, and the upper value of the largest.
+    """
+    return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).curves
+
+
+def measured(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    trials: int = TRIALS,
+    design: Design = STANDARD,
+) -> Measured:
+    """Both tables of one computation: `exact_loss` and `exact_curves`."""
+    texts = distinct(texts)
+    if epsilons is not None:
+        check_epsilons(epsilons)
+    given = as_mechanism(mechanism, settings, texts)
+    if not applies(given):
+        raise UserError(
+            "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), "
+            "or audit it"
+        )
+    at = [float(epsilon) for epsilon in budgets(given, epsilons)]
+    return measure(given, texts, at, chosen(texts, trials, design))
+
+
+def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
+    """The pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
+    if trials < 1:
+        raise UserError(f"trials must be >= 1, got {trials}")
+    if len(texts) < 2:
+        raise UserError("there is one text; an exact loss compares at least two")
+    vectors = embed(texts).vectors if design.temperature else np.zeros((len(texts), 1), np.float32)
+    return drawn(texts, vectors, trials, design)
+
+
+def drawn(
+    texts: Sequence[str],
+    embeddings: np.ndarray[Any, np.dtype[np.float32]],
+    trials: int,
+    design: Design = STANDARD,
+    groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
+) -> Pairs:
+    """As `chosen`, from embeddings [texts, dimensions]; groups: as `trials.sample` takes them."""
+    if design.candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
+        return furthest_pairs(embeddings, texts, groups)
+    if design.candidates == 2 and design.temperature == 0 and len(texts) * (len(texts) - 1) // 2 <= trials:
+        return all_of(texts, groups)
+    found = sample(embeddings, trials, design.candidates, design.temperature, seed=design.seed, groups=groups)
+    return of_trials(found, texts)

@@ -1,0 +1,166 @@
+"""Rows of the tables `EXACT` and `EXACT_CURVES` from the losses of pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
+from epsilometer.auditing.exact_loss.all_pairs import Relative
+from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
+from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.core.guarantees import stored
+from epsilometer.core.mechanism import law_of, releases
+
+Array = NDArray[np.float64]
+ALL, EQUAL = "all", "equal length"
+_TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
+
+
+@dataclass(frozen=True)
+class Group:
+    """The pairs of one group at one budget: what a row is of.
+
+    number: of the budget in the request; losses: of all pairs; places: int64 [n], where the group's pairs stand.
+    """
+
+    request: Request
+    pairs: Pairs
+    number: int
+    losses: Losses
+    name: str
+    places: NDArray[np.int64]
+
+    @property
+    def weights(self) -> Array:
+        """[n], adding up to 1."""
+        weights = self.pairs.weights[self.places]
+        return weights / weights.sum()
+
+    @property
+    def epsilon(self) -> float:
+        """The budget."""
+        return self.request.epsilons[self.number]
+
+
+def groups(request: Request, pairs: Pairs, number: int, losses: Losses) -> Iterator[Group]:
+    """All pairs, and those of equal length where there are any."""
+    for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
+        if len(places):
+            yield Group(request, pairs, number, losses, name=name, places=places)
+
+
+def row(group: Group) -> dict[str, Any]:
+    """A row of `EXACT`, without the relative epsilon."""
+    pairs, places, weights = group.pairs, group.places, group.weights
+    error = Bracket(group.losses.log_error.low[places], group.losses.log_error.high[places])
+    average = average_loss(error, weights, pairs.candidates)
+    each = guess_losses(error)
+    middle = guess_loss(np.logaddexp(error.low, error.high) - math.log(2))
+    worst = int(each.low.argmax())
+    x, other = pairs.numbers[places[worst]]
+    mechanism = group.request.mechanism
+    return {
+        "epsilon": stored(group.epsilon),
+        "pairs": group.name,
+        "compared": len(places),
+        "share": float(pairs.weights[places].sum()),
+        "sees": law_of(mechanism),
+        "released": law_of(mechanism) in releases(mechanism),
+        "average": (average.low + average.high) / 2,
+        "average_low": average.low,
+        "average_high": average.high,
+        "median": quantile(middle, weights, 0.5),
+        "q95": quantile(middle, weights, 0.95),
+        "worst": float(middle[worst]),
+        "worst_x": int(x),
+        "worst_other": int(other),
+        "claim": describe(mechanism.guarantee(group.epsilon)),
+        **claim_checked(group),
+        "method": group.losses.method,
+        "error": 0.0 if math.isinf(average.low) else (average.high - average.low) / 2,
+    }
+
+
+def curve(group: Group) -> list[dict[str, Any]]:
+    """Rows of `EXACT_CURVES`."""
+    losses, places = group.losses, group.places
+    low, high = (np.minimum(group.weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
+    columns = {
+        "level": LEVELS,
+        "delta_low": low,
+        "delta_high": high,
+        "worst_high": losses.larger_delta[places].max(axis=0),
+    }
+    of = {"epsilon": stored(group.epsilon), "pairs": group.name}
+    return [of | {key: float(values[i]) for key, values in columns.items()} for i in range(len(LEVELS))]
+
+
+def relative_row(found: Relative) -> dict[str, Any]:
+    """The columns of the relative epsilon."""
+    x, other = found.pair or (None, None)
+    return {
+        "relative_epsilon": found.loss,
+        "relative_method": found.method,
+        "witness_x": x,
+        "witness_other": other,
+        "witness": found.witness,
+    }
+
+
+def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
+    """The loss of guessing the source among k texts, in nats, from ln e [n] of their pairs, with weights [n].
+
+    The guess loss of the mean error e, where k is 2. The error among k lies between e, which is what remains to who is
+    told two candidates, one of them the source, and (k - 1) e, 2 / k times each pair's summed.
+    """
+    more = math.log(candidates - 1)
+    with np.errstate(divide="ignore"):
+        least, most = (float(np.logaddexp.reduce(part + np.log(weights))) for part in (log_error.low, log_error.high))
+    most = min(most + more, math.log1p(-1 / candidates))
+    least = min(least, most)
+    low, high = (math.inf if math.isinf(e) else more + math.log1p(-math.exp(e)) - e for e in (most, least))
+    return Bracket(max(low, 0.0), high)
+
+
+def quantile(values: Array, weights: Array, share: float) -> float:
+    """The least value [n] that so much of the weight [n] does not exceed."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
+
+
+def claim_checked(group: Group) -> dict[str, Any]:
+    """The claim against what was computed: claimed (of the pair with the least slack), its delta, and the verdict.
+
+    A claim without delta is violated where a pure loss exceeds it, one with delta where delta at the claim does.
+    """
+    losses, places = group.losses, group.places
+    guarantee = group.request.mechanism.guarantee(group.epsilon)
+    claims = group.request.claims[group.number][places]
+    found: dict[str, Any] = dict.fromkeys(("claimed", "claimed_delta", "delta_at_claim"))
+    if guarantee is None:
+        return found | {"verdict": NO_CLAIM}
+    found["claimed_delta"] = guarantee.delta
+    covered = np.isfinite(claims)
+    if not covered.any():
+        return found | {"verdict": NOT_CHECKED}
+    at_claim = losses.delta_at_claim
+    if at_claim is not None:
+        found["delta_at_claim"] = float(at_claim.high[places][covered].max())
+    if not guarantee.delta and losses.pure is not None:
+        slack = np.full(len(places), math.inf)
+        slack[covered] = claims[covered] - losses.pure[places][covered]
+        broken = slack.min() < -_TOLERANCE
+    elif at_claim is not None:
+        slack = np.where(covered, guarantee.delta - at_claim.low[places], math.inf)
+        broken = slack.min() < 0
+    else:
+        return found | {"verdict": NOT_CHECKED}
+    return found | {"claimed": float(claims[slack.argmin()]), "verdict": VIOLATED if broken else NOT_REFUTED}

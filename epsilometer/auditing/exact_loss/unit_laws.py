@@ -1,0 +1,85 @@
+"""The laws of units against each other: the largest loss and the Bhattacharyya coefficient of every two.
+
+For the distinct laws a, b of some texts' units, [W, W] each:
+
+    A[a, b] = max_y ln P_a(y) / P_b(y),    B[a, b] = ln sum_y sqrt(P_a(y) P_b(y)).
+
+Laws are computed in blocks, so that never all of them are in memory where they are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.laws import Laws
+
+Array = NDArray[np.float64]
+_CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
+_CACHE = 1 << 17  # entries that are compared at a time: they stay in the processor's cache
+_NEVER = -1e300  # stands for ln 0, so that differences stay numbers
+
+
+@dataclass(frozen=True)
+class UnitLaws:
+    """rows: [W] law rows; largest: A, log_overlap: B, [W, W] each, in nats."""
+
+    rows: NDArray[np.int64]
+    largest: Array
+    log_overlap: Array
+
+
+def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[UnitLaws]:
+    """Returns A and B of distinct law rows [W], for each budget."""
+    size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
+    starts = range(0, len(rows), size)
+    found = [UnitLaws(np.asarray(rows, np.int64), *np.empty((2, len(rows), len(rows)))) for _ in epsilons]
+    for i, start in enumerate(starts):
+        left = log_laws(laws, rows[start : start + size], epsilons)
+        for other in starts[i:]:
+            right = left if other == start else log_laws(laws, rows[other : other + size], epsilons)
+            for one, first, second in zip(found, left, right, strict=True):
+                first, second = np.maximum(first, _NEVER), np.maximum(second, _NEVER)
+                here, there = slice(start, start + len(first)), slice(other, other + len(second))
+                one.largest[here, there], reverse = _largest(first, second)
+                one.largest[there, here] = reverse.T
+                one.log_overlap[here, there] = _log_overlap(first, second)
+                one.log_overlap[there, here] = one.log_overlap[here, there].T
+    return found
+
+
+def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[Array]:
+    """For each budget the log-laws [n, outputs] of these rows, at most so many at a time as they are computed for."""
+    parts = [rows[start : start + laws.chunk()] for start in range(0, len(rows), laws.chunk())]
+    by_part = [list(laws.log_probabilities(part, epsilons)) for part in parts]
+    return [np.concatenate(budget) for budget in zip(*by_part, strict=True)]
+
+
+def _largest(first: Array, second: Array) -> tuple[Array, Array]:
+    """max_y of first[a] - second[b], and of second[b] - first[a]: [n, m] each, infinite where an output is possible
+    under one alone.
+    """
+    high, low = np.empty((2, len(first), len(second)))
+    for part in _parts(len(second), second.shape[1]):
+        for a, law in enumerate(first):
+            difference = law - second[part]
+            difference.max(axis=1, out=high[a, part])
+            difference.min(axis=1, out=low[a, part])
+    return _unbounded(high), _unbounded(-low)
+
+
+def _log_overlap(first: Array, second: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.minimum(np.log(np.exp(first / 2) @ np.exp(second / 2).T), 0.0)
+
+
+def _parts(count: int, outputs: int) -> Iterator[slice]:
+    step = max(1, _CACHE // outputs)
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+def _unbounded(loss: Array) -> Array:
+    return np.where(loss > -_NEVER / 2, np.inf, np.maximum(loss, 0.0))

@@ -1,0 +1,144 @@
+"""Products of laws against sums over all outputs."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import binom
+
+from epsilometer.auditing.exact_loss.by_laws import product as of_laws
+from epsilometer.auditing.exact_loss.products import Product, unit_losses
+
+Array = NDArray[np.float64]
+LEVELS = np.array([0.0, 0.1, 0.5, 1, 2, 4, 8, 16])
+EXACTLY = 1e-12  # relative: what sums of floating-point numbers leave
+
+
+@st.composite
+def two_texts(draw: st.DrawFn) -> tuple[Array, Array]:
+    """The log-laws [units, outputs] of two texts of at most 4 units over at most 5 outputs, zeros included."""
+    units, outputs = draw(st.integers(1, 4)), draw(st.integers(2, 5))
+    scale = draw(st.sampled_from([0.01, 0.3, 1.0, 5.0, 30.0]))
+    weights = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 0.0, 1.0, -math.inf]))
+    rows = st.lists(weights, min_size=outputs, max_size=outputs).filter(lambda row: max(row) > -math.inf)
+    laws = st.lists(rows, min_size=units, max_size=units).map(lambda r: log_softmax(scale * np.array(r), axis=1))
+    return draw(laws), draw(laws)
+
+
+def enumerated(log_laws: Array) -> Array:
+    """The log-probability of every output of all units together."""
+    return np.array([sum(row) for row in product(*log_laws)])
+
+
+def pair(first: Array, second: Array, step: float = 0.01) -> Product:
+    return Product([unit_losses(a, b, step) for a, b in zip(first, second, strict=True)])
+
+
+def holds(low: Any, true: Any, high: Any) -> bool:
+    return bool(np.all(low <= true * (1 + EXACTLY) + 1e-300) and np.all(true * (1 - EXACTLY) - 1e-300 <= high))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(two_texts())
+def test_every_figure_brackets_the_sum_over_all_outputs(texts: tuple[Array, Array]) -> None:
+    first, second = (enumerated(text) for text in texts)
+    p, q = np.exp(first), np.exp(second)
+    found = pair(*texts)
+    error, log_error = np.minimum(p, q).sum() / 2, found.log_error()
+    assert holds(math.exp(log_error.low), error, math.exp(log_error.high))
+    assert log_error.high == -math.inf or log_error.high - log_error.low <= len(texts[0]) * 0.01 / 2 + 1e-6
+    true = np.array([np.maximum(p - math.exp(level) * q, 0).sum() for level in LEVELS])
+    together = found.deltas(LEVELS)
+    assert np.all(together.low <= true + 1e-15)
+    assert np.all(true - 1e-15 <= together.high)
+    for level, delta in zip(LEVELS, true, strict=True):
+        alone = found.delta(level)
+        # The reference subtracts numbers up to 1, so it is exact to some 1e-16 alone.
+        assert alone.low - 1e-15 <= delta * (1 + EXACTLY)
+        assert delta * (1 - EXACTLY) - 1e-15 <= alone.high
+    with np.errstate(invalid="ignore"):
+        loss = np.where(p > 0, first - second, -np.inf)
+    assert found.pure_loss == loss.max() or abs(found.pure_loss - loss.max()) < 1e-9
+    order = np.argsort(-loss, kind="stable")
+    rates = np.array([0.01, 0.1, 0.5])
+    power = np.interp(rates, np.append(0, np.cumsum(q[order])), np.append(0, np.cumsum(p[order])))
+    bracket = found.power(rates)
+    assert np.all(bracket.low <= power + 1e-9)
+    assert np.all(power <= bracket.high + 1e-9)
+
+
+def random_pair(units: int, outputs: int, scale: float, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    first, second = log_softmax(scale * rng.uniform(size=(2, units, outputs)), axis=2)
+    return first, second
+
+
+def test_coarse_grids_bracket_a_fine_one() -> None:
+    first, second = random_pair(8, 200, 20.0)
+    fine = pair(first, second, 1e-3)
+    for step in (0.1, 0.03, 0.01):
+        coarse = pair(first, second, step)
+        assert coarse.log_error().low <= fine.log_error().low < fine.log_error().high <= coarse.log_error().high
+        for level in (0.0, 3.0, 30.0):
+            assert (
+                coarse.delta(level).low <= fine.delta(level).low <= fine.delta(level).high <= coarse.delta(level).high
+            )
+
+
+@pytest.mark.parametrize("units", [40, 300])
+def test_a_delta_far_below_what_an_fft_can_hold_keeps_its_digits(units: int) -> None:
+    """Against the binomial sum of so many coins of randomised response, by a product of sums and by FFT."""
+    epsilon = 0.5
+    coin = np.array([epsilon, 0.0]) - np.logaddexp(epsilon, 0)
+    found = Product([unit_losses(coin, coin[::-1], epsilon / 4)] * units)
+    right = np.arange(units + 1)
+    loss = epsilon * (2 * right - units)
+    log_p = binom.logpmf(right, units, math.exp(coin[0]))
+    for level in (0.9 * found.pure_loss, found.pure_loss - 0.1):
+        above = loss > level
+        true = logsumexp(log_p[above] + np.log1p(-np.exp(level - loss[above])))
+        delta = found.delta(level)
+        assert true < -15
+        assert math.log(delta.low) - 1e-7 <= true <= math.log(delta.high) + 1e-7
+        assert math.log(delta.high / delta.low) < 1e-6
+
+
+def test_a_longer_text_is_told_apart_more_easily() -> None:
+    """Monotone: a word more can be ignored by who guesses."""
+    first, second = random_pair(6, 50, 6.0)
+    products = [
+        of_laws(np.concatenate([first, second]), np.array([(i, 6 + i) for i in range(n)]), 0.001) for n in range(7)
+    ]
+    errors = [one.log_error() for one in products]
+    assert all(more.low <= less.high for less, more in pairwise(errors))
+    assert errors[6].high < errors[0].low - 1
+    deltas = [one.deltas(LEVELS) for one in products]
+    assert all(np.all(less.low <= more.high) for less, more in pairwise(deltas))
+    losses = [one.pure_loss for one in products]
+    assert losses == sorted(losses)
+
+
+def test_randomised_response_is_not_rounded() -> None:
+    for epsilon in (0.1, 1.0, 7.0, 30.0):
+        laws = np.array([[epsilon, 0.0], [0.0, epsilon]]) - np.logaddexp(epsilon, 0)
+        found = of_laws(laws, np.array([[0, 1]]), 0.02)
+        error = found.log_error()
+        for end in (error.low, error.high):
+            assert abs(math.log1p(-math.exp(end)) - end - epsilon) < 1e-9
+        assert abs(found.pure_loss - epsilon) < 1e-9
+
+
+def test_texts_with_no_output_in_common() -> None:
+    with np.errstate(divide="ignore"):
+        found = pair(np.log([[1.0, 0.0]]), np.log([[0.0, 1.0]]))
+    assert found.log_error().high == -math.inf
+    assert found.pure_loss == math.inf
+    assert found.delta(100.0).low == 1
