@@ -164,6 +164,28 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
     "best_attack": pl.String,
 }
 
+WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (`worst_pair`), a row a group of pairs
+    "epsilon": pl.Float64,
+    "pairs": pl.String,  # of two audited "texts", or of a text and itself with "one word" exchanged
+    "compared": pl.Int64,  # pairs that the search began with
+    "attack": pl.String,  # the best in the search
+    "trials": pl.Int64,  # fresh ones, of this pair alone
+    "successes": pl.Int64,
+    "loss": pl.Float64,
+    "point": pl.Float64,
+    "ceiling": pl.Float64,
+    "worst_output": pl.Float64,
+    "delta": pl.Float64,
+    "claim": pl.String,
+    "claimed": pl.Float64,  # for this pair
+    "p_value": pl.Float64,
+    "verdict": pl.String,
+    "x": pl.Int64,  # numbers of audited texts: the pair, or the text that is edited and the one that lends a word
+    "other": pl.Int64,
+    "place": pl.Int64,  # of the word of x that is exchanged, from 0; null where both are audited texts
+    "other_place": pl.Int64,  # of the word of the other that takes its place
+}
+
 EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a budget and group of pairs of texts
     "dataset": pl.String,
     "mechanism": pl.String,

@@ -47,8 +47,6 @@ from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words, write
 
-STANDARD_REWRITES = 100
-
 
 @dataclass(frozen=True)
 class Coins:
@@ -70,7 +68,7 @@ class Coins:
         Raises UserError where the texts have fewer than two distinct words, or for count < 1.
         """
         if count < 1:
-            raise UserError(f"rewrites must be >= 1, got {count}")
+            raise UserError(f"trials must be >= 1, got {count}")
         spoken = [split for text in texts if (split := words(text))]
         vocabulary = sorted({word for split in spoken for word in split})
         if len(vocabulary) < 2:
@@ -110,13 +108,13 @@ def audit_units(
     mechanism: Named,
     epsilons: Sequence[float] | None = None,
     attacks: Attacks | None = None,
-    rewrites: int = STANDARD_REWRITES,
+    trials: int = 100,
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
     """Measure the privacy loss of a mechanism for one word: the words of each rewritten text are guessed all at once.
 
-    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`. rewrites: texts that are rewritten at each
+    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`. trials: texts that are rewritten at each
     epsilon. Of the design, alpha and seed matter. Returns a row an epsilon and attack, schema `UNIT_LOSSES`, and one
     for the `strongest`, at alpha / m for m attacks that see what is released. Raises UserError for values outside
     their range.
@@ -127,9 +125,9 @@ def audit_units(
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
-    coins = Coins.flip(texts, rewrites, design.seed)
-    streams = [Noise.named(rewrites, design.seed, "units", "rewrite", epsilon) for epsilon in given]
-    made = rewrite_all(made_by, Job(coins.texts, np.arange(rewrites), given, streams), paced=True)
+    coins = Coins.flip(texts, trials, design.seed)
+    streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in given]
+    made = rewrite_all(made_by, Job(coins.texts, np.arange(trials), given, streams), paced=True)
     rows = []
     for epsilon, one in zip(given, map(coins.shown, made), strict=True):
         guesses = {}

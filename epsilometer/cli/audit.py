@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,8 +48,16 @@ def audit(
         bool,
         typer.Option("--units", help="Guess every word of each rewrite: the loss for one word, from few rewrites."),
     ] = False,
+    worst: Annotated[
+        bool,
+        typer.Option("--worst", help="Search the pair of texts at which most is lost, then prove it on fresh trials."),
+    ] = False,
     trials: Annotated[
-        int | None, typer.Option(help="2000, or all that recorded rewrites allow; with --units 100 rewrites.")
+        int | None,
+        typer.Option(
+            help="2000, or all that recorded rewrites allow; with --units 100 rewrites; with --worst 4000, half "
+            "of them for the search."
+        ),
     ] = None,
     candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
@@ -72,7 +81,8 @@ def audit(
     could have proved at most (ceiling), the loss between texts of equally many words, the largest pure loss that its
     surest guesses prove (worst_output), and the verdict on the claim.
     With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
-    guessed, and the loss for one word that this proves.
+    guessed, and the loss for one word that this proves. With --worst there is a row for the worst of some pairs of
+    texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
     """
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
@@ -80,8 +90,10 @@ def audit(
         raise UserError("give a FILE of texts (only --rewrites needs none)")
     if rewrites is not None and (file or epsilons):
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-    if rewrites is not None and units:
-        raise UserError("--units chooses words before they are rewritten; give --mechanism or --command")
+    if units and worst:
+        raise UserError("--units and --worst are audits of their own; give one of them")
+    if rewrites is not None and (units or worst):
+        raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
     from epsilometer.auditing.design import Design
@@ -96,23 +108,18 @@ def audit(
         losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
     else:
         from epsilometer.auditing.external import CommandMechanism
+        from epsilometer.auditing.one_call import audit as audit_texts
+        from epsilometer.auditing.units import audit_units
+        from epsilometer.auditing.worst_pair import audit_worst
 
         rule = "--epsilons must be numbers separated by commas"
         budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
         texts = read_texts(str(file), text, rows, layout)
         made_by = CommandMechanism(command) if command is not None else str(mechanism)
-        others = read_settings(settings)
-        if units:
-            from epsilometer.auditing.units import STANDARD_REWRITES, audit_units
-
-            count = STANDARD_REWRITES if trials is None else trials
-            losses = audit_units(texts, made_by, budgets, chosen, rewrites=count, settings=others, design=design)
-        else:
-            from epsilometer.auditing.one_call import audit as audit_texts
-
-            count = 2000 if trials is None else trials
-            losses = audit_texts(texts, made_by, budgets, chosen, trials=count, settings=others, design=design)
-    told = _told_of_units if units else _told
+        measure = audit_units if units else audit_worst if worst else audit_texts
+        measure = measure if trials is None else partial(measure, trials=trials)
+        losses = measure(texts, made_by, budgets, chosen, settings=read_settings(settings), design=design)
+    told = _told_of_units if units else _told_of_pairs if worst else _told
     show(losses.to_dicts() if as_json else [told(row) for row in losses.iter_rows(named=True)], as_json)
 
 
@@ -120,6 +127,13 @@ def _told_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of an audit over units fits on a terminal."""
     shown = ("sees", "rewrites", "coins", "right", "loss", "ceiling", "claimed", "verdict", "claim")
     return {"epsilon": row["epsilon"], "attack": _named(row)} | {key: row[key] for key in shown}
+
+
+def _told_of_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a row of a search for the worst pair fits on a terminal."""
+    pair = ("x", "other", "place", "other_place")
+    losses = ("trials", "successes", "loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
+    return {key: row[key] for key in ("epsilon", "pairs", *pair, "attack", *losses)}
 
 
 def _named(row: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ def test_a_word_is_compared_with_what_came_out_in_its_place() -> None:
 @pytest.mark.parametrize("attack", ["lexical", "length"])
 def test_what_says_nothing_proves_nothing(attack: str) -> None:
     """False alarm .005 each."""
-    table = audit_units(REQUESTS, lambda text, epsilon, rng: "nothing", [1.0], [attack], rewrites=300)
+    table = audit_units(REQUESTS, lambda text, epsilon, rng: "nothing", [1.0], [attack], trials=300)
     assert table["loss"].to_list() == [0]
 
 
@@ -107,13 +107,13 @@ def test_a_rewriter_behind_an_endpoint_is_audited(server: Server, tmp_path: Path
         asked = [{"role": "user", "content": text}]
         return chat.complete([asked], 60, seeds=[int(rng.integers(1 << 31))])[0].text
 
-    table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], rewrites=30)
+    table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], trials=30)
     assert len(server.asked) == 30
     assert table["loss"].item() > 1
 
 
 def test_a_program_is_audited() -> None:
-    table = audit_units(REQUESTS, CommandMechanism("cat"), None, ["lexical", "length"], rewrites=40)
+    table = audit_units(REQUESTS, CommandMechanism("cat"), None, ["lexical", "length"], trials=40)
     assert table["attack"].to_list() == ["lexical", "length", "strongest"]
     assert table.filter(attack="lexical")["right"].item() == table["coins"][0]
     assert table.filter(attack="strongest")["best_attack"].item() == "lexical"
@@ -127,7 +127,7 @@ class Inside(LexicalAttack):
 def test_bad_input_is_named() -> None:
     with pytest.raises(UserError, match="at least two distinct words, got 1"):
         audit_units(["yes yes"], respond, [1.0])
-    with pytest.raises(UserError, match="rewrites must be >= 1, got 0"):
-        audit_units(ANSWERS, respond, [1.0], rewrites=0)
+    with pytest.raises(UserError, match="trials must be >= 1, got 0"):
+        audit_units(ANSWERS, respond, [1.0], trials=0)
     with pytest.raises(UserError, match="Inside see no single words"):
         audit_units(ANSWERS, respond, [1.0], [Inside()])

@@ -1,0 +1,225 @@
+"""The pair of texts at which a mechanism loses most: searched by trials, then proved on fresh ones.
+
+An audit's losses are averages over its trials, so a text that a mechanism hardly protects, one with a rare word, say,
+disappears among the others. Here pairs are tried against each other (`halving`), and the bound is about the one that is
+left. Pairs come from two groups, each searched by itself:
+
+- `texts`: two of the audited texts;
+- `one word`: a text, and the same text with one of its words exchanged for a word of another (a canary). Both have
+  equally many words, and what is lost between them is lost about one word.
+
+What is found is a lower bound on the mechanism's worst pair: another pair may lose more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing import claims
+from epsilometer.auditing.abstention import worst_output
+from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.halving import affordable, search
+from epsilometer.auditing.one_call import (
+    Attacks,
+    Named,
+    applicable,
+    as_mechanism,
+    chosen_attacks,
+    distinct,
+    say_what_is_left_out,
+    seeing,
+)
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.schemas import WORST_PAIRS
+from epsilometer.auditing.stated import stated
+from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.randomness import Noise
+from epsilometer.text.words import words, write
+
+PAIRS, ONE_WORD = "texts", "one word"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of texts, some of which are audited texts and some of which are made of them.
+
+    of: the group; texts: the audited ones, then canaries; numbers: [n, 2], into these. x, other: [n], numbers of the
+    audited texts that a pair is made of; place, other_place: [n], the word of x that is exchanged, and the word of the
+    other that takes its place; -1 in pairs of whole texts.
+    """
+
+    of: str
+    texts: Sequence[str]
+    numbers: NDArray[np.int64]
+    x: NDArray[np.int64]
+    other: NDArray[np.int64]
+    place: NDArray[np.int64]
+    other_place: NDArray[np.int64]
+
+
+def whole(texts: Sequence[str], count: int, seed: int) -> Pairs:
+    """Up to `count` distinct pairs of the texts, uniformly drawn."""
+    n = len(texts)
+    if n * (n - 1) // 2 <= count:
+        numbers = np.stack(np.triu_indices(n, 1), axis=1)
+    else:
+        drawn = Noise.named(4 * count, seed, "worst", PAIRS).uniforms(2)
+        first = (drawn[:, 0] * n).astype(np.int64)
+        second = (first + 1 + (drawn[:, 1] * (n - 1)).astype(np.int64)) % n
+        numbers = np.unique(np.sort(np.stack([first, second], axis=1), axis=1), axis=0)
+        numbers = numbers[Noise.named(len(numbers), seed, "worst", "order").uniforms()[:, 0].argsort()[:count]]
+    nowhere = np.full(len(numbers), -1)
+    return Pairs(PAIRS, texts, numbers, numbers[:, 0], numbers[:, 1], place=nowhere, other_place=nowhere)
+
+
+def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
+    """Up to `count` pairs of a text and itself with one word exchanged; words are normalised.
+
+    Every distinct word is lent once, in random order, to a random place of a random text: rare words as often as
+    others.
+    """
+    spoken = [words(text) for text in texts]
+    known = [i for i, split in enumerate(spoken) if split]
+    first = {word: (i, at) for i in reversed(known) for at, word in reversed([*enumerate(spoken[i])])}
+    index = {text: i for i, text in enumerate(texts)}
+    uniforms = Noise.named(len(first), seed, "worst", ONE_WORD).uniforms(3)
+    numbers, parts = [], []
+    for word, u in sorted(zip(sorted(first), uniforms, strict=True), key=lambda one: one[1][0])[:count]:
+        x = known[int(u[1] * len(known))]
+        place = int(u[2] * len(spoken[x]))
+        if spoken[x][place] == word:
+            continue
+        canary = [*spoken[x][:place], word, *spoken[x][place + 1 :]]
+        numbers.append([index.setdefault(text, len(index)) for text in (write(spoken[x]), write(canary))])
+        parts.append((x, first[word][0], place, first[word][1]))
+    columns = np.array(parts, np.int64).reshape(-1, 4).T
+    pairs = np.array(numbers, np.int64).reshape(-1, 2)
+    return Pairs(ONE_WORD, list(index), pairs, columns[0], other=columns[1], place=columns[2], other_place=columns[3])
+
+
+def audit_worst(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    attacks: Attacks | None = None,
+    trials: int = 4000,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+) -> pl.DataFrame:
+    """Search the pair of texts at which a mechanism loses most, and prove its loss on fresh trials.
+
+    texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`; attacks that see more than is released are
+    left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design, alpha and
+    seed matter. Returns a row an epsilon and group, schema `WORST_PAIRS`: the attack, `loss` (nats, confidence
+    1 - alpha / 2), what the surest guesses prove, the claim for this pair and its verdict. Raises UserError for values
+    outside their range.
+    """
+    texts = distinct(texts)
+    if epsilons is not None:
+        check_epsilons(epsilons)
+    if len(texts) < 2:
+        raise UserError(f"a pair needs two distinct texts, got {len(texts)}")
+    if trials < 4:
+        raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}")
+    arms = affordable(trials)
+    groups = [group for group in (whole(texts, arms, design.seed), exchanged(texts, arms, design.seed)) if len(group.x)]
+    chosen = chosen_attacks(attacks)
+    rows = []
+    for group in groups:
+        made_by = as_mechanism(mechanism, settings, group.texts)
+        if group is groups[0]:
+            say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+        able = seeing(applicable(chosen, made_by), made_by, "released")
+        for epsilon in budgets(made_by, epsilons):
+            rows.append(_proved(group, made_by, float(epsilon), able, trials=trials, design=design))
+    level = design.alpha / claims.divisor(
+        [row["least_p_value"] for row in rows if row["claimed"] is not None], design.alpha
+    )
+    return pl.DataFrame([_judged(row, level) for row in rows], schema=dict(WORST_PAIRS)).sort(
+        "epsilon", maintain_order=True
+    )
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Trials of pairs at one epsilon: in each a fair coin says which of the two texts is rewritten."""
+
+    pairs: Pairs
+    mechanism: Mechanism
+    epsilon: float
+    attacks: Mapping[str, Attack]
+    seed: int
+    surest: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def pull(self, arms: NDArray[np.int64], first: int, count: int) -> NDArray[np.bool_]:
+        """As `halving.Pull`; what the attacks' scores were of the last trials stays in `surest`."""
+        places = np.repeat(arms, count)
+        # A stream a pair and trial, whichever others are tried with it.
+        numbers = places * (1 << 32) + np.tile(np.arange(first, first + count), len(arms))
+        name = (self.seed, "worst", self.pairs.of, self.epsilon)
+        target = (Noise.named(numbers, *name, "target").uniforms()[:, 0] < 0.5).astype(SLOT)
+        candidates = self.pairs.numbers[places]
+        source = candidates[np.arange(len(places)), target]
+        job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")])
+        made = rewrite_all(self.mechanism, job)
+        right = []
+        for label, attack in self.attacks.items():
+            noise = Noise.named(numbers, *name, "attack", label)
+            context = Context(self.pairs.texts, self.mechanism, self.epsilon, noise)
+            (guesses,) = guess_and_score(attack, made, candidates, [context])
+            right.append((guesses.slots == target).reshape(len(arms), count))
+            self.surest[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
+        return np.stack(right, axis=2)
+
+
+def _proved(
+    pairs: Pairs, mechanism: Mechanism, epsilon: float, attacks: Mapping[str, Attack], *, trials: int, design: Design
+) -> dict[str, Any]:
+    tried = _Trials(pairs, mechanism, epsilon, attacks, design.seed)
+    found = search(tried.pull, len(pairs.x), trials)
+    attack, said = list(attacks)[found.attack], stated(mechanism, epsilon, pairs.texts)
+    count, hits = len(found.right), int(found.right.sum())
+    one = estimate(hits, count, alpha=design.alpha, delta=said.delta)
+    row = {
+        "epsilon": stored(epsilon),
+        "pairs": pairs.of,
+        "compared": len(pairs.x),
+        "attack": attack,
+        "trials": count,
+        "successes": hits,
+        "loss": one.loss,
+        "point": one.point,
+        "ceiling": one.ceiling,
+        "worst_output": worst_output(found.right, tried.surest[attack], 2, design.alpha, delta=said.delta),
+        "delta": said.delta,
+        "claim": said.claim,
+        **{name: int(getattr(pairs, name)[found.arm]) for name in ("x", "other", "place", "other_place")},
+    }
+    if not said.claimed:
+        return row | {"claimed": None}
+    claimed = claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[found.arm]])
+    expected = claims.expected_successes(np.repeat(claimed, count), 2, said.delta)
+    return row | {
+        "claimed": float(claimed[0]),
+        "p_value": claims.p_value(hits, count, expected),
+        "least_p_value": claims.smallest_p_value(count, expected),
+    }
+
+
+def _judged(row: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """A row with its verdict at the level of a test; no place where a pair is of whole texts."""
+    verdict = claims.NO_CLAIM
+    if row["claimed"] is not None:
+        verdict = claims.verdict(row["p_value"], level, row["least_p_value"])
+    places = {name: None if row[name] < 0 else row[name] for name in ("place", "other_place")}
+    return {name: value for name, value in row.items() if name != "least_p_value"} | places | {"verdict": verdict}

@@ -1,0 +1,13 @@
+"""Broken: bounds the arm that looked best by the very trials in which it looked best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsilometer.auditing.halving import Pull, Survivor
+
+
+def search(pull: Pull, arms: int, budget: int) -> Survivor:
+    found = pull(np.arange(arms), 0, budget // arms)  # [arms, trials, attacks]
+    arm, attack = np.unravel_index(found.sum(axis=1).argmax(), (arms, found.shape[2]))
+    return Survivor(int(arm), int(attack), found[arm, :, attack], budget)
