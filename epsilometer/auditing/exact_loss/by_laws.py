@@ -12,16 +12,18 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
+from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
-from epsilometer.auditing.exact_loss.products import Product, loss_range, unit_losses
+from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import log_laws
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasLaws
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_POINTS = 4096  # of the grid at the least, between no loss and a unit's largest
+_POINTS = 512  # of the grid at the least, between no loss and a unit's largest
+_FINER = 4  # grids that are tried at most, each four times as fine
 _TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
 
 
@@ -42,17 +44,23 @@ def losses(request: Request) -> list[Losses]:
     return [table.losses() for table in tables]
 
 
-def product(laws: Array, units: NDArray[np.integer], width: float) -> Product:
+def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
     """Two texts by their units' log-laws; laws: [rows, outputs], units: [n, 2] rows in the first text and the second.
 
-    width: what the rounding of the guess loss may come to, in nats each way.
+    width: what the grid may leave open of the guess loss, in nats each way; it becomes finer until that is met.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
-    # n units on a grid of step h move the guess loss by n h / 4. The largest loss is a point of the grid, so that a law
-    # with one size of loss, as randomised response has, is not rounded at all.
-    points = max(_POINTS, 2 ** math.ceil(math.log2(max(1.0, largest * len(pairs) / (4 * width)))))
-    return Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+    # n units on a grid of step h leave open some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a point of the grid, so
+    # that a law with one size of loss, as randomised response has, is not moved at all.
+    points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
+    for _ in range(_FINER):
+        found = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+        error = guess_losses(Bracket(*map(np.array, (found.log_error().low, found.log_error().high))))
+        if error.high == error.low or error.high - error.low <= 2 * width:
+            break
+        points *= 4
+    return found
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -1,16 +1,24 @@
-"""Two products of laws: Bayes error, delta(level), trade-off and pure loss, deterministic up to a stated rounding.
+"""Two products of laws: Bayes error, delta(level), trade-off and pure loss, each between a lower and an upper value.
 
 Outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; L = ln P / P' is the
-sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and
+sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both are positive
 
-    P = mu e^(L/2),    P' = mu e^(-L/2)    where both are positive; elsewhere L is infinite.
+    P = mu e^(L/2),    P' = mu e^(-L/2),    overlap = sum mu e^(-|L|/2),
+    delta(level) = P(P' = 0) + sum mu (e^(L/2) - e^(level - L/2))_+.
 
-Each unit's losses are rounded to the nearest point of a grid of step h, so that n of them move L by at most n h / 2.
-With mu as it is, rounding multiplies P and P' by a factor within e^(-s) and e^s, s = n h / 4, at every output: overlap,
-delta and trade-off lie between what the rounded pair gives with either factor. The rounded mu is convolved by FFT after
-an exponential tilt: mu e^(theta L) is a product for any theta, and is centred where its figure is decided, so that
-nothing underflows, however small an error is. What an FFT adds (its rounding, and the tails beyond its window by
-Chernoff's bound) widens the bracket.
+Each unit's losses are put on one grid of step h (`grid.py`). Both functions of L solve f'' = f / 4 but for a kink, at 0
+and at the level, and splitting an output between two points of the grid keeps the means of all solutions. So a figure
+changes only where the kink lies between both, always towards the larger loss, and there by at most the kink's jump
+times the unit's gap. One unit after the other, with a the sum of what all may have been moved and h, and gamma the
+product of cosh(h / 4):
+
+    0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
+    0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
+
+of the order n^2 h^2, where rounding each loss would leave n h. mu on the grid is convolved by FFT after an exponential
+tilt: mu e^(theta L) is a product for any theta, and is centred where its figure is decided, so that nothing underflows,
+however small an error is. What an FFT adds (its rounding, and the tails beyond its window by Chernoff's bound) widens
+the bracket.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049). This
 file knows no text.
@@ -20,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,140 +36,60 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.grid import UnitLosses
 
 Array = NDArray[np.float64]
 _TAIL = 36.0  # nats: what lies beyond a window weighs at most 2 e^-36
-_DENSE = 1 << 20  # points of a unit's grid up to which they are counted, not sorted
 _WINDOW = 1 << 21  # points of a product's grid; beyond that it becomes coarser
 _DOUBT = 0.999  # of its upper value, the least lower value of a mean that an FFT may give
 _PRODUCTS = 2e8  # of weights that a convolution without FFT may take; beyond that its grid becomes coarser
 _FEW = 1e5  # products up to which there is no FFT
-_FAR = 20.0  # a mean that is so many squared deviations / 2 from where a figure is decided wants a tilt
+_FAR = 20.0  # squared deviations by which a mean may be off from where a figure is decided
+_LOWEST = -20.0  # the least level in nats, of which none but a trade-off curve needs negative ones
 
 
 @dataclass(frozen=True)
-class UnitLosses:
-    """The losses of one unit's outputs on a grid, ascending, weighed by sqrt(P P').
+class _Law:
+    """The law of L under mu e^(theta L), on the grid: losses [N] ascending, their shares [N].
 
-    step:         of the grid, in nats; slack: by how much any loss may have been moved.
-    places:       int64 [m], losses in steps; log_weights: [m].
-    gone:         P(P' = 0) and P'(P = 0).
-    largest:      the largest loss of an output, from P to P' and from P' to P.
+    log_total: ln of the whole measure. noise: a mean of a function w of the loss is off by at most noise ||w|| plus
+    2 e^-36 max |w|, by nothing where it is 0. gap, reach: of the bounds above, gamma sum_i gap_i and a.
     """
 
-    step: float
-    slack: float
-    places: NDArray[np.int64]
-    log_weights: Array
-    gone: tuple[float, float]
-    largest: tuple[float, float]
-
-    @property
-    def bytes(self) -> int:
-        """What the arrays take in memory."""
-        return self.places.nbytes + self.log_weights.nbytes
-
-
-def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
-    """The losses between two laws [outputs], given by natural logarithms."""
-    gone = (0.0, 0.0)
-    total = first + second
-    if (common := np.isfinite(total)).all():
-        loss = first - second
-    else:
-        gone = (_mass(first[np.isneginf(second)]), _mass(second[np.isneginf(first)]))
-        loss, total = first[common] - second[common], total[common]
-    if not len(loss):
-        return UnitLosses(step, 0.0, np.empty(0, np.int64), np.empty(0), gone=gone, largest=(math.inf, math.inf))
-    largest = (math.inf if gone[0] else float(loss.max()), math.inf if gone[1] else -float(loss.min()))
-    rounded = np.rint(loss / step)
-    slack = float(np.abs(loss - rounded * step).max())
-    return _gathered(rounded.astype(np.int64), total / 2, step, slack, gone=gone, largest=largest)
-
-
-def loss_range(first: Array, second: Array) -> float:
-    """The largest finite |L| between two laws [outputs]; 0 where no output is possible under both."""
-    with np.errstate(invalid="ignore"):
-        loss = np.abs(first - second)
-    return float(loss[np.isfinite(loss)].max(initial=0.0))
-
-
-def _mass(log_law: Array) -> float:
-    return float(np.exp(log_law).sum())
-
-
-def _gathered(
-    places: NDArray[np.int64],
-    log_weights: Array,
-    step: float,
-    slack: float,
-    *,
-    gone: tuple[float, float],
-    largest: tuple[float, float],
-) -> UnitLosses:
-    """Weights of one place added up."""
-    low, peak = int(places.min()), float(log_weights.max())
-    weights = np.exp(log_weights - peak)
-    if int(places.max()) - low < _DENSE:
-        summed = np.bincount(places - low, weights)
-        at = np.flatnonzero(summed)
-        found, summed = at + low, summed[at]
-    else:
-        found, number = np.unique(places, return_inverse=True)
-        summed = np.bincount(number, weights)
-        found, summed = found[summed > 0], summed[summed > 0]
-    return UnitLosses(step, slack, found, np.log(summed) + peak, gone=gone, largest=largest)
-
-
-@dataclass(frozen=True)
-class _Tilted:
-    """The law of L under mu e^(theta L): losses [N] ascending, their shares [N].
-
-    log_total: ln of the whole. Of any mean of a function w of the loss, the bracket's half width is at most
-    noise ||w|| + 2 e^-36 max |w|, and 0 without noise.
-    """
-
+    theta: float
     log_total: float
     losses: Array
     shares: Array
     noise: float
-    slack: float
+    gap: float
+    reach: float
 
     def mean(self, values: Array) -> Bracket[float]:
-        """Of a function of the losses, values [N] in [0, 1] or so."""
+        """Of a function of the losses, values [N] >= 0."""
         middle = float(self.shares @ values)
         if not self.noise:
             return Bracket(middle, middle)
         error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
         return Bracket(max(0.0, middle - error), middle + error)
 
-    @property
-    def error(self) -> float:
-        """Of any sum of shares."""
-        return self.noise * math.sqrt(len(self.shares)) + 2 * math.exp(-_TAIL)
-
-    def excess(self, levels: Array) -> Array:
-        """[levels]: sum (P - e^level P')_+ of the rounded pair; for the tilt 1/2, and levels above -20."""
-        other = self.shares * np.exp(-np.maximum(self.losses, -_FAR))
-        first = np.searchsorted(self.losses, levels)
-        return math.exp(self.log_total) * (
-            _above(self.shares)[first] - np.exp(np.minimum(levels, 700)) * _above(other)[first]
-        )
+    def near(self, level: float) -> float:
+        """An upper value of gap e^(-theta (L - level)) summed where L is within reach of a level."""
+        some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
+        values = np.exp(-self.theta * (self.losses[some] - level))
+        error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
+        return self.gap * (float(self.shares[some] @ values) + (error if self.noise else 0.0))
 
 
 @dataclass(frozen=True)
 class Product:
-    """The pair of products of some units' laws; units whose laws are equal may be left out.
-
-    All units share a step.
-    """
+    """The pair of products of some units' laws, on grids of one step; units whose laws are equal may be left out."""
 
     units: Sequence[UnitLosses]
 
     @property
     def reversed(self) -> Product:
         """The pair the other way round: P' and P."""
-        return Product([_turned(unit) for unit in self.units])
+        return Product([unit.reversed for unit in self.units])
 
     @property
     def pure_loss(self) -> float:
@@ -182,6 +110,10 @@ class Product:
 
     def log_error(self) -> Bracket[float]:
         """ln of the Bayes error of two equally likely texts, half of the overlap sum_y min(P, P')."""
+        return self._log_error
+
+    @cached_property
+    def _log_error(self) -> Bracket[float]:
         if self.apart:
             return Bracket(-math.inf, -math.inf)
         if not self.units:
@@ -189,9 +121,9 @@ class Product:
         theta, (_, mean, variance) = 0.0, self._cumulants(0.0)
         if mean**2 > _FAR * variance:
             theta = self._tilt_to(0.0, -0.5, 0.5)
-        law, share = self._mean(theta, lambda law: np.exp(-theta * law.losses - np.abs(law.losses) / 2))
-        low, high = (law.log_total + _log(part) for part in (share.low, share.high))
-        return Bracket(min(low - law.slack / 2, 0.0) - math.log(2), min(high + law.slack / 2, 0.0) - math.log(2))
+        law, share = self._mean(theta, lambda losses: np.exp(-theta * losses - np.abs(losses) / 2))
+        low, high = (law.log_total + _log(part) for part in (share.low, share.high + law.near(0.0)))
+        return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
 
     def delta(self, level: float) -> Bracket[float]:
         """The least delta at which P <= e^level P' + delta everywhere; level >= 0, in nats.
@@ -204,81 +136,76 @@ class Product:
         theta = 0.5
         if self._cumulants(theta)[1] < level < self._span[1]:
             theta = self._tilt_to(level, theta, math.inf)
-        low, high = self._excess(theta, level, 1).low, self._excess(theta, level, -1).high
+
+        def excess(losses: Array) -> Array:
+            beyond = np.maximum(losses - level, 0.0)
+            return np.exp((0.5 - theta) * beyond) - np.exp(-(0.5 + theta) * beyond)
+
+        law, mean = self._mean(theta, excess)
+        scale = math.exp(law.log_total + (0.5 - theta) * level)
+        low, high = scale * max(mean.low - law.near(level), 0.0), scale * mean.high
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
 
     def deltas(self, levels: Array) -> Bracket[Array]:
-        """[levels]: delta at each, to an absolute error of 1e-9 or less beside the rounding's, from one convolution."""
+        """[levels]: delta at each, to an absolute error of 1e-9 or less beside the grid's, from one convolution."""
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(np.full(len(levels), gone), np.full(len(levels), gone))
-        law = self._tilted(0.5)
-        s, error = law.slack / 2, law.error
-        low = gone + np.exp(-s) * np.maximum(law.excess(levels + 2 * s) - error, 0.0)
-        high = gone + np.exp(s) * (np.maximum(law.excess(levels - 2 * s), 0.0) + error)
-        return Bracket(np.minimum(low, 1.0), np.minimum(high, 1.0))
+        low, high = self._excess(levels)
+        return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
         """[n]: the largest P(S) of a test S with P'(S) at most this [n] (Neyman and Pearson): the trade-off curve.
 
-        The least of e^level P'(S) + delta(level) over the levels, at all of the rounded pair's slopes.
+        The least of e^level P'(S) + delta(level) over all levels.
         """
         if self.apart or not self.units:
             certain = np.ones(len(false_positives)) if self.apart else false_positives
             return Bracket(certain, certain)
-        law = self._tilted(0.5)
-        s, gone = law.slack / 2, self.gone
-        levels = law.losses[law.losses > -_FAR]
-        levels = np.append(levels, levels[-1] + law.slack) if len(levels) else np.zeros(1)
-        excess, slopes = law.excess(levels), np.exp(levels)
+        step = self.units[0].step
+        levels = np.arange(max(self._span[0] - step, _LOWEST), self._span[1] + step, step)
+        low, high = self._excess(levels)
+        slopes = np.exp(levels)
+        least = [float((slopes[:-1] * f + low[1:]).min(initial=1.0)) for f in false_positives]
+        most = [float((slopes * f + high).min(initial=1.0)) for f in false_positives]
+        return Bracket(
+            np.clip(np.add(least, self.gone), false_positives, 1.0), np.minimum(np.add(most, self.gone), 1.0)
+        )
 
-        def largest(f: float) -> float:
-            return float(min(np.min(slopes * f + excess), 1.0))
+    def _excess(self, levels: Array) -> tuple[Array, Array]:
+        """[levels] both: sum (P - e^level P')_+ where both are positive; levels from -20 on."""
+        law = self._law(0.5)
+        error = law.noise * math.sqrt(len(law.shares)) + 2 * math.exp(-_TAIL)
+        above = _above(law.shares)
+        other = _above(law.shares * np.exp(-np.maximum(law.losses, _LOWEST)))
+        first = np.searchsorted(law.losses, levels)
+        middle = np.maximum(above[first] - np.exp(np.minimum(levels, 700)) * other[first], 0.0)
+        near, beyond = np.searchsorted(law.losses, (levels - law.reach, levels + law.reach))
+        missing = law.gap * math.exp(law.reach / 2) * (above[near] - above[beyond] + error)
+        scale = math.exp(law.log_total)
+        return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
-        low = np.array([math.exp(-s) * (largest(math.exp(-s) * f) - law.error) + gone for f in false_positives])
-        high = np.array([math.exp(s) * (largest(math.exp(s) * f) + law.error) + gone for f in false_positives])
-        return Bracket(np.clip(low, false_positives, 1.0), np.minimum(high, 1.0))
-
-    def _excess(self, theta: float, level: float, sign: int) -> Bracket[float]:
-        """sum (P - e^level P')_+ from the law under a tilt of at least 1/2; sign: 1 for the least, -1 for the largest.
-
-        Rounding multiplies P by e^s at most and P' by e^-s at least, s half the slack: e^s delta(level - 2 s).
-        """
-
-        def weight(law: _Tilted) -> Array:
-            beyond = np.maximum(law.losses - (level + sign * law.slack), 0.0)
-            return np.exp((0.5 - theta) * beyond) - np.exp(-(0.5 + theta) * beyond)
-
-        law, mean = self._mean(theta, weight)
-        scale = math.exp(law.log_total + (0.5 - theta) * (level + sign * law.slack) - sign * law.slack / 2)
-        return Bracket(scale * mean.low, scale * mean.high)
-
-    def _mean(self, theta: float, function: Callable[[_Tilted], Array]) -> tuple[_Tilted, Bracket[float]]:
+    def _mean(self, theta: float, function: Callable[[Array], Array]) -> tuple[_Law, Bracket[float]]:
         """The law under a tilt, and a mean under it: without FFT where that would leave the mean in doubt."""
         if self._products > _FEW:
-            law = self._tilted(theta)
-            mean = law.mean(function(law))
+            law = self._law(theta)
+            mean = law.mean(function(law.losses))
             if mean.low >= _DOUBT * mean.high:
                 return law, mean
         law = self._directly(theta)
-        return law, law.mean(function(law))
+        return law, law.mean(function(law.losses))
 
     @cached_property
     def _flat(self) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
         """All units' losses and log-weights end to end, where each begins, and the unit of each."""
         lengths = np.array([len(unit.places) for unit in self.units])
         losses = np.concatenate([unit.places * unit.step for unit in self.units])
-        starts = np.append(0, np.cumsum(lengths)[:-1])
-        return (
-            losses,
-            np.concatenate([u.log_weights for u in self.units]),
-            starts,
-            np.repeat(range(len(lengths)), lengths),
-        )
+        log_weights = np.concatenate([unit.log_weights for unit in self.units])
+        return losses, log_weights, np.append(0, np.cumsum(lengths)[:-1]), np.repeat(range(len(lengths)), lengths)
 
     @cached_property
     def _span(self) -> tuple[float, float]:
-        """The smallest and the largest rounded loss of the product."""
+        """The smallest and the largest loss of the product on the grid."""
         ends = [(unit.places[0] * unit.step, unit.places[-1] * unit.step) for unit in self.units]
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
@@ -312,13 +239,12 @@ class Product:
             low, high = (middle, high) if mean < target else (low, middle)
         return (low + high) / 2
 
-    def _tilted(self, theta: float) -> _Tilted:
+    def _law(self, theta: float) -> _Law:
         """The law of L under a tilt, by FFT on a window beyond which at most 2 e^-36 lies."""
         log_total, _, variance = self._cumulants(theta)
-        deviation = math.sqrt(max(variance, 1e-300))
         low, high = self._span
         for scale in (8.0, 3.0, 1.0):
-            t = scale / deviation
+            t = scale / math.sqrt(max(variance, 1e-300))
             if t * (high - low) > 1e-9:
                 high = min(high, (self._cumulants(theta + t)[0] - log_total + _TAIL) / t)
                 low = max(low, -(self._cumulants(theta - t)[0] - log_total + _TAIL) / t)
@@ -326,44 +252,53 @@ class Product:
         first = math.floor(low / step)
         size = math.ceil(high / step) - first + 1
         if size > _WINDOW:
-            return Product([_coarser(unit, 2 ** math.ceil(math.log2(size / _WINDOW))) for unit in self.units])._tilted(
-                theta
-            )
+            return self._coarser(2 ** math.ceil(math.log2(size / _WINDOW)))._law(theta)
         size = next_fast_len(max(size, 2), real=True)
-        weights, _, _ = self._weighed(theta)
-        _, _, starts, _ = self._flat
         spectrum = np.ones(size // 2 + 1, np.complex128)
-        for unit, start in zip(self.units, starts, strict=True):
-            part = np.bincount(unit.places % size, weights[start : start + len(unit.places)], size)
-            spectrum *= rfft(part)
+        for unit, weights in self._by_unit(theta):
+            spectrum *= rfft(np.bincount(unit.places % size, weights, size))
         shares = np.roll(irfft(spectrum, size), -(first % size))
-        norm = float(np.linalg.norm(shares))
-        noise = np.finfo(float).eps * (len(self.units) + 2) * math.log2(size) * norm
-        losses = (first + np.arange(size)) * step
-        slack = sum(unit.slack for unit in self.units)
-        return _Tilted(log_total, losses, np.maximum(shares, 0.0), noise=noise, slack=slack)
+        noise = np.finfo(float).eps * (len(self.units) + 2) * math.log2(size) * float(np.linalg.norm(shares))
+        return self._as_law(theta, first, np.maximum(shares, 0.0), noise)
 
-    def _directly(self, theta: float) -> _Tilted:
-        """As `_tilted` by sums of products alone, which are exact to their last digits wherever they are."""
+    def _directly(self, theta: float) -> _Law:
+        """As `_law` by sums of products alone, which are exact to their last digits wherever they are."""
         if self._products > _PRODUCTS:
-            return Product([_coarser(unit, 2) for unit in self.units])._directly(theta)
-        weights, _, _ = self._weighed(theta)
-        _, _, starts, _ = self._flat
+            return self._coarser(2)._directly(theta)
         shares: Array = np.ones(1)
         first = 0
-        for unit, start in zip(self.units, starts, strict=True):
-            own = weights[start : start + len(unit.places)]
+        for unit, weights in self._by_unit(theta):
             inside = unit.places - unit.places[0]
             spread: Array = np.zeros(len(shares) + int(inside[-1]))
             if len(shares) == 1:
-                spread[inside] = own
+                spread[inside] = weights
             else:
-                for place, weight in zip(inside, own, strict=True):
+                for place, weight in zip(inside, weights, strict=True):
                     spread[place : place + len(shares)] += weight * shares
             shares, first = spread, first + int(unit.places[0])
-        losses = np.arange(first, first + len(shares)) * self.units[0].step
-        slack = sum(unit.slack for unit in self.units)
-        return _Tilted(self._cumulants(theta)[0], np.asarray(losses, np.float64), shares, noise=0.0, slack=slack)
+        return self._as_law(theta, first, shares, noise=0.0)
+
+    def _by_unit(self, theta: float) -> list[tuple[UnitLosses, Array]]:
+        """Each unit with its weights under a tilt, which add up to 1."""
+        weights, _, _ = self._weighed(theta)
+        _, _, starts, _ = self._flat
+        return list(zip(self.units, np.split(weights, starts[1:]), strict=True))
+
+    def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
+        """first: the place of the first share."""
+        gamma = math.exp(sum(unit.moved**2 for unit in self.units) / 32)
+        return _Law(
+            theta=theta,
+            log_total=self._cumulants(theta)[0],
+            losses=np.asarray(np.arange(first, first + len(shares)) * self.units[0].step, np.float64),
+            shares=shares,
+            noise=noise,
+            gap=gamma * sum(unit.gap for unit in self.units),
+            reach=sum(unit.moved for unit in self.units) + self.units[0].step,
+        )
+
+    def _coarser(self, factor: int) -> Product:
+        return Product([unit.coarser(factor) for unit in self.units])
 
     @property
     def _products(self) -> float:
@@ -375,24 +310,6 @@ class Product:
 def _above(values: Array) -> Array:
     """[N + 1]: the sum of the values from each place on."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
-
-
-def _turned(unit: UnitLosses) -> UnitLosses:
-    return replace(
-        unit,
-        places=-unit.places[::-1],
-        log_weights=unit.log_weights[::-1],
-        gone=unit.gone[::-1],
-        largest=unit.largest[::-1],
-    )
-
-
-def _coarser(unit: UnitLosses, factor: int) -> UnitLosses:
-    """On a grid whose step is so many times as long."""
-    step = unit.step * factor
-    places = np.rint(unit.places / factor).astype(np.int64)
-    slack = unit.slack + step / 2
-    return _gathered(places, unit.log_weights, step, slack, gone=unit.gone, largest=unit.largest)
 
 
 def _log(value: float) -> float:
