@@ -51,8 +51,8 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
-    # n units on a grid of step h leave open some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a point of the grid, so
-    # that a law with one size of loss, as randomised response has, is not moved at all.
+    # n units on a grid of step h leave open some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a point of the grid,
+    # so that a law with one size of loss, as randomised response has, is not moved at all.
     points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     for _ in range(_FINER):
         found = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])

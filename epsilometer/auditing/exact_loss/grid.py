@@ -56,7 +56,8 @@ class UnitLosses:
     def coarser(self, factor: int) -> UnitLosses:
         """On a grid whose step is so many times as long."""
         step = self.step * factor
-        places, log_weights, gap = _split(self.places * self.step, self.log_weights, step)
+        losses = np.asarray(self.places * self.step, np.float64)
+        places, log_weights, gap = _split(losses, self.log_weights, step)
         return replace(
             self, step=step, places=places, log_weights=log_weights, moved=self.moved + step, gap=self.gap + gap
         )
@@ -100,12 +101,12 @@ def _added(below: NDArray[np.int64], lower: Array, upper: Array) -> tuple[NDArra
     first = int(below.min())
     size = int(below.max()) - first + 2
     if size <= _DENSE:
-        summed = np.bincount(below - first, lower, size)
+        summed = np.asarray(np.bincount(below - first, lower, size), np.float64)
         summed[1:] += np.bincount(below - first, upper, size)[:-1]
         at = np.flatnonzero(summed)
         return at + first, summed[at]
     places, number = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
-    total = np.bincount(number, np.concatenate([lower, upper]))
+    total = np.asarray(np.bincount(number, np.concatenate([lower, upper])), np.float64)
     return places[total > 0].astype(np.int64), total[total > 0]
 
 
