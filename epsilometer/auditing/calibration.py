@@ -17,6 +17,13 @@ of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's 
 never did so are a confidence set at every time together: no alpha is divided among epsilons or looks, and what was
 drawn at one epsilon counts for all cells beyond it. Where all cells are refuted, so is the assumption.
 
+**Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
+success and 0 else. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
+[0, 1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, and at most 0.9
+of the largest that leaves no debt, where r = p* (1 - p*) / (variance of x in earlier batches): it says as much as r
+coins. That believes the declared law. The hits of the same trials test it after every batch (`posteriors.LawTest`),
+with a tenth of alpha; where they refute it the search goes on by hits, from the first batch on, and says so.
+
 **What is bet** is the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6: a
 tenth of each wealth bets on the success rate of that epsilon alone instead, whatever the curve. A poor model costs
 trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
@@ -38,6 +45,7 @@ from scipy.special import logsumexp, rel_entr
 
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.estimation import loss_at, success_bound
+from epsilometer.auditing.posteriors import LawTest
 from epsilometer.core.errors import UserError
 
 _SPAN = 8  # steps of the grid in an interval as wide as asked for
@@ -46,16 +54,30 @@ _WINDOW = 6.0  # intervals: trials farther from the crossing say less about the 
 _PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsilon alone
 _ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
 _CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
-_BATCH = 200  # trials at a time, at least
+_BATCH = 200  # trials at a time, at least; of posteriors half of them
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
+_MOST = 0.9  # of what may be staked on a posterior
+_DOUBT = 0.1  # of alpha: for the test of the law
 
 FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
+HITS, POSTERIORS = "hits", "posteriors"
 
-Measure = Callable[[float, int, int, Sequence[int]], Sequence[int]]
-"""(epsilon, first, count, attacks) -> the successes in fresh trials number first, ..., first + count - 1.
 
-attacks: the numbers of those that are asked for; a success count for each of them.
+@dataclass(frozen=True)
+class Batch:
+    """An attack's guesses in n trials: how many were successes, and their posteriors [n] where the law is known."""
+
+    successes: int
+    posteriors: NDArray[np.float64] | None = None
+
+
+Measure = Callable[[float, int, int, Sequence[int]], Sequence[Batch]]
+"""(epsilon, first, count, attacks) -> the guesses in fresh trials number first, ..., first + count - 1.
+
+attacks: the numbers of those that are asked for; a batch for each of them.
 """
+
+_Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # numbers in [0, 1], and how often each came
 
 Watch = Callable[[int, float, float], None]
 """(trials spent, low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
@@ -67,7 +89,8 @@ def unwatched(spent: int, low: float, high: float) -> None:
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured at one epsilon. successes, trials: of each attack; losses: their plug-in values in nats."""
+    """What was measured at one epsilon. successes, trials: of each attack; losses: their plug-in values in nats, by
+    what the search went by."""
 
     epsilon: float
     successes: tuple[int, ...]
@@ -91,6 +114,7 @@ class Calibrated:
     epsilon below which no measured one exceeds the target).
     trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
     two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
+    by: HITS or POSTERIORS, what the interval rests on; departs: whether hits refuted the mechanism's law.
     """
 
     target: float
@@ -102,6 +126,8 @@ class Calibrated:
     points: Sequence[Point] = field(repr=False)
     contradiction: tuple[Point, Point] | None = None
     attacks: tuple[str, ...] = ()
+    by: str = HITS
+    departs: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,32 +155,39 @@ class Goal:
 
 
 def calibrate(
-    measure: Measure, goal: Goal, attacks: int = 1, design: Design = STANDARD, watch: Watch = unwatched
+    measure: Measure,
+    goal: Goal,
+    attacks: int = 1,
+    design: Design = STANDARD,
+    watch: Watch = unwatched,
+    lawful: bool = False,
 ) -> Calibrated:
     """Search for the epsilon at which the strongest of so many attacks meets the goal's loss.
 
-    Of the design, the candidates and alpha matter. watch: called after every batch. Raises UserError for a loss that no
-    success rate shows, before anything is measured.
+    Of the design, the candidates and alpha matter. watch: called after every batch. lawful: whether batches have
+    posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
     """
     target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
-    candidates, alpha, delta = design.candidates, design.alpha, goal.delta
+    candidates, delta = design.candidates, goal.delta
     if not success_bound(target, candidates, delta) < 1:
         raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
     curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
-    drawn = np.zeros((2, attacks, steps + 1), np.int64)  # successes and trials, of all rounds
+    drawn = _Drawn(attacks, steps, design.alpha, lawful)
     last, spent, contradiction = steps, 0, None
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
-        found = _Evidence(curves, attacks, last, math.log(1 / alpha))
+        found, begin = drawn.evidence(curves, last), len(drawn.batches)
         while spent < budget and (place := found.next()) is not None:
-            first = int(drawn[1, :, place].max())
-            count = min(max(_BATCH, first // 8), budget - spent)
+            first = int(drawn.trials[:, place].max())
+            trusted = drawn.by == POSTERIORS
+            count = min(max(_BATCH // 2 if trusted else _BATCH, first // 8), budget - spent)
             asked = found.unsettled(place)
-            successes = np.array(measure(float(grid[place]), first, count, asked))
-            found.add(place, asked, successes, count)
-            drawn[0, asked, place] += successes
-            drawn[1, asked, place] += count
+            drawn.add(place, asked, measure(float(grid[place]), first, count, asked), count)
+            if trusted and drawn.departs:
+                found = drawn.evidence(curves, last, begin)
+            else:
+                found.add(*drawn.values(-1))
             spent += count
             below, above = found.ends()
             watch(spent, float(grid[max(below, 0)]), float(grid[min(above, last)]))
@@ -171,15 +204,79 @@ def calibrate(
     else:
         status = OUTSIDE if outside else FOUND if found.is_narrow() else UNDECIDED
     best = None if outside else min(max(float(low * math.exp(found.expected() * curves.step)), ends[0]), ends[1])
+    points = {place: drawn.point(place, float(grid[place]), goal, candidates) for place in drawn.places()}
+    return Calibrated(
+        target,
+        status,
+        *ends,
+        best=best,
+        trials=spent,
+        points=list(points.values()),
+        contradiction=contradiction and (points[contradiction[0]], points[contradiction[1]]),
+        by=drawn.by,
+        departs=drawn.departs,
+    )
 
-    def point(place: int) -> Point:
-        s, n = drawn[0, :, place].tolist(), drawn[1, :, place].tolist()
-        losses = (loss_at(a / b, candidates, delta) for a, b in zip(s, n, strict=True))
-        return Point(float(grid[place]), tuple(s), tuple(n), tuple(losses))
 
-    points = [point(int(place)) for place in np.flatnonzero(drawn[1, 0])]
-    shown = (point(contradiction[0]), point(contradiction[1])) if contradiction else None
-    return Calibrated(target, status, *ends, best=best, trials=spent, points=points, contradiction=shown)
+class _Drawn:
+    """All that was drawn, of all rounds, and what it goes by: posteriors until the hits refute the law."""
+
+    def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
+        self._alpha, self._steps, self._lawful = alpha, steps, lawful
+        self._laws = [LawTest() for _ in range(attacks)]
+        self.departs = False
+        self.batches: list[tuple[int, Sequence[int], Sequence[Batch], int]] = []
+        self.trials = np.zeros((attacks, steps + 1), np.int64)
+
+    @property
+    def by(self) -> str:
+        """HITS or POSTERIORS."""
+        known = not self.batches or any(one.posteriors is not None for one in self.batches[0][2])
+        return POSTERIORS if self._lawful and known and not self.departs else HITS
+
+    def add(self, place: int, asked: Sequence[int], batches: Sequence[Batch], count: int) -> None:
+        """Enter a batch of each attack that was asked, and test the law on it."""
+        self.batches.append((place, asked, batches, count))
+        self.trials[asked, place] += count
+        for attack, batch in zip(asked, batches, strict=True):
+            if self._lawful and batch.posteriors is not None:
+                self._laws[attack].add(batch.successes, batch.posteriors)
+        level = _DOUBT * self._alpha / len(self._laws)
+        self.departs = self.departs or any(law.refutes(level) for law in self._laws)
+
+    def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
+        """The place and the attacks of a batch, and the numbers that are bet on."""
+        place, asked, batches, count = self.batches[number]
+        found = []
+        for batch in batches:
+            if batch.posteriors is None or self.by == HITS:
+                found.append((np.array([0.0, 1.0]), np.array([count - batch.successes, batch.successes])))
+            else:
+                found.append(np.unique(batch.posteriors, return_counts=True))
+        return place, asked, found
+
+    def evidence(self, curves: _Curves, last: int, begin: int | None = None) -> _Evidence:
+        """What the batches from number `begin` on say of the places up to the last; none without it."""
+        alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
+        found = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
+        for number in range(len(self.batches) if begin is None else begin, len(self.batches)):
+            found.add(*self.values(number))
+        return found
+
+    def places(self) -> list[int]:
+        """Those at which anything was drawn."""
+        return [int(place) for place in np.flatnonzero(self.trials.any(axis=0))]
+
+    def point(self, place: int, epsilon: float, goal: Goal, candidates: int) -> Point:
+        """What was measured at a place."""
+        successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
+        for number, (where, asked, batches, _) in enumerate(self.batches):
+            if where == place:
+                successes[asked] += [batch.successes for batch in batches]
+                sums[asked] += [float(values @ times) for values, times in self.values(number)[2]]
+        trials = self.trials[:, place]
+        losses = tuple(loss_at(s / max(n, 1), candidates, goal.delta) for s, n in zip(sums, trials, strict=True))
+        return Point(epsilon, tuple(successes.tolist()), tuple(trials.tolist()), losses)
 
 
 class _Curves:
@@ -196,7 +293,7 @@ class _Curves:
         odds = (candidates - 1) * np.exp(-loss)
         q = np.clip((1 + delta * odds) / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
         self.hit, self.miss = np.log(q), np.log1p(-q)
-        self.hit_ratio, self.miss_ratio = self.hit - math.log(self.wanted), self.miss - math.log1p(-self.wanted)
+        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
         self.below = distance < 0
         self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth in a trial
 
@@ -215,28 +312,43 @@ class _Evidence:
 
     def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
         self._curves, self._last, self._limit = curves, last, limit
-        self._successes, self._trials = np.zeros((2, attacks, last + 1), np.int64)
+        self._trials = np.zeros((attacks, last + 1), np.int64)
+        self._sums, self._squares = np.zeros((2, attacks, last + 1))
+        self._coins = np.ones((attacks, last + 1))  # r, how many coins say as much as one of the numbers
         # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
         self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
         self._crossing: list[float | None] = [None] * attacks  # expected, place
         self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
 
-    def add(self, place: int, asked: Sequence[int], successes: NDArray[np.integer], count: int) -> None:
-        """Settle the bets on a batch at one place."""
+    def add(self, place: int, asked: Sequence[int], batches: Sequence[_Values]) -> None:
+        """Settle the bets on a batch at one place: of each attack its distinct numbers, and how often each came."""
         wanted, curves = self._curves.wanted, self._curves
-        before = curves.at(curves.below, place)[:, None]
-        for attack, s in zip(asked, successes.tolist(), strict=True):
-            posterior = self._posterior(attack)
-            ratio = s * curves.at(curves.hit_ratio, place) + (count - s) * curves.at(curves.miss_ratio, place)
-            self._below[0, attack, place] += logsumexp(posterior + np.where(before, ratio, 0))
-            self._above[0, attack, place] += logsumexp(posterior + np.where(before, 0, ratio))
-            own = self._successes[attack, place] + _ALONE * wanted
-            q = float(np.clip(own / (self._trials[attack, place] + _ALONE), 1e-3, 1 - 1e-3))
-            side = self._below if q < wanted else self._above
-            side[1, attack, place] += s * math.log(q / wanted) + (count - s) * math.log((1 - q) / (1 - wanted))
-            self._successes[attack, place] += s
-            self._trials[attack, place] += count
+        before = curves.at(curves.below, place)
+        for attack, (values, times) in zip(asked, batches, strict=True):
+            posterior, coins = self._posterior(attack), self._near(attack, place)
+            gain = _gain(coins * curves.at(curves.stake, place), values, times, wanted, coins=coins)
+            self._below[0, attack, place] += logsumexp(posterior + np.where(before[:, None], gain, 0))
+            self._above[0, attack, place] += logsumexp(posterior + np.where(before[:, None], 0, gain))
+            own = coins * self._sums[attack, place] + _ALONE * wanted
+            q = float(np.clip(own / (coins * self._trials[attack, place] + _ALONE), 1e-3, 1 - 1e-3))
+            side, alone = self._below if q < wanted else self._above, (q - wanted) / (wanted * (1 - wanted))
+            side[1, attack, place] += float(_gain(np.array(coins * alone), values, times, wanted, coins=coins))
+            self._sums[attack, place] += values @ times
+            self._squares[attack, place] += values**2 @ times
+            self._trials[attack, place] += times.sum()
+            self._coins[attack, place] = self._worth(attack, place)
         self.wealth = self._total()
+
+    def _worth(self, attack: int, place: int) -> float:
+        """How many coins say as much as one of these numbers; 1 where all are 0 or 1."""
+        n, s, squares = (of[attack, place] for of in (self._trials, self._sums, self._squares))
+        coin = self._curves.wanted * (1 - self._curves.wanted)
+        return 1.0 if squares == s else max(1.0, coin * (n + 1) / (squares - s**2 / n + coin))
+
+    def _near(self, attack: int, place: int) -> float:
+        """The same where it is known, next to this place."""
+        seen = np.flatnonzero(self._trials[attack])
+        return float(self._coins[attack, seen[np.abs(seen - place).argmin()]]) if len(seen) else 1.0
 
     def open(self) -> NDArray[np.bool_]:
         """Returns [last + 2]: the cells that are not refuted."""
@@ -294,9 +406,11 @@ class _Evidence:
         missing = np.maximum(self._limit - self.wealth, 0)
         strongest = min(range(len(self._crossing)), key=self._mean)
         posterior = np.exp(self._posterior(strongest))
+        seen = np.flatnonzero(self._trials[strongest])
+        coins = np.interp(np.arange(self._last + 1), seen, self._coins[strongest, seen])
         costs = []
         for below in (True, False):
-            growth = self._curves.expected_growth(posterior, below)[: self._last + 1]
+            growth = coins * self._curves.expected_growth(posterior, below)[: self._last + 1]
             # All cells before the low end must be refuted, and all cells behind the high end.
             ahead = np.maximum.accumulate(missing)[:-1] if below else np.maximum.accumulate(missing[::-1])[::-1][1:]
             costs.append(np.where(ahead > 0, ahead / np.maximum(growth, 1e-12), 0))
@@ -322,7 +436,7 @@ class _Evidence:
         centre = self._crossing[attack]
         for place in np.flatnonzero(self._trials[attack]).tolist():
             far = 0.0 if centre is None else (place - centre) / (_WINDOW * _SPAN)
-            s, n = self._successes[attack, place], self._trials[attack, place]
+            s, n = (self._coins[attack, place] * of[attack, place] for of in (self._sums, self._trials))
             likelihood = s * curves.at(curves.hit, place) + (n - s) * curves.at(curves.miss, place)
             found += math.exp(-(far**2) / 2) * likelihood
         found -= logsumexp(found)
@@ -335,8 +449,23 @@ class _Evidence:
 
     def _clear(self) -> NDArray[np.float64]:
         """Returns [places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
-        s, n, wanted = self._successes, self._trials, self._curves.wanted
-        rate = s / np.maximum(n, 1)
+        s, n, wanted = self._sums, self._coins * self._trials, self._curves.wanted
+        rate = s / np.maximum(self._trials, 1)
         signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))
         found: NDArray[np.float64] = signed.max(axis=0)
         return found
+
+
+def _gain(
+    stakes: NDArray[np.float64],
+    values: NDArray[np.float64],
+    times: NDArray[np.integer],
+    wanted: float,
+    *,
+    coins: float,
+) -> NDArray[np.float64]:
+    """[...]: ln of what each of the stakes [...] is multiplied by, on numbers that came so often."""
+    if coins > 1:
+        stakes = np.clip(stakes, -_MOST / (1 - wanted), _MOST / wanted)
+    found: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times
+    return found

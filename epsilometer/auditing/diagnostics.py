@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.unread import much
 from epsilometer.core.mechanism import Latents
@@ -99,7 +100,7 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
     """Sentences about what a reader should look at first; tables: schemas `ESTIMATES` and `OUTPUTS`.
 
-    What is odd elsewhere is what a control is for, so of one only a falling curve is named.
+    What is odd elsewhere is what a control is for, so of one only a falling curve and a false law are named.
     """
     found = []
     cell = ["dataset", "mechanism"]
@@ -109,7 +110,8 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
         attacks = rows.filter(~pl.col("attack").is_in(CHOSEN)).group_by("attack", maintain_order=True)
         curves = {str(attack): curve.to_dicts() for (attack,), curve in attacks}
         everything = rows.filter(attack=STRONGEST_INSIDE).to_dicts()
-        shapes = [_falling(curves)] if mechanism in controls else [_falling(curves), _flat(curves), _chance(everything)]
+        shapes = [_departing(curves), _falling(curves)]
+        shapes += [] if mechanism in controls else [_flat(curves), _chance(everything)]
         found += [f"{name}: {what}" for what in shapes if what]
     used = outputs.filter(~pl.col("mechanism").is_in(controls)).sort(*cell, "epsilon")
     for row in used.unique(cell, keep="first", maintain_order=True).to_dicts():
@@ -121,6 +123,19 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
         name += "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
         found += [f"{name}: {what}" for what in _odd(row)]
     return found
+
+
+def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
+    """The clearest case of hits that the mechanism's law makes all but impossible."""
+    cases = [(row["departure_p"], attack, row) for attack, curve in curves.items() for row in curve if row["departs"]]
+    if not cases:
+        return None
+    p, attack, row = min(cases, key=lambda case: case[0])
+    at = "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
+    return (
+        f"{DEPARTS}: by it {row['successes']} hits of the attack {attack} in {row['trials']} trials{at} "
+        f"have p = {p:.2g}. In doubt is what rests on it: exact losses, posteriors, what the likelihood attack misses"
+    )
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:

@@ -1,5 +1,7 @@
 """The rows of an audit: what each attack's guesses say of a mechanism's loss, beside its claim. Losses are in nats.
 
+Loss, verdict and everything that is compared rest on hits. `posterior_loss` and the two beside it are sharper where the
+mechanism's law is known, and believe that law; they are left out where the hits refute it (`posteriors`).
 `estimates` makes those of the one call, of the stage and of the re-audit alike (schema `ESTIMATES`).
 """
 
@@ -25,10 +27,13 @@ from epsilometer.auditing.claims import (
 )
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import Estimate, estimate, strongest
+from epsilometer.auditing.posteriors import averaged, departure
 from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.trials import Trials, matched
 from epsilometer.core.attack import Guesses
 from epsilometer.core.guarantees import stored
+
+_POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
             "released": of in released,
             "validated": attacked.validated[of],
             "worst_output": sure(among),
+            **_by_law(attacked.guesses[of].posteriors, one),
             "trials": count,
             "candidates": candidates,
             "successes": one.successes,
@@ -130,11 +136,33 @@ def judge(found: Sequence[Mapping[str, Any]], alpha: float) -> list[dict[str, An
     """The rows of a whole audit with their verdicts, what could have been refuted, and from how many trials on.
 
     All rows with a claim share alpha (`claims.divisor`), those of the strongest apart: their verdicts repeat those of
-    the attacks that they are, and are no further tests.
+    the attacks that they are, and are no further tests. So do all rows with a law, for the test of that.
     """
-    tests = [row for row in found if row["expected"] is not None and row["attack"] not in CHOSEN]
+    own = [row for row in found if row["attack"] not in CHOSEN]
+    tests = [row for row in own if row["expected"] is not None]
     shared = divisor([smallest_p_value(row["trials"], row["expected"]) for row in tests], alpha)
-    return [{**row, **_judged(row, alpha / shared, alpha / max(1, len(tests)))} for row in found]
+    laws = sum(row["departure_p"] is not None for row in own)
+    return [
+        {**row, **_judged(row, alpha / shared, alpha / max(1, len(tests))), **_departed(row, alpha / max(1, laws))}
+        for row in found
+    ]
+
+
+def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, float | None]:
+    """The columns of an attack's posteriors; all null without a law."""
+    p = None if posteriors is None else departure(one.successes, posteriors)
+    if posteriors is None or not p:  # p = 0: some output is impossible under the law
+        return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
+    found = averaged(one.successes, posteriors, one.candidates, one.alpha, delta=one.delta)
+    return {**dict(zip(_POSTERIOR, (found.loss, found.point, found.upper), strict=True)), "departure_p": p}
+
+
+def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """Whether the sampler departs from its law by this row, and then no figure that rests on it; level: of a test."""
+    if row["departure_p"] is None:
+        return {"departs": None}
+    departs = row["departure_p"] <= level
+    return {"departs": departs} | (dict.fromkeys(_POSTERIOR) if departs else {})
 
 
 def _judged(row: Mapping[str, Any], level: float, least: float) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from epsilometer.auditing.claims import trial_claims
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.estimates import Attacked, estimates
+from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import stated
@@ -26,6 +27,7 @@ from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
+from epsilometer.core.likelihood import computed
 from epsilometer.core.mechanism import (
     TEXT,
     FunctionMechanism,
@@ -240,9 +242,13 @@ def attacked(
     texts, trials = pool.texts, len(drawn.target)
     guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in rewrites}
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
+    tables = computed(mechanism, texts, drawn.candidates, list(rewrites.values()), epsilons=list(rewrites))
     for name, attack in applied.items():
         streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
-        contexts = [Context(texts, mechanism, e, noise, embedded=pool.embedded) for e, noise in streams.items()]
+        contexts = [
+            Context(texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+            for (epsilon, noise), table in zip(streams.items(), tables, strict=True)
+        ]
         by_epsilon = guess_and_score(attack, list(rewrites.values()), drawn.candidates, contexts)
         for epsilon, guess in zip(rewrites, by_epsilon, strict=True):
             guesses[epsilon][name] = guess
@@ -264,6 +270,10 @@ def attacked(
         ),
         design.alpha,
     )
+    departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
+    if departing:
+        at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
+        note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]

@@ -17,6 +17,7 @@ GUESSES: Schema = {
     "trial": pl.Int64,
     "guess": pl.Int16,
     "score": pl.Float64,  # by how much the guess exceeds every other candidate; null where the attack has no scores
+    "posterior": pl.Float64,  # how likely the guess is right by the mechanism's law (`posteriors`); null without a law
 }
 
 ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `strongest_inside` (`estimates.rows`)
@@ -50,6 +51,11 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "released": pl.Boolean,  # whether the mechanism gives that out
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
+    "posterior_loss": pl.Float64,  # as loss, by averaged posteriors (`posteriors`): believes the mechanism's law
+    "posterior_point": pl.Float64,  # null, as are the other two, without a law, and where the sampler departs from it
+    "posterior_upper": pl.Float64,
+    "departure_p": pl.Float64,  # how likely hits are so far from their posteriors under the law; null without one
+    "departs": pl.Boolean,  # whether that refutes the law, alpha divided by the tests of the audit
 }
 
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from epsilometer.auditing.calibration import Calibrated, Goal, Watch, calibrate, unwatched
+from epsilometer.auditing.calibration import Batch, Calibrated, Goal, Watch, calibrate, unwatched
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.one_call import Pool, embed
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import sample
-from epsilometer.core.attack import Attack, Context, guess_all
+from epsilometer.core.attack import Attack, Context, guess_and_score
 from epsilometer.core.errors import UserError
+from epsilometer.core.likelihood import computed, has_law
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 
-Journal = MutableMapping[tuple[str, float, int, int], int]
-"""Successes by attack, epsilon, first trial and count, of searches that agree in everything else."""
+Journal = MutableMapping[tuple[str, float, int, int], Batch]
+"""Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
 
 
 def search(
@@ -32,6 +33,7 @@ def search(
 ) -> Calibrated:
     """Returns the nominal epsilon at which the strongest of these attacks meets the goal's loss.
 
+    By posteriors where the mechanism's law is known, as long as the hits do not refute it (`calibration`).
     The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
     sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is
     rewritten, and gets what is counted. watch: as in `calibration.calibrate`. Raises UserError where the claim's delta
@@ -43,27 +45,28 @@ def search(
     applied = list(attacks.items())
     known: Journal = {} if journal is None else journal
 
-    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
         keys = [(applied[i][0], epsilon, first, count) for i in asked]
         new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
         if new:
-            successes = fresh(epsilon, first, count, new)
-            known.update({(applied[i][0], epsilon, first, count): s for i, s in zip(new, successes, strict=True)})
+            batches = fresh(epsilon, first, count, new)
+            known.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
         return [known[key] for key in keys]
 
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[int]:
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
         name = (design.seed, "calibrate", epsilon, first)
         stream = "/".join(map(str, name))
         drawn = sample(vectors, count, design.candidates, design.temperature, seed=stream, groups=pool.groups)
         job = Job(pool.texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
-        successes = []
+        (table,) = computed(mechanism, pool.texts, drawn.candidates, rewrites, epsilons=[epsilon])
+        batches = []
         for label, attack in (applied[i] for i in asked):
             noise = Noise.named(count, *name, "attack", label)
-            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
-            (guess,) = guess_all(attack, rewrites, drawn.candidates, [context])
-            successes.append(int((guess == drawn.target).sum()))
-        return successes
+            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+            (guesses,) = guess_and_score(attack, rewrites, drawn.candidates, [context])
+            batches.append(Batch(int((guesses.slots == drawn.target).sum()), guesses.posteriors))
+        return batches
 
     def delta(epsilon: float) -> float:
         claim = mechanism.guarantee(epsilon)
@@ -74,5 +77,6 @@ def search(
         raise UserError(
             f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
         )
-    found = calibrate(measure, replace(goal, delta=delta(low)), len(applied), design, watch=watch)
+    goal, lawful = replace(goal, delta=delta(low)), has_law(mechanism)
+    found = calibrate(measure, goal, len(applied), design, watch=watch, lawful=lawful)
     return replace(found, attacks=tuple(attacks))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites
+from epsilometer.core.likelihood import covers, posteriors
+from epsilometer.core.mechanism import LATENTS, PROVIDER, TEXT, UNITS, Mechanism, Rewrites, law_of
 from epsilometer.core.randomness import Noise
 
 SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
@@ -35,7 +36,9 @@ class Context:
 
     texts: the audited texts that candidates number; mechanism and epsilon: what made the rewrites (None: unknown);
     noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
-    public: whether the texts may leave this machine.
+    public: whether the texts may leave this machine; log_likelihoods: [n, k], of the rewrites under each candidate,
+    where they are computed already (`likelihood.computed`): shown to attacks that see what the mechanism's law
+    describes.
     """
 
     texts: Sequence[str]
@@ -44,14 +47,17 @@ class Context:
     noise: Noise
     embedded: Embedded | None = None
     public: bool = False
+    log_likelihoods: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """slots: int16 [n], which candidate was named; scores: [n], how sure of it the attack is (`margins`), or None."""
+    """slots: int16 [n], which candidate was named; scores: [n], how sure of it the attack is (`margins`), or None;
+    posteriors: [n], how likely it is the source by the mechanism's law, or None where that is not known."""
 
     slots: NDArray[np.int16]
     scores: NDArray[np.float64] | None = None
+    posteriors: NDArray[np.float64] | None = None
 
 
 class Attack(Protocol):
@@ -180,9 +186,24 @@ def guess_all(
 def guess_and_score(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    """The guesses at every epsilon of a grid, as `guess_all`, and how sure of them an attack is that has scores."""
-    seen = sees(attack, contexts[0].mechanism)
-    rewrites = [visible(one, seen) for one in rewrites]
+    """The guesses at every epsilon of a grid, as `guess_all`, how sure of them an attack is that has scores, and how
+    likely they are by the mechanism's law, where the contexts have likelihoods of all that the attack sees."""
+    mechanism, known = contexts[0].mechanism, [context.log_likelihoods for context in contexts]
+    seen = sees(attack, mechanism)
+    if seen != law_of(mechanism):
+        contexts = [replace(context, log_likelihoods=None) for context in contexts]
+    found = _guesses(attack, [visible(one, seen) for one in rewrites], candidates, contexts)
+    if not covers(mechanism, seen):
+        return found
+    return [
+        one if table is None else replace(one, posteriors=posteriors(table, one.slots))
+        for one, table in zip(found, known, strict=True)
+    ]
+
+
+def _guesses(
+    attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
+) -> list[Guesses]:
     if isinstance(attack, Scores):
         return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
@@ -201,11 +222,16 @@ def _by_score(
         part = slice(start, start + rows)
         whole = count <= rows
         shown = rewrites if whole else [one.take(np.arange(count)[part]) for one in rewrites]
-        of = contexts if whole else [replace(one, noise=one.noise[part]) for one in contexts]
+        of = contexts if whole else [_part(one, part) for one in contexts]
         for guesses, scores, context in zip(found, attack.score_grid(shown, candidates[part], of), of, strict=True):
             slots = choose(scores, context.noise)
             guesses.append(Guesses(slots, margins(scores, slots)))
     return [_joined(blocks) for blocks in found]
+
+
+def _part(context: Context, part: slice) -> Context:
+    known = context.log_likelihoods
+    return replace(context, noise=context.noise[part], log_likelihoods=None if known is None else known[part])
 
 
 def _joined(blocks: Sequence[Guesses]) -> Guesses:

@@ -21,6 +21,7 @@ from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.one_call import Named
+from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.search import search as find_epsilon
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core import tables
@@ -49,6 +50,7 @@ ROW = {
     "low": pl.Float64,
     "high": pl.Float64,
     "trials": pl.Int64,
+    "by": pl.String,
     "reason": pl.String,
 }
 _ALIKE = 0.01  # p-value from which two success rates pass for one
@@ -110,7 +112,8 @@ def calibrate(
     project's folder is the current one.
     Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`calibration.Calibrated`), epsilon
     (where the loss is expected to meet the target; null where no epsilon does), low and high (it lies between them at
-    confidence 1 - alpha), trials (rewrites spent), reason (why there is no epsilon, or what to think of it; else null).
+    confidence 1 - alpha), trials (rewrites spent), by (hits, or posteriors where the mechanism's law is known: they
+    believe that law, and need fewer rewrites), reason (why there is no epsilon, or what to think of it; else null).
     Raises UserError for names and values that are not allowed, before anything is rewritten.
     """
     named = [mechanisms] if isinstance(mechanisms, str) or not isinstance(mechanisms, Sequence) else mechanisms
@@ -235,10 +238,12 @@ def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> d
     try:
         found, matched = run()
     except UserError as error:
-        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0}
+        nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None}
         return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
-    result = {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials}
-    return {**of, "status": found.status, **result, "reason": reason(found, matched)}
+    result = {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials, "by": found.by}
+    departs = f"{DEPARTS}, so that the search went by hits" if found.departs else None
+    said = [part for part in (departs, reason(found, matched)) if part]
+    return {**of, "status": found.status, **result, "reason": "; ".join(said) or None}
 
 
 def _search_cell(

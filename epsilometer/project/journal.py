@@ -1,4 +1,4 @@
-"""Counts that a search measured, kept as they come, for a search that goes on and for one with another target."""
+"""What a search measured, kept as it comes, for a search that goes on and for one with another target."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import json
 from collections import UserDict
 from pathlib import Path
 
+import numpy as np
+
+from epsilometer.auditing.calibration import Batch
+
 Key = tuple[str, float, int, int]
 """attack, epsilon, the number of the first trial, how many trials"""
 
 
-class Journal(UserDict[Key, int]):
-    """Successes by what they were counted in; every new one is a line of JSON at the end of the file."""
+class Journal(UserDict[Key, Batch]):
+    """Guesses by what they were made in; every new batch is a line of JSON at the end of the file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -19,12 +23,15 @@ class Journal(UserDict[Key, int]):
         path.parent.mkdir(parents=True, exist_ok=True)
         for line in path.read_text().splitlines() if path.exists() else []:
             try:
-                attack, epsilon, first, count, successes = json.loads(line)
+                attack, epsilon, first, count, successes, posteriors = json.loads(line)
             except ValueError:  # a kill cut it off: as if it were not written
                 continue
-            self.data[attack, epsilon, first, count] = successes
+            self.data[attack, epsilon, first, count] = Batch(
+                successes, None if posteriors is None else np.array(posteriors, np.float64)
+            )
 
-    def __setitem__(self, key: Key, successes: int) -> None:
-        self.data[key] = successes
+    def __setitem__(self, key: Key, batch: Batch) -> None:
+        self.data[key] = batch
+        posteriors = None if batch.posteriors is None else batch.posteriors.tolist()
         with self.path.open("a") as file:  # the line break first, since what stands before may be cut off
-            file.write("\n" + json.dumps([*key, successes]))
+            file.write("\n" + json.dumps([*key, batch.successes, posteriors]))

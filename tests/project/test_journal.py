@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.auditing.calibration import Goal
+from epsilometer.auditing.calibration import Batch, Goal
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.search import search as fresh_search
@@ -81,9 +81,11 @@ def test_another_attack_is_measured_on_the_same_rewrites(tmp_path: Path) -> None
 def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     journal = Journal(path)
-    journal["lexical", 1.5, 0, 200], journal["lexical", 1.5, 200, 200] = 101, 150
+    journal["lexical", 1.5, 0, 200], journal["lexical", 1.5, 200, 200] = Batch(101), Batch(150, np.array([0.1, 1 / 3]))
     path.write_text(path.read_text()[:-3])
     known = Journal(path)
-    assert dict(known) == {("lexical", 1.5, 0, 200): 101}
-    known["lexical", 1.5, 200, 200] = 150
-    assert dict(Journal(path)) == dict(journal)
+    assert dict(known) == {("lexical", 1.5, 0, 200): Batch(101)}
+    known["lexical", 1.5, 200, 200] = journal["lexical", 1.5, 200, 200]
+    again = Journal(path)
+    assert again["lexical", 1.5, 200, 200].posteriors.tolist() == [0.1, 1 / 3]
+    assert [batch.successes for batch in again.values()] == [101, 150]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from epsilometer.core.attack import ByScore, Context
 from epsilometer.core.component import component
-from epsilometer.core.laws import log_likelihood
-from epsilometer.core.mechanism import HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
+from epsilometer.core.likelihood import has_law, log_likelihoods
+from epsilometer.core.mechanism import Mechanism, Rewrites, law_of
 
 
 @component
@@ -29,8 +29,7 @@ class LikelihoodAttack(ByScore):
 
     def applies(self, mechanism: Mechanism | None) -> bool:
         """Whether the mechanism offers its law, or the likelihood of its outputs."""
-        # Where a setting rules it out, a mechanism has None in the method's place.
-        return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
+        return has_law(mechanism)
 
     def sees(self, mechanism: Mechanism | None) -> str:
         """What the mechanism's law describes."""
@@ -39,51 +38,10 @@ class LikelihoodAttack(ByScore):
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
-        """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once."""
-        mechanism: object = contexts[0].mechanism
-        texts, epsilons = contexts[0].texts, [context.epsilon for context in contexts]
-        if isinstance(mechanism, HasLikelihood):
-            return mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
-        return _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
-
-
-def _by_laws(
-    mechanism: HasLaws,
-    texts: Sequence[str],
-    candidates: NDArray[np.integer],
-    rewrites: Sequence[Rewrites],
-    epsilons: Sequence[float],
-) -> list[NDArray[np.float64]]:
-    """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
-    units = [made.units for made in rewrites if made.units is not None]
-    if len(units) < len(rewrites):
-        raise TypeError("the likelihood attack needs the privatised units of every rewrite")
-    laws = mechanism.laws(texts)
-    fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
-    # Where one candidate alone has the right length, no law is needed to name it.
-    trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
-    scores = []
-    for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):
-        score = np.where(fits, 0.0, -np.inf)
-        score[trial, slot] = likelihood
-        scores.append(score)
-    if isinstance(mechanism, Writes):
-        for score, made in zip(scores, rewrites, strict=True):
-            _rule_out(mechanism, texts, candidates, made, score=score)
-    return scores
-
-
-def _rule_out(
-    mechanism: Writes,
-    texts: Sequence[str],
-    candidates: NDArray[np.integer],
-    rewrites: Rewrites,
-    score: NDArray[np.float64],
-) -> None:
-    """Set scores [n, k] to minus infinity, in place, where the candidate's text would have been another."""
-    assert rewrites.units is not None
-    for slot in range(candidates.shape[1]):
-        rows = np.flatnonzero(np.isfinite(score[:, slot]))
-        written = mechanism.write([texts[i] for i in candidates[rows, slot]], rewrites.units.take(rows))
-        differs = np.array([rewrites.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
-        score[rows[differs], slot] = -np.inf
+        """All epsilons at once: what a law needs beyond epsilon (a forward pass) is computed once, or known already."""
+        known = [context.log_likelihoods for context in contexts]
+        if all(one is not None for one in known):
+            return cast(list[NDArray[np.float64]], known)
+        mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
+        epsilons = [context.epsilon for context in contexts]
+        return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)

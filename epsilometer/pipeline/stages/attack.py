@@ -14,6 +14,7 @@ from epsilometer.auditing.schemas import GUESSES
 from epsilometer.core import tables
 from epsilometer.core.attack import SLOT, Attack, Context, Embedded, Guesses, HasTally, Selective, guess_and_score, sees
 from epsilometer.core.guarantees import stored
+from epsilometer.core.likelihood import computed
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism, rewrites, trials
@@ -47,11 +48,13 @@ def main(name: str) -> None:
     for found in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
         for attack, named in found.guesses.items():
             if attack not in guesses:
-                guesses[attack] = [_room(count, one.scores is not None) for one in named]
+                guesses[attack] = [_room(count, one) for one in named]
             for whole, one in zip(guesses[attack], named, strict=True):
                 whole.slots[found.rows] = one.slots
                 if whole.scores is not None:
                     whole.scores[found.rows] = one.scores
+                if whole.posteriors is not None:
+                    whole.posteriors[found.rows] = one.posteriors
         for attack, counted in found.tallies.items():
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     built, known = mechanism(params, name), attacks(params)
@@ -60,9 +63,8 @@ def main(name: str) -> None:
         for attack, all_of in guesses.items():
             for epsilon, guess in zip(cell.budgets, all_of, strict=True):
                 looked = {"epsilon": epsilon, "attack": attack, "sees": seen[attack]}
-                score = pl.Series(np.full(count, np.nan) if guess.scores is None else guess.scores).fill_nan(None)
-                rows = {**looked, "trial": np.arange(count), "guess": guess.slots, "score": score}
-                writer.write(pl.DataFrame(rows))
+                numbers = {"guess": guess.slots, "score": guess.scores, "posterior": guess.posteriors}
+                writer.write(pl.DataFrame({**looked, "trial": np.arange(count), **numbers}, schema_overrides=GUESSES))
     records = [
         {"attack": attack, "epsilon": stored(epsilon)} | {what: round(number, 9) for what, number in tally.items()}
         for attack, counted in tallies.items()
@@ -84,17 +86,19 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
 
     def guess(rows: NDArray[np.int64]) -> Guessed:
         made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets]
-        found = Guessed(rows, {}, {})
+        found, candidates = Guessed(rows, {}, {}), drawn.candidates[rows]
+        likelihoods = computed(built, texts, candidates, made, epsilons=cell.budgets)
         for attack_name, attack in known.items():
             if isinstance(attack, Selective) and not attack.applies(built):
                 continue
             stream = (params.audit.seed, params.audit.round, "attack", attack_name, cell.dataset, cell.mechanism)
+            noises = [Noise.named(rows, *stream, epsilon) for epsilon in cell.budgets]
             contexts = [
-                Context(texts, built, epsilon, Noise.named(rows, *stream, epsilon), embedded=embedded, public=public)
-                for epsilon in cell.budgets
+                Context(texts, built, epsilon, noise, embedded=embedded, public=public, log_likelihoods=table)
+                for epsilon, noise, table in zip(cell.budgets, noises, likelihoods, strict=True)
             ]
             before = _tallies(attack, cell.budgets)
-            found.guesses[attack_name] = guess_and_score(attack, made, drawn.candidates[rows], contexts)
+            found.guesses[attack_name] = guess_and_score(attack, made, candidates, contexts)
             if isinstance(attack, HasTally):
                 found.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
         return found
@@ -102,8 +106,9 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     return guess
 
 
-def _room(count: int, scored: bool) -> Guesses:
-    return Guesses(np.empty(count, SLOT), np.empty(count) if scored else None)
+def _room(count: int, like: Guesses) -> Guesses:
+    scores, posteriors = (None if part is None else np.empty(count) for part in (like.scores, like.posteriors))
+    return Guesses(np.empty(count, SLOT), scores, posteriors)
 
 
 def _tallies(attack: Attack, epsilons: tuple[float, ...]) -> list[dict[str, float]]:

@@ -49,4 +49,5 @@ def _attacked(params: Params, name: str) -> Iterator[Attacked]:
 
 
 def _guesses(part: pl.DataFrame) -> Guesses:
-    return Guesses(part["guess"].to_numpy(), None if part["score"].has_nulls() else part["score"].to_numpy())
+    scores, posteriors = (None if part[name].has_nulls() else part[name].to_numpy() for name in ("score", "posterior"))
+    return Guesses(part["guess"].to_numpy(), scores, posteriors)

@@ -1,0 +1,120 @@
+"""How likely a mechanism's output is under each candidate, whichever of the optional powers it offers for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.laws import log_likelihood
+from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
+
+_MOST = 64  # candidates up to which likelihoods are kept beside the guesses: n x k numbers an epsilon
+
+
+def has_law(mechanism: Mechanism | None) -> bool:
+    """Whether the mechanism offers its law, or the likelihood of its outputs."""
+    # Where a setting rules it out, a mechanism has None in the method's place.
+    return any(callable(getattr(mechanism, power, None)) for power in ("laws", "log_likelihoods"))
+
+
+def covers(mechanism: Mechanism | None, seen: str) -> bool:
+    """Whether the likelihood is of all that an adversary sees who looks at so much (TEXT, UNITS, ...).
+
+    The text is a function of what the law describes, or of that and the source, and then counts (`Writes`).
+    """
+    return has_law(mechanism) and seen in (TEXT, law_of(mechanism))
+
+
+def log_likelihoods(
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Sequence[Rewrites],
+    *,
+    epsilons: Sequence[float],
+) -> list[NDArray[np.float64]]:
+    """For each epsilon [n, k]: ln P(rewrite i | candidate), up to a term that is the same for all candidates.
+
+    Of what the law describes (`mechanism.law_of`), and of the text where that shows more (`Writes`). candidates: [n, k]
+    numbers of texts; rewrites: n an epsilon. All epsilons at once: what a law needs beyond epsilon is computed once.
+    Raises TypeError for rewrites without the units that the law describes.
+    """
+    if isinstance(mechanism, HasLikelihood):
+        return mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
+    return _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
+
+
+def computed(
+    mechanism: Mechanism | None,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Sequence[Rewrites],
+    *,
+    epsilons: Sequence[float],
+) -> Sequence[NDArray[np.float64] | None]:
+    """The same, to be shared among attacks: None where there is no law, or for more than 64 candidates.
+
+    None as well where a rewrite lacks what the law describes. Of many candidates an optimal adversary's hits prove
+    nearly as much as posteriors, and it computes the likelihoods in parts.
+    """
+    behind = [one.latents if law_of(mechanism) == LATENTS else one.units for one in rewrites]
+    if mechanism is None or not has_law(mechanism) or candidates.shape[1] > _MOST or any(one is None for one in behind):
+        return [None] * len(epsilons)
+    return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+
+
+def posteriors(log_likelihoods: NDArray[np.float64], slots: NDArray[np.integer]) -> NDArray[np.float64]:
+    """[n]: how likely the candidate in slot i is the source, all being equally likely before; log_likelihoods: [n, k].
+
+    Not a number where the output is impossible under every candidate.
+    """
+    best = log_likelihoods.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        odds = np.exp(log_likelihoods - best)
+        found: NDArray[np.float64] = odds[np.arange(len(slots)), slots] / odds.sum(axis=1)
+    return np.round(found, 9)  # the last bits of a sum may depend on how trials were cut
+
+
+def _by_laws(
+    mechanism: HasLaws,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Sequence[Rewrites],
+    epsilons: Sequence[float],
+) -> list[NDArray[np.float64]]:
+    """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
+    units = [made.units for made in rewrites if made.units is not None]
+    if len(units) < len(rewrites):
+        raise TypeError("the likelihood needs the privatised units of every rewrite")
+    laws = mechanism.laws(texts)
+    fits = laws.rows.lengths[candidates] == units[0].lengths[:, None]
+    # Where one candidate alone has the right length, no law is needed to name it.
+    trial, slot = np.nonzero(fits & (fits.sum(axis=1, keepdims=True) > 1))
+    scores = []
+    for likelihood in log_likelihood(laws, candidates[trial, slot], [u.take(trial) for u in units], epsilons):
+        score = np.where(fits, 0.0, -np.inf)
+        score[trial, slot] = likelihood
+        scores.append(score)
+    if isinstance(mechanism, Writes):
+        for score, made in zip(scores, rewrites, strict=True):
+            _rule_out(mechanism, texts, candidates, made, score=score)
+    return scores
+
+
+def _rule_out(
+    mechanism: Writes,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Rewrites,
+    score: NDArray[np.float64],
+) -> None:
+    """Set scores [n, k] to minus infinity, in place, where the candidate's text would have been another."""
+    assert rewrites.units is not None
+    for slot in range(candidates.shape[1]):
+        rows = np.flatnonzero(np.isfinite(score[:, slot]))
+        written = mechanism.write([texts[i] for i in candidates[rows, slot]], rewrites.units.take(rows))
+        differs = np.array([rewrites.texts[int(row)] != text for row, text in zip(rows, written, strict=True)], bool)
+        score[rows[differs], slot] = -np.inf
