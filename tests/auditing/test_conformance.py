@@ -17,8 +17,10 @@ from epsilometer.auditing.conformance.attack import check_attack
 from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.conformance.metric import check_metric
 from epsilometer.auditing.conformance.rules import TEXTS, Check
+from epsilometer.auditing.one_call import as_mechanism
 from epsilometer.core.attack import Context
-from epsilometer.core.mechanism import FunctionMechanism, Rewrites
+from epsilometer.core.component import shipped
+from epsilometer.core.mechanism import FunctionMechanism, Rewrites, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
@@ -38,6 +40,13 @@ def test_sound_components_pass() -> None:
     for attack in (LengthAttack(), LexicalAttack(), LikelihoodAttack()):
         assert failed(check_attack(attack)) == []
     assert failed(check_metric(Bleu())) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(shipped("mechanisms")))
+def test_shipped_mechanisms_pass(name: str) -> None:
+    mechanism = as_mechanism(name, {}, TEXTS)
+    assert failed(check_mechanism(mechanism, 1.0 if has_budget(mechanism) else None)) == []
 
 
 @pytest.mark.parametrize("broken", [Halved, RareWordsPass])

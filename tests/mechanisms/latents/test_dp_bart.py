@@ -16,6 +16,7 @@ from scipy.stats import norm
 from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.claims import expected_successes, p_value, trial_claims
+from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.estimation import estimate
 from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
@@ -198,6 +199,8 @@ def test_one_noise_vector_for_all_positions_is_caught(folders: dict[str, Path], 
         successes = audit(mechanism, [1.0], trials)[1.0, "likelihood"]
         claims = trial_claims(mechanism, 1.0, TEXTS, trials.candidates)
         assert (p_value(successes, 600, expected_successes(claims, 2, 1e-5)) < 1e-6) is refuted
+        broken = [check.rule for check in check_mechanism(mechanism, 1.0, TEXTS[:3]) if check.problem]
+        assert broken == (["the parts of a text have noise of their own"] if refuted else [])
 
 
 @pytest.mark.parametrize("name", ["bart", "t5", "berts"])
