@@ -172,15 +172,16 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
 
 WORST_PAIRS: Schema = {  # the pair of texts at which a search found most lost (`worst_pair`), a row a group of pairs
     "epsilon": pl.Float64,
-    "pairs": pl.String,  # of two audited "texts", or of a text and itself with "one word" exchanged
+    "pairs": pl.String,  # of texts, "all" or of "equal length"; or of a text and itself, "one word" exchanged
     "compared": pl.Int64,  # pairs that the search began with
-    "attack": pl.String,  # the best in the search
+    "method": pl.String,  # "sampled"; also "exact" where the law of what is released is known
+    "attack": pl.String,  # the best in the search; null where the loss is exact, as are what counts trials
     "trials": pl.Int64,  # fresh ones, of this pair alone
     "successes": pl.Int64,
     "loss": pl.Float64,
     "point": pl.Float64,
     "ceiling": pl.Float64,
-    "worst_output": pl.Float64,
+    "worst_output": pl.Float64,  # of the surest guesses; where the loss is exact the largest of any output
     "delta": pl.Float64,
     "claim": pl.String,
     "claimed": pl.Float64,  # for this pair

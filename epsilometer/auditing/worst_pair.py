@@ -2,11 +2,16 @@
 
 An audit's losses are averages over its trials, so a text that a mechanism hardly protects, one with a rare word, say,
 disappears among the others. Here pairs are tried against each other (`halving`), and the bound is about the one that is
-left. Pairs come from two groups, each searched by itself:
+left. Pairs come from three groups, each searched by itself:
 
-- `texts`: two of the audited texts;
+- `all`: two of the audited texts;
+- `equal length`: two that have equally many words, which length does not tell apart;
 - `one word`: a text, and the same text with one of its words exchanged for a word of another (a canary). Both have
   equally many words, and what is lost between them is lost about one word.
+
+Where the law of what a mechanism releases is known, the losses of the pairs are computed as well (`exact_loss`): a row
+`exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares delta at the claimed loss. It
+believes the law that the mechanism states; the row `sampled` believes nothing.
 
 What is found is a lower bound on the mechanism's worst pair: another pair may lose more.
 """
@@ -25,6 +30,9 @@ from epsilometer.auditing import claims
 from epsilometer.auditing.abstention import worst_output
 from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.losses import Request
+from epsilometer.auditing.exact_loss.measuring import applies, pair_losses
 from epsilometer.auditing.halving import affordable, search
 from epsilometer.auditing.one_call import (
     Attacks,
@@ -42,11 +50,13 @@ from epsilometer.auditing.stated import stated
 from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
-from epsilometer.core.mechanism import Mechanism, budgets
+from epsilometer.core.mechanism import Mechanism, budgets, law_of, releases
 from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words, write
 
-PAIRS, ONE_WORD = "texts", "one word"
+ANY, EQUAL, ONE_WORD = "all", "equal length", "one word"
+SAMPLED, EXACT = "sampled", "exact"
+TOLERANCE = 1e-9  # of a delta, beyond the rounding that its lower value allows for
 
 
 @dataclass(frozen=True)
@@ -66,20 +76,28 @@ class Pairs:
     place: NDArray[np.int64]
     other_place: NDArray[np.int64]
 
+    def parts(self, arm: int) -> dict[str, int | None]:
+        """What a pair is made of, as columns; no place where it is of whole texts."""
+        found = {name: int(getattr(self, name)[arm]) for name in ("x", "other", "place", "other_place")}
+        return {name: None if number < 0 else number for name, number in found.items()}
 
-def whole(texts: Sequence[str], count: int, seed: int) -> Pairs:
-    """Up to `count` distinct pairs of the texts, uniformly drawn."""
-    n = len(texts)
-    if n * (n - 1) // 2 <= count:
-        numbers = np.stack(np.triu_indices(n, 1), axis=1)
-    else:
-        drawn = Noise.named(4 * count, seed, "worst", PAIRS).uniforms(2)
-        first = (drawn[:, 0] * n).astype(np.int64)
-        second = (first + 1 + (drawn[:, 1] * (n - 1)).astype(np.int64)) % n
-        numbers = np.unique(np.sort(np.stack([first, second], axis=1), axis=1), axis=0)
-        numbers = numbers[Noise.named(len(numbers), seed, "worst", "order").uniforms()[:, 0].argsort()[:count]]
-    nowhere = np.full(len(numbers), -1)
-    return Pairs(PAIRS, texts, numbers, numbers[:, 0], numbers[:, 1], place=nowhere, other_place=nowhere)
+
+def whole(of: str, texts: Sequence[str], count: int, seed: int) -> Pairs:
+    """Up to `count` distinct pairs of the texts, uniformly drawn; of equally many words where `of` says so."""
+    lengths = np.array([len(words(text)) if of == EQUAL else 0 for text in texts])
+    order = np.argsort(lengths, kind="stable")
+    begin, end = (np.searchsorted(lengths[order], lengths[order], side) for side in ("left", "right"))
+    places = np.flatnonzero(end - begin > 1)  # those that have a partner
+    drawn = Noise.named(8 * count if len(places) else 0, seed, "worst", of).uniforms(2)
+    first = places[(drawn[:, 0] * len(places)).astype(np.int64)]
+    size = (end - begin)[first]
+    step = 1 + (drawn[:, 1] * (size - 1)).astype(np.int64)
+    second = begin[first] + (first - begin[first] + step) % size
+    pairs = np.sort(order[np.stack([first, second], axis=1)], axis=1)
+    _, at = np.unique(pairs, axis=0, return_index=True)
+    pairs = pairs[np.sort(at)[:count]]
+    nowhere = np.full(len(pairs), -1)
+    return Pairs(of, texts, pairs, x=pairs[:, 0], other=pairs[:, 1], place=nowhere, other_place=nowhere)
 
 
 def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
@@ -104,7 +122,7 @@ def exchanged(texts: Sequence[str], count: int, seed: int) -> Pairs:
         parts.append((x, first[word][0], place, first[word][1]))
     columns = np.array(parts, np.int64).reshape(-1, 4).T
     pairs = np.array(numbers, np.int64).reshape(-1, 2)
-    return Pairs(ONE_WORD, list(index), pairs, columns[0], other=columns[1], place=columns[2], other_place=columns[3])
+    return Pairs(ONE_WORD, list(index), pairs, x=columns[0], other=columns[1], place=columns[2], other_place=columns[3])
 
 
 def audit_worst(
@@ -120,7 +138,7 @@ def audit_worst(
 
     texts, mechanism, epsilons, attacks, settings: as `epsilometer.audit`; attacks that see more than is released are
     left out. trials: at each epsilon and for each group of pairs, half of them for the search. Of the design, alpha and
-    seed matter. Returns a row an epsilon and group, schema `WORST_PAIRS`: the attack, `loss` (nats, confidence
+    seed matter. Returns a row an epsilon, group and method, schema `WORST_PAIRS`: the attack, `loss` (nats, confidence
     1 - alpha / 2), what the surest guesses prove, the claim for this pair and its verdict. Raises UserError for values
     outside their range.
     """
@@ -132,19 +150,21 @@ def audit_worst(
     if trials < 4:
         raise UserError(f"trials must be >= 4, two for the search and two for the bound, got {trials}")
     arms = affordable(trials)
-    groups = [group for group in (whole(texts, arms, design.seed), exchanged(texts, arms, design.seed)) if len(group.x)]
+    of_texts = [whole(of, texts, arms, design.seed) for of in (ANY, EQUAL)]
+    groups = [group for group in (*of_texts, exchanged(texts, arms, design.seed)) if len(group.x)]
     chosen = chosen_attacks(attacks)
     rows = []
     for group in groups:
         made_by = as_mechanism(mechanism, settings, group.texts)
         if group is groups[0]:
             say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+        at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         able = seeing(applicable(chosen, made_by), made_by, "released")
-        for epsilon in budgets(made_by, epsilons):
-            rows.append(_proved(group, made_by, float(epsilon), able, trials=trials, design=design))
-    level = design.alpha / claims.divisor(
-        [row["least_p_value"] for row in rows if row["claimed"] is not None], design.alpha
-    )
+        if applies(made_by) and law_of(made_by) in releases(made_by):
+            rows += _computed(group, made_by, at)
+        rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design) for epsilon in at]
+    tests = [row["least_p_value"] for row in rows if "least_p_value" in row]
+    level = design.alpha / claims.divisor(tests, design.alpha)
     return pl.DataFrame([_judged(row, level) for row in rows], schema=dict(WORST_PAIRS)).sort(
         "epsilon", maintain_order=True
     )
@@ -185,7 +205,7 @@ class _Trials:
 def _proved(
     pairs: Pairs, mechanism: Mechanism, epsilon: float, attacks: Mapping[str, Attack], *, trials: int, design: Design
 ) -> dict[str, Any]:
-    tried = _Trials(pairs, mechanism, epsilon, attacks, design.seed)
+    tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed)
     found = search(tried.pull, len(pairs.x), trials)
     attack, said = list(attacks)[found.attack], stated(mechanism, epsilon, pairs.texts)
     count, hits = len(found.right), int(found.right.sum())
@@ -194,6 +214,7 @@ def _proved(
         "epsilon": stored(epsilon),
         "pairs": pairs.of,
         "compared": len(pairs.x),
+        "method": SAMPLED,
         "attack": attack,
         "trials": count,
         "successes": hits,
@@ -203,7 +224,7 @@ def _proved(
         "worst_output": worst_output(found.right, tried.surest[attack], 2, design.alpha, delta=said.delta),
         "delta": said.delta,
         "claim": said.claim,
-        **{name: int(getattr(pairs, name)[found.arm]) for name in ("x", "other", "place", "other_place")},
+        **pairs.parts(found.arm),
     }
     if not said.claimed:
         return row | {"claimed": None}
@@ -216,10 +237,46 @@ def _proved(
     }
 
 
+def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
+    """The rows of a group whose losses are computed: the pair of the largest, and of those the one of the worst output.
+
+    Where something is claimed: the pair of the largest delta beyond the claim, if there is one.
+    """
+    allowed = [claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
+    found = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
+    rows = []
+    for epsilon, losses, claimed in zip(epsilons, found, allowed, strict=True):
+        said, guess = stated(mechanism, epsilon, pairs.texts), guess_losses(losses.log_error)
+        pure = np.zeros(len(pairs.x)) if losses.pure is None else losses.pure
+        beyond = np.zeros(len(pairs.x)) if losses.delta_at_claim is None else losses.delta_at_claim.low - said.delta
+        violated = said.claimed & np.isfinite(claimed) & (beyond > TOLERANCE)
+        arm = int(np.lexsort((pure, guess.low, np.where(violated, beyond, 0.0)))[-1])
+        tested = claims.NOT_REFUTED if np.isfinite(claimed).any() else claims.NOT_CHECKED
+        rows.append(
+            {
+                "epsilon": stored(epsilon),
+                "pairs": pairs.of,
+                "compared": len(pairs.x),
+                "method": EXACT,
+                "loss": float(guess.low[arm]),
+                "point": float(guess.high[arm]),
+                "worst_output": None if losses.pure is None else float(pure[arm]),
+                "delta": said.delta,
+                "claim": said.claim,
+                "claimed": float(claimed[arm]) if said.claimed else None,
+                "verdict": claims.VIOLATED if violated[arm] else tested if said.claimed else claims.NO_CLAIM,
+                **pairs.parts(arm),
+            }
+        )
+    return rows
+
+
 def _judged(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """A row with its verdict at the level of a test; no place where a pair is of whole texts."""
-    verdict = claims.NO_CLAIM
-    if row["claimed"] is not None:
-        verdict = claims.verdict(row["p_value"], level, row["least_p_value"])
-    places = {name: None if row[name] < 0 else row[name] for name in ("place", "other_place")}
-    return {name: value for name, value in row.items() if name != "least_p_value"} | places | {"verdict": verdict}
+    """A row with its verdict, at the level of a test where it needs one."""
+    shown = {name: value for name, value in row.items() if name != "least_p_value"}
+    if "verdict" in row:
+        return shown
+    tested = row["claimed"] is not None
+    return shown | {
+        "verdict": claims.verdict(row["p_value"], level, row["least_p_value"]) if tested else claims.NO_CLAIM
+    }

@@ -133,7 +133,7 @@ def _told_of_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of a search for the worst pair fits on a terminal."""
     pair = ("x", "other", "place", "other_place")
     losses = ("trials", "successes", "loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
-    return {key: row[key] for key in ("epsilon", "pairs", *pair, "attack", *losses)}
+    return {key: row[key] for key in ("epsilon", "pairs", *pair, "method", "attack", *losses)}
 
 
 def _named(row: Mapping[str, Any]) -> str:

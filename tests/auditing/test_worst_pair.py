@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.auditing.worst_pair import ONE_WORD, PAIRS, audit_worst, exchanged, whole
+from epsilometer.auditing.worst_pair import ANY, EQUAL, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
@@ -27,48 +28,50 @@ def test_a_rare_word_that_passes_is_found() -> None:
     Where the word is not seen the attack guesses at random, so its success rate shows less than its surest guesses.
     """
     table = audit_worst(TEXTS, forgets, [1.0], ["lexical"], trials=1000)
-    assert table["pairs"].to_list() == [PAIRS, ONE_WORD]
+    assert table["pairs"].to_list() == [ANY, EQUAL, ONE_WORD]
     assert (table["loss"] > 0.8).all()
     assert (table["worst_output"] > 3).all()
-    x, other = table.filter(pairs=PAIRS).select("x", "other").row(0)
+    x, other = table.filter(pairs=ANY).select("x", "other").row(0)
     assert ("clara" in TEXTS[x]) != ("clara" in TEXTS[other])
     x, other, place, lent = table.filter(pairs=ONE_WORD).select("x", "other", "place", "other_place").row(0)
     exchange = {TEXTS[x].split()[place], TEXTS[other].split()[lent]}
     assert "clara" in exchange
     assert len(exchange) == 2
-    assert table["verdict"].to_list() == [NO_CLAIM, NO_CLAIM]
+    assert table["verdict"].to_list() == [NO_CLAIM] * 3
 
 
 def test_what_says_nothing_has_no_worst_pair() -> None:
     """False alarm .005 a row; fixed seed."""
     table = audit_worst(TEXTS, lambda text, epsilon, rng: "", [1.0], ["lexical", "length"], trials=600)
-    assert table["loss"].to_list() == [0, 0]
-    assert table["worst_output"].to_list() == [0, 0]
+    assert table["loss"].to_list() == [0, 0, 0]
+    assert table["worst_output"].to_list() == [0, 0, 0]
 
 
 def test_randomised_response_loses_epsilon_at_every_pair() -> None:
     """The bound lies above epsilon with probability .005; texts of a canary are inputs of the mechanism as well."""
     table = audit_worst(["yes", "no"], "randomized_response", [1.0], ["likelihood"], trials=4000)
-    for loss, verdict in table.filter(pairs=PAIRS).select("loss", "verdict").iter_rows():
-        assert 0.7 < loss <= 1
+    for method, loss, verdict in table.filter(pairs=ANY).select("method", "loss", "verdict").iter_rows():
+        assert (0.7 if method == "sampled" else 0.97) < loss <= 1
         assert verdict == NOT_REFUTED
+    assert table.filter(pairs=ANY, method="exact")["worst_output"].item() == pytest.approx(1, abs=1e-9)
 
 
 def test_a_claim_that_fails_at_some_texts_only_is_refuted() -> None:
-    """A text with a digit passes; an audit over all pairs would hardly see it."""
+    """A text with a digit passes, whatever its law says; an audit over all pairs would hardly see it."""
     texts = [*TEXTS, "please send 4711 the book now"]
     table = audit_worst(texts, RareWordsPass(resource=tuple(texts)), [1.0], ["lexical"], trials=2000)
-    row = table.filter(pairs=PAIRS).row(0, named=True)
+    assert table.filter(pairs=ANY, method="exact")["verdict"].item() == NOT_REFUTED
+    row = table.filter(pairs=ANY, method="sampled").row(0, named=True)
     assert row["verdict"] == VIOLATED
     assert 12 in (row["x"], row["other"])
     assert row["loss"] > row["claimed"] == 1
 
 
 def test_pairs_are_distinct_and_differ_as_said() -> None:
-    pairs = whole(TEXTS, 20, seed=0)
+    pairs = whole(ANY, TEXTS, 20, seed=0)
     assert len(np.unique(np.sort(pairs.numbers, axis=1), axis=0)) == len(pairs.x) == 20
     assert (pairs.numbers[:, 0] != pairs.numbers[:, 1]).all()
-    assert len(whole(TEXTS[:4], 100, seed=0).x) == math.comb(4, 2)
+    assert len(whole(ANY, TEXTS[:4], 100, seed=0).x) == math.comb(4, 2)
     canaries = exchanged(TEXTS, 100, seed=0)
     lent = set()
     for (a, b), place in zip(canaries.numbers, canaries.place, strict=True):
@@ -83,3 +86,19 @@ def test_bad_input_is_named() -> None:
         audit_worst(["a"], forgets, [1.0])
     with pytest.raises(UserError, match="trials must be >= 4"):
         audit_worst(TEXTS, forgets, [1.0], trials=3)
+
+
+def test_where_the_law_is_known_the_worst_pair_is_computed(tmp_path: Path) -> None:
+    """CusText as published gives a word's group away: infinitely much is lost where two words of two groups meet."""
+    vectors = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    spoken = [f"w{i:02}" for i in range(40)]
+    (tmp_path / "v.txt").write_text(
+        "\n".join(f"{w} {' '.join(map(str, v))}" for w, v in zip(spoken, vectors, strict=True))
+    )
+    texts = [" ".join(np.random.default_rng(i).choice(spoken, 4)) for i in range(30)]
+    for as_published, expected in ((True, VIOLATED), (False, NOT_REFUTED)):
+        settings = {"resource": str(tmp_path / "v.txt"), "as_published": as_published, "size": 10}
+        table = audit_worst(texts, "custext", [1.0], ["length"], trials=400, settings=settings)
+        exact = table.filter(method="exact", pairs=ONE_WORD).row(0, named=True)
+        assert exact["verdict"] == expected
+        assert exact["worst_output"] > exact["claimed"] or not as_published
