@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,8 +31,12 @@ def _secret(home: Path) -> str:
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)  # Prefect's database, logs and profile are in it, too
     file = home / "secret"
-    with suppress(FileExistsError), os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as new:
-        new.write(f"epsilometer:{secrets.token_urlsafe(24)}")
+    if not file.exists():
+        with tempfile.NamedTemporaryFile("w", dir=home) as new:  # of mode 0600
+            new.write(f"epsilometer:{secrets.token_urlsafe(24)}")
+            new.flush()
+            with suppress(FileExistsError):  # another process was first
+                os.link(new.name, file)  # the file is there only once it is whole
     return file.read_text()
 
 
