@@ -1,0 +1,166 @@
+"""Pairs of vectors with independent Laplace noise of scale b on every coordinate: overlap and delta(level).
+
+At a coordinate in which the vectors are t b apart, the loss under P is t with probability 1/2, -t with probability
+e^-t / 2, and has the density e^((l - t) / 2) / 4 between. So for u = z + 1/2
+
+    E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
+
+and for all coordinates together K(z) is the product. No loss need be rounded to a grid: both figures are inverse
+transforms, on a line on which nothing cancels,
+
+    overlap = 1 / (2 pi) * integral of K(-1/2 + i w) / (1/4 + w^2) dw,
+    delta(level) = 1 / (2 pi) * integral of K(z) e^(-z level) / (z (z + 1)) dw,    z = c + i w,  c > 0
+
+(the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. What that
+sum is off by is stated, both ways:
+
+- Steps: by Poisson's formula the sum is that over all integers j of e^(c j T) delta(level + j T), of which j = 0 is
+  meant. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level) (Markov). For the
+  overlap they are at most e^(-|j| T / 2).
+- The end: |K(z)| beyond W is at most a product of e^(-t/2) min(cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)),
+  K of the real part), with a = c + 1/2, and the rest of the integrand at most 1 / w^2.
+- Floating point: n + 8 roundings of every term.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from epsilometer.auditing.exact_loss.bracket import Bracket
+
+Array = NDArray[np.float64]
+_BLOCK = 64  # frequencies at a time
+_TERMS = 1 << 24  # frequencies times coordinates at most: beyond them the bracket is wider
+_WIDEST = 1e5  # c
+
+
+def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
+    """ln of sum over outputs of min(P, P'), for distances [n] >= 0 in scales; tolerance: of that, in nats, about."""
+    t = distances[distances > 0]
+    if not len(t):
+        return Bracket(0.0, 0.0)
+    log_rho = _log_moment(t, 0.0)
+    period = 2 * (math.log(4 / tolerance) - 2 * log_rho)  # as the overlap is at least rho^2 / 2
+    share = 1 / (1 + math.sqrt(_variance(t)))  # of rho, about: E_M[e^(-|L| / 2)]
+    end = _end(t, 0.0, math.log(tolerance * share) + log_rho, period)
+    frequencies, ratios = _transform(t, 0.0, end, period)
+    terms = ratios.real / (0.25 + frequencies**2)
+    total = _sum(terms, period)
+    rounding = _rounding(t) * _sum(np.abs(terms), period)
+    cut = math.exp(_log_ceiling(t, 0.0, end) - log_rho) / (math.pi * end)
+    shifted = 2 * math.exp(-period / 2 - log_rho) / -math.expm1(-period / 2)
+    low, high = total - rounding - cut - shifted, total + rounding + cut
+    return Bracket(log_rho + math.log(low) if low > 0 else -math.inf, min(log_rho + math.log(high), 0.0))
+
+
+def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
+    """delta at levels [m] >= 0, for distances [n] >= 0 in scales, to an absolute tolerance, about."""
+    t = distances[distances > 0]
+    if not len(t):
+        return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
+    return _deltas(t, levels, _least(t), math.log(tolerance / 2))
+
+
+def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
+    """As `deltas`, to a relative tolerance, about: on the line on which K(z) e^(-z level) is least."""
+    t = distances[distances > 0]
+    if t.sum() <= level:
+        return Bracket(0.0, 0.0)
+    least = math.log(_least(t))
+    found = minimize_scalar(
+        lambda log_c: _log_moment(t, math.exp(log_c) + 0.5) - math.exp(log_c) * level,
+        bounds=(least, math.log(_WIDEST)),
+        method="bounded",
+    )
+    c = math.exp(found.x)
+    bracket = _deltas(t, np.array([level]), c, float(found.fun) + math.log(tolerance / (4 * (1 + c) ** 2)))
+    return Bracket(float(bracket.low[0]), float(bracket.high[0]))
+
+
+def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
+    """log_allowed: ln of the error of each kind that is aimed at, absolute."""
+    a = c + 0.5
+    log_k = _log_moment(t, a)
+    shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
+    period = max(1.0, (float(shifts.max()) - log_allowed + 1) / c)
+    log_scale = log_k - c * levels
+    end = _end(t, a, log_allowed + c * float(levels.min()), period)
+    frequencies, ratios = _transform(t, a, end, period)
+    z = c + 1j * frequencies
+    terms = ratios / (z * (z + 1))
+    scale, sizes = np.exp(log_scale), _sum(np.abs(terms), period)
+    values = np.array([_sum((terms * np.exp(-1j * level * frequencies)).real, period) for level in levels])
+    cut = np.exp(_log_ceiling(t, a, end) - c * levels) / (math.pi * end)
+    shifted = np.exp(shifts - c * period) / -math.expm1(-c * period)
+    error = scale * _rounding(t) * sizes + cut
+    gone = levels >= t.sum()
+    low, high = scale * values - error - shifted, scale * values + error
+    return Bracket(np.where(gone, 0.0, low.clip(0, 1)), np.where(gone, 0.0, high.clip(0, 1)))
+
+
+def _least(t: Array) -> float:
+    """c at which K(c) is about its value at 0, and the period not long."""
+    return min(0.5, 1 / math.sqrt(_variance(t)))
+
+
+def _variance(t: Array) -> float:
+    """Of L under the law proportional to sqrt(P P'): atoms of 1 / (2 + t) at t and -t, uniform between."""
+    return float(((2 * t**2 + t**3 / 3) / (2 + t)).sum())
+
+
+def _scaled(t: Array, a: float) -> tuple[Array, Array, Array]:
+    """cosh(a t), sinh(a t) and cosh(a t) + sinh(a t) / (2 a), times e^(-a t)."""
+    cosh, sinh = (1 + np.exp(-2 * a * t)) / 2, -np.expm1(-2 * a * t) / 2
+    return cosh, sinh, cosh + (sinh / (2 * a) if a else t / 2)
+
+
+def _log_moment(t: Array, a: float) -> float:
+    """ln K(a - 1/2)."""
+    return float(((a - 0.5) * t + np.log(_scaled(t, a)[2])).sum())
+
+
+def _log_ceiling(t: Array, a: float, end: float) -> float:
+    """ln of what |K(a - 1/2 + i w)| is at most for w >= end."""
+    cosh, _, real = _scaled(t, a)
+    double = np.sqrt((1 + np.exp(-4 * a * t)) / 2 * (1 + 0.25 / end**2))
+    return float(((a - 0.5) * t + np.log(np.minimum(np.minimum(cosh * (1 + 0.5 / end), double), real))).sum())
+
+
+def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
+    """The least power of two as a frequency after which so much is missing, as far as the terms allow."""
+    most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
+    end = 4.0
+    while end < most and _log_ceiling(t, a, end) - math.log(math.pi * end) > log_allowed:
+        end *= 2
+    return end
+
+
+def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, NDArray[np.complex128]]:
+    """Frequencies from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) there."""
+    step = 2 * math.pi / period
+    frequencies = step * np.arange(math.ceil(end / step) + 1)
+    cosh, sinh, real = _scaled(t, a)
+    turns = np.exp(1j * step * np.multiply.outer(np.arange(_BLOCK), t))
+    ratios = np.ones(len(frequencies), np.complex128)
+    for start in range(0, len(frequencies), _BLOCK):
+        u = a + 1j * frequencies[start : start + _BLOCK]
+        turned = turns[: len(u)] * np.exp(1j * frequencies[start] * t)
+        cos, sin = turned.real, turned.imag
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 at the frequency 0, set below
+            factors = (cosh * cos + 1j * sinh * sin + (sinh * cos + 1j * cosh * sin) / (2 * u[:, None])) / real
+        ratios[start : start + _BLOCK] = factors.prod(axis=1)
+    ratios[0] = 1
+    return frequencies, ratios
+
+
+def _sum(terms: Array, period: float) -> float:
+    """The integral over all w, divided by 2 pi, of an even function at the frequencies from 0."""
+    return float(2 * terms.sum() - terms[0]) / period
+
+
+def _rounding(t: Array) -> float:
+    return (len(t) + 8) * 4 * float(np.finfo(float).eps)

@@ -1,0 +1,101 @@
+"""The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the texts made of them.
+
+Of two latents f, f' at the L2 distance d, with Gaussian noise of deviation sigma on every coordinate, nothing matters but
+r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(level) the exact profile of Balle and Wang
+2018, theorem 8 (`mechanisms/latents/shared/noise.py`). No level bounds every output. With Laplace noise of scale b the
+pure loss is |f - f'|_1 / b, and the rest is `laplace.py`.
+
+Whatever text is decoded from the noisy latent is computed from it alone, so that none of its losses is larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from epsilometer.auditing.exact_loss import laplace
+from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
+from epsilometer.mechanisms.latents.shared.base import slices
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, Laplace, gaussian_log_delta
+
+Array = NDArray[np.float64]
+_DELTA = 1e-4  # to which deltas under Laplace noise are computed; of a single one its share
+
+
+def applies(mechanism: Mechanism) -> bool:
+    """Whether it adds noise of a known law to latents."""
+    return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
+
+
+def losses(request: Request) -> list[Losses]:
+    """Returns what the noise proves of every pair, a `Losses` for each budget; one pass of the encoder."""
+    mechanism = cast(HasLatentNoise, request.mechanism)
+    encoded = mechanism.encode(request.texts)
+    results = []
+    for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
+        noise: LatentNoise = mechanism.law(epsilon)
+        if isinstance(noise, Gaussian):
+            distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, request.pairs)]
+            results.append(gaussian(np.concatenate(distances) / noise.scale, claims))
+        elif isinstance(noise, Laplace):
+            each = (np.abs(row) / noise.scale for part in _differences(encoded, request.pairs) for row in part)
+            results.append(_laplace(each, claims, request.width))
+        else:
+            raise TypeError(f"the exact loss knows Gaussian and Laplace noise, not {type(noise).__name__}")
+    return results
+
+
+def gaussian(distances: Array, claims: Array) -> Losses:
+    """Of pairs at distances [n] in deviations, with claimed losses [n]; closed forms, without rounding to a grid."""
+    log_error, delta = log_ndtr(-distances / 2), _profile(LEVELS, distances[:, None])
+    at_claim = np.where(np.isfinite(claims), _profile(np.where(np.isfinite(claims), claims, 0.0), distances), 1.0)
+    return Losses(
+        log_error=Bracket(log_error, log_error),
+        delta=Bracket(delta, delta),
+        larger_delta=delta,
+        pure=np.where(distances > 0, math.inf, 0.0),
+        delta_at_claim=Bracket(at_claim, at_claim),
+    )
+
+
+def _profile(levels: Array, distances: Array) -> Array:
+    """delta of Gaussian noise, elementwise; 0 where both latents are the same."""
+    far = np.maximum(distances, 1e-9)  # closer ones leave nothing but rounding; a larger delta is an upper bound
+    log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
+    delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
+    return delta
+
+
+def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
+    """Of pairs of distances [d] in scales, coordinate by coordinate; both directions lose alike."""
+    log_error, delta, at_claim, pure = [], [], [], []
+    for distances, claim in zip(pairs, claims.tolist(), strict=True):
+        overlap = laplace.log_overlap(distances, width / 4)  # a guess loss moves by at most twice as much
+        log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
+        curve = laplace.deltas(distances, LEVELS, _DELTA)
+        delta.append((curve.low, curve.high))
+        one = laplace.delta(distances, claim, _DELTA) if math.isfinite(claim) else Bracket(1.0, 1.0)
+        at_claim.append((one.low, one.high))
+        pure.append(float(distances.sum()))
+    both = Bracket(*np.stack(delta, axis=1))
+    return Losses(
+        log_error=Bracket(*np.array(log_error).T),
+        delta=both,
+        larger_delta=both.high,
+        pure=np.array(pure),
+        delta_at_claim=Bracket(*np.array(at_claim).T),
+    )
+
+
+def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.int64]) -> Iterator[Array]:
+    """f - f' of pairs [n, d], in parts that fit in memory."""
+    for part in slices(len(pairs), encoded.shape[1]):
+        first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))
+        yield first - second
