@@ -17,8 +17,8 @@ sum is off by is stated, both ways:
 - Steps: by Poisson's formula the sum is that over all integers j of e^(c j T) delta(level + j T), of which j = 0 is
   meant. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level) (Markov). For the
   overlap they are at most e^(-|j| T / 2).
-- The end: |K(z)| beyond W is at most a product of e^(-t/2) min(cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)),
-  K of the real part), with a = c + 1/2, and the rest of the integrand at most 1 / w^2.
+- The end: with a = c + 1/2 each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
+  cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest is at most 1 / w^2.
 - Floating point: n + 8 roundings of every term.
 """
 
@@ -34,7 +34,7 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
 _BLOCK = 64  # frequencies at a time
-_TERMS = 1 << 24  # frequencies times coordinates at most: beyond them the bracket is wider
+_TERMS = 1 << 22  # frequencies times coordinates at most: beyond them the bracket is wider
 _WIDEST = 1e5  # c
 
 
@@ -93,7 +93,7 @@ def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Ar
     z = c + 1j * frequencies
     terms = ratios / (z * (z + 1))
     scale, sizes = np.exp(log_scale), _sum(np.abs(terms), period)
-    values = np.array([_sum((terms * np.exp(-1j * level * frequencies)).real, period) for level in levels])
+    values = _turned_sums(terms, levels, period)
     cut = np.exp(_log_ceiling(t, a, end) - c * levels) / (math.pi * end)
     shifted = np.exp(shifts - c * period) / -math.expm1(-c * period)
     error = scale * _rounding(t) * sizes + cut
@@ -142,7 +142,7 @@ def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
 def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, NDArray[np.complex128]]:
     """Frequencies from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) there."""
     step = 2 * math.pi / period
-    frequencies = step * np.arange(math.ceil(end / step) + 1)
+    frequencies: Array = step * np.arange(math.ceil(end / step) + 1.0)
     cosh, sinh, real = _scaled(t, a)
     turns = np.exp(1j * step * np.multiply.outer(np.arange(_BLOCK), t))
     ratios = np.ones(len(frequencies), np.complex128)
@@ -160,6 +160,16 @@ def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, ND
 def _sum(terms: Array, period: float) -> float:
     """The integral over all w, divided by 2 pi, of an even function at the frequencies from 0."""
     return float(2 * terms.sum() - terms[0]) / period
+
+
+def _turned_sums(terms: NDArray[np.complex128], levels: Array, period: float) -> Array:
+    """`_sum` of the terms times e^(-i level w), for each level [m]: a product of matrices for most of the turning."""
+    step = 2 * math.pi / period
+    rows = np.zeros((-(-len(terms) // _BLOCK), _BLOCK), np.complex128)
+    rows.ravel()[: len(terms)] = terms
+    within = np.exp(-1j * step * np.multiply.outer(np.arange(_BLOCK), levels))
+    begin = np.exp(-1j * step * _BLOCK * np.multiply.outer(np.arange(len(rows)), levels))
+    return (2 * np.einsum("jm,jm->m", rows @ within, begin).real - terms[0].real) / period
 
 
 def _rounding(t: Array) -> float:

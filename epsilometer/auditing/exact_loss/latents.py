@@ -1,9 +1,9 @@
 """The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the texts made of them.
 
-Of two latents f, f' at the L2 distance d, with Gaussian noise of deviation sigma on every coordinate, nothing matters but
+Of two latents f, f' at the L2 distance d, with Gaussian noise of deviation sigma on every coordinate, all depends on
 r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(level) the exact profile of Balle and Wang
-2018, theorem 8 (`mechanisms/latents/shared/noise.py`). No level bounds every output. With Laplace noise of scale b the
-pure loss is |f - f'|_1 / b, and the rest is `laplace.py`.
+2018, theorem 8 (`mechanisms/latents/shared/noise.py`); no level bounds every output. With Laplace noise of scale b the
+pure loss is |f - f'|_1 / b, and the rest is in `laplace.py`.
 
 Whatever text is decoded from the noisy latent is computed from it alone, so that none of its losses is larger.
 """
@@ -23,10 +23,10 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.base import slices
-from epsilometer.mechanisms.latents.shared.noise import Gaussian, LatentNoise, Laplace, gaussian_log_delta
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, LatentNoise, gaussian_log_delta
 
 Array = NDArray[np.float64]
-_DELTA = 1e-4  # to which deltas under Laplace noise are computed; of a single one its share
+_DELTA, _SHARE = 1e-3, 1e-2  # to which deltas under Laplace noise are computed; of those at a claim
 
 
 def applies(mechanism: Mechanism) -> bool:
@@ -81,7 +81,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))
-        one = laplace.delta(distances, claim, _DELTA) if math.isfinite(claim) else Bracket(1.0, 1.0)
+        one = laplace.delta(distances, claim, _SHARE) if math.isfinite(claim) else Bracket(1.0, 1.0)
         at_claim.append((one.low, one.high))
         pure.append(float(distances.sum()))
     both = Bracket(*np.stack(delta, axis=1))

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims import pair_claims
-from epsilometer.auditing.exact_loss import by_laws
-from epsilometer.auditing.exact_loss.all_pairs import Relative, largest_of, relative
+from epsilometer.auditing.exact_loss import by_laws, latents
+from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, largest_of, relative
 from epsilometer.auditing.exact_loss.losses import Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
@@ -32,7 +32,7 @@ class Measured:
 
 def applies(mechanism: Mechanism) -> bool:
     """Whether the exact loss of a mechanism can be computed."""
-    return callable(getattr(mechanism, "laws", None))
+    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
 
 
 def request(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs) -> Request:
@@ -48,6 +48,8 @@ def pair_losses(asked: Request) -> list[Losses]:
     """
     if isinstance(asked.mechanism, HasLaws):
         return by_laws.losses(asked)
+    if latents.applies(asked.mechanism):
+        return latents.losses(asked)
     raise UserError(
         "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), or "
         "audit it"
@@ -81,7 +83,10 @@ def measure(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float
 def _relative(group: Group) -> Relative | None:
     """A lower bound of the relative epsilon, where pure losses are known."""
     asked, pure = group.request, group.losses.pure
-    if pure is None or not isinstance(asked.mechanism, HasLaws):
+    if pure is None:
         return None
-    some = asked.pairs[group.places]
-    return largest_of(asked.mechanism, asked.texts, group.epsilon, some, pure=pure[group.places])
+    some, pure = asked.pairs[group.places], pure[group.places]
+    if isinstance(asked.mechanism, HasLaws):
+        return largest_of(asked.mechanism, asked.texts, group.epsilon, some, pure=pure)
+    x, other = some[int(pure.argmax())].tolist()
+    return Relative(float(pure.max()), (x, other), None, LOWER_BOUND)
