@@ -1,0 +1,106 @@
+"""All pairs of texts against sums over all outputs."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from epsilometer.auditing.exact_loss import all_pairs, unit_laws
+from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, error_bounds, pure_losses, relative
+from epsilometer.auditing.exact_loss.measuring import measure
+from epsilometer.auditing.exact_loss.pairs import all_of
+from tests.support.spelled import Spelled
+
+LETTERS = 3
+TEXTS = [" ".join(letters) for n in (1, 2, 3) for letters in product("abc", repeat=n)][:24]
+
+
+@st.composite
+def laws(draw: st.DrawFn) -> NDArray[np.float64]:
+    weights = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 1.0, -math.inf]))
+    row = st.lists(weights, min_size=LETTERS, max_size=LETTERS).filter(lambda some: max(some) > -math.inf)
+    rows = draw(st.lists(row, min_size=LETTERS, max_size=LETTERS))
+    return np.asarray(log_softmax(draw(st.sampled_from([0.1, 1.0, 10.0])) * np.array(rows), axis=1))
+
+
+def enumerated(mechanism: Spelled, first: str, second: str, epsilon: float) -> tuple[float, float]:
+    """The pure loss, first before second, and the Bayes error."""
+    p, q = mechanism.outputs(first, epsilon), mechanism.outputs(second, epsilon)
+    with np.errstate(invalid="ignore"):
+        loss = np.where(np.isneginf(p), -np.inf, p - q)
+    return float(loss.max()), float(np.minimum(np.exp(p), np.exp(q)).sum() / 2)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(laws())
+def test_pure_losses_and_bounds_are_those_of_all_outputs(law: NDArray[np.float64]) -> None:
+    mechanism, epsilons = Spelled(law), (1.0, 3.0)
+    table = mechanism.laws(TEXTS)
+    for epsilon, units in zip(epsilons, unit_laws.unit_laws(table, np.arange(LETTERS), epsilons), strict=True):
+        found = {}
+        for (first, second, pure), (_, _, bounds) in zip(
+            pure_losses(table, units), error_bounds(table, units), strict=True
+        ):
+            for i, j in np.ndindex(pure.shape):
+                found[first[i], second[j]] = pure[i, j], bounds.low[i, j], bounds.high[i, j]
+        for i, j in permutations(range(len(TEXTS)), 2):
+            if len(TEXTS[i]) != len(TEXTS[j]):
+                assert (i, j) not in found
+                continue
+            pure, error = enumerated(mechanism, TEXTS[i], TEXTS[j], epsilon)
+            largest, low, high = found[i, j]
+            assert largest == pure or abs(largest - pure) < 1e-9
+            assert math.exp(low) <= error * (1 + 1e-9) + 1e-15
+            assert error <= math.exp(high) * (1 + 1e-9)
+
+
+def test_relative_epsilon_names_texts_and_output() -> None:
+    law = log_softmax(np.random.default_rng(3).normal(size=(LETTERS, LETTERS)), axis=1)
+    mechanism = Spelled(law)
+    ((every, equal),) = relative(mechanism, TEXTS, [1.5]) or []
+    assert every.loss == math.inf  # a text of another length is told from any output
+    assert every.pair is not None
+    assert len(TEXTS[every.pair[0]]) != len(TEXTS[every.pair[1]])
+    same = [(i, j) for i, j in permutations(range(len(TEXTS)), 2) if len(TEXTS[i]) == len(TEXTS[j])]
+    true = max(enumerated(mechanism, TEXTS[i], TEXTS[j], 1.5)[0] for i, j in same)
+    assert equal.loss == pytest.approx(true, abs=1e-9)
+    assert equal.pair is not None
+    assert equal.witness is not None
+    place = list(product("abc", repeat=3)).index(tuple(equal.witness.split()))
+    first, second = (mechanism.outputs(TEXTS[text], 1.5)[place] for text in equal.pair)
+    assert first - second == pytest.approx(true, abs=1e-9)
+
+
+def test_too_many_laws_leave_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = Spelled(log_softmax(np.random.default_rng(4).normal(size=(LETTERS, LETTERS)), axis=1))
+    texts = [text for text in TEXTS if len(text) == 5]
+    full = measure(mechanism, texts, [2.0], all_of(texts)).losses
+    monkeypatch.setattr(all_pairs, "_ENTRIES", 0)
+    bound = measure(mechanism, texts, [2.0], all_of(texts)).losses
+    assert set(bound["relative_method"]) == {LOWER_BOUND}
+    assert bound["relative_epsilon"].to_list() == pytest.approx(full["relative_epsilon"].to_list(), abs=1e-9)
+    assert bound["witness"].to_list() == full["witness"].to_list()
+
+
+def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = Spelled(log_softmax(np.random.default_rng(5).normal(size=(8, 8)), axis=1))
+    table = mechanism.laws(list("abcdefgh"))
+    whole = unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0])
+    monkeypatch.setattr(unit_laws, "_CELLS", 2 * 2 * 3 * 8)  # three rows at a time
+    monkeypatch.setattr(unit_laws, "_CACHE", 8)
+    for one, other in zip(whole, unit_laws.unit_laws(table, np.arange(8), [1.0, 2.0]), strict=True):
+        assert one.largest.tobytes() == other.largest.tobytes()
+        np.testing.assert_allclose(one.log_overlap, other.log_overlap, atol=1e-14)  # sums of another shape
+
+
+def test_the_pairs_of_a_corpus_are_in_order() -> None:
+    pairs = all_of(TEXTS)
+    assert pairs.numbers.tolist() == [list(pair) for pair in combinations(range(len(TEXTS)), 2)]
+    assert pairs.weights.sum() == pytest.approx(1)

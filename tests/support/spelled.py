@@ -1,0 +1,60 @@
+"""A mechanism on words of a few letters whose law is a table: small enough to enumerate every output of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+
+
+class Spelled:
+    """Each letter of a text is replaced by itself; law: [letters, letters], natural logarithms at epsilon 1.
+
+    Other budgets sharpen it: probabilities to the power of epsilon. claimed: nats a letter, at epsilon 1.
+    """
+
+    releases = frozenset({TEXT, UNITS})
+
+    def __init__(self, law: NDArray[np.float64], claimed: float | None = None) -> None:
+        self.law, self.claimed = law, claimed
+        self.inputs = self.output_texts = "abcdefgh"[: len(law)]
+
+    def at(self, epsilon: float) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            sharpened = np.where(np.isneginf(self.law), -np.inf, epsilon * self.law)
+        return np.asarray(sharpened - np.logaddexp.reduce(sharpened, axis=1, keepdims=True))
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                yield self.at(epsilon)[rows]
+
+        rows = Ragged.of([[self.inputs.index(letter) for letter in text.replace(" ", "")] for text in texts])
+        return Laws(rows, len(self.inputs), log_probabilities)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
+        return Rewrites([" ".join(self.inputs[u] for u in units.row(i)) for i in range(len(texts))], units)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        if self.claimed is None:
+            return None
+        return Guarantee(self.claimed * epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
+        words = [text.split() for text in texts]
+        both = [(words[i], words[j]) for i, j in pairs]
+        return np.array([sum(map(str.__ne__, x, y)) if len(x) == len(y) else np.inf for x, y in both], np.float64)
+
+    def outputs(self, text: str, epsilon: float) -> NDArray[np.float64]:
+        """The log-probability of every output of a text, all units together."""
+        law = self.at(epsilon)
+        return np.array([sum(row) for row in product(*(law[self.inputs.index(letter)] for letter in text.split()))])
