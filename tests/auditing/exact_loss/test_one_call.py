@@ -79,7 +79,9 @@ def test_curves_bracket_those_of_all_outputs() -> None:
         for first, second in combinations(TEXTS, 2):
             if len(first) == len(second):
                 p, q = (np.exp(mechanism.outputs(text, 2.0)) for text in (first, second))
-                both = [float(np.maximum(a - math.exp(min(row["level"], 700)) * b, 0).sum()) for a, b in ((p, q), (q, p))]
+                both = [
+                    float(np.maximum(a - math.exp(min(row["level"], 700)) * b, 0).sum()) for a, b in ((p, q), (q, p))
+                ]
                 each.append(sum(both) / 2)
                 larger = max(larger, *both)
         assert row["delta_low"] - 1e-12 <= np.mean(each) <= row["delta_high"] + 1e-12
