@@ -133,14 +133,14 @@ def describe(guarantee: Guarantee | None) -> str:
     return guarantee.describe() if guarantee else NO_CLAIM
 
 
-def overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
-    """One verdict a claim, from the audit and the exact check together.
+def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """One verdict a claim, from the audit, the exact check of units and the exact loss of texts together.
 
-    estimates, claims: schemas `ESTIMATES` and `CLAIMS`. What either violates is violated; else what
-    either tested is not refuted; else not testable, not checked or no claim, in this order.
-    Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by ("audit", "exact check" or "both":
-    whose verdict it is; null where nothing could be tested), reason (why a claim is not testable or not checked, and
-    what speaks against noise; else null).
+    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
+    what any tested is not refuted; else not testable, not checked or no claim, in this order.
+    Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
+    check", "exact loss", or several, joined by "and"; null where nothing could be tested), reason (why a claim is not
+    testable or not checked, and what speaks against noise; else null).
     """
     claim = ["mechanism", "epsilon"]
     most = pl.col("refutable").max().over(claim)
@@ -150,14 +150,15 @@ def overall(estimates: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
         *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
     )
     checked = claims.select(*claim, "claim", "verdict", by=pl.lit("exact check"), reason="reason")
+    computed = exact.select(*claim, "claim", "verdict", by=pl.lit("exact loss"), reason=pl.lit(None, pl.String))
     return (
-        pl.concat([audited, checked])
+        pl.concat([audited, checked, computed])
         .with_columns(weight=pl.col("verdict").replace_strict(_WEIGHT, range(len(_WEIGHT)), return_dtype=pl.Int64))
         .filter(pl.col("weight") == pl.col("weight").min().over(claim))
         .group_by(claim, maintain_order=True)
         .agg(
             pl.col("claim", "verdict").first(),
-            by=pl.when(pl.col("by").n_unique() > 1).then(pl.lit("both")).otherwise(pl.col("by").first()).first(),
+            by=pl.col("by").unique(maintain_order=True).str.join(" and "),
             reason=pl.col("reason").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
         )
         .with_columns(by=pl.when(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])).then("by"))

@@ -212,6 +212,17 @@ class Claims(Section):
     vocabulary: Annotated[int, Field(ge=2)] = 500
 
 
+class Exact(Section):
+    """The exact loss of mechanisms whose law is known (`auditing.exact_loss`).
+
+    pairs: of texts, at most: those of the first trials. draws: rewrites a budget, at most, where a law can be drawn
+    from but not summed up.
+    """
+
+    pairs: PositiveInt = 300
+    draws: PositiveInt = 2000
+
+
 class Utility(Section):
     """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
 
@@ -350,6 +361,7 @@ class Params(Section):
     attacks: Mapping[str, Mapping[str, Any]]
     instrument: Instrument = Instrument()
     claims: Claims = Claims()
+    exact: Exact = Exact()
     utility: Utility = Utility()
     classification: Classification = Classification()
     downstream: Mapping[str, Cell] = {}

@@ -54,6 +54,16 @@ def latents_path(cell: str, epsilon: float | None) -> Path:
     return Path(f"data/rewrites/{cell}/{'before' if epsilon is None else budget_name(epsilon)}.npy")
 
 
+def exact_path(cell: str) -> Path:
+    """The exact losses of a cell (schema `EXACT`)."""
+    return Path(f"data/exact/{cell}.parquet")
+
+
+def curves_path(cell: str) -> Path:
+    """What delta the cell's exact losses leave at each level (schema `EXACT_CURVES`)."""
+    return Path(f"data/exact/{cell}.curves.parquet")
+
+
 def privatized_path(cell: str, epsilon: float) -> Path:
     """The rewritten texts that classifiers are trained on; one table an epsilon."""
     return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")

@@ -67,7 +67,7 @@ def sections(results: Results) -> list[Section]:
     sweeps = [varied_path("sweeps", name) for name in params.sweeps]
     ablations = [varied_path("ablations", name) for name in params.ablations]
     every = [
-        *losses(with_overall(estimates, claims)),
+        *losses(with_overall(estimates, claims, results.exact)),
         worst_cases(claims),
         closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
         *identifiers(results.table("data/leakage.parquet", LEAKAGE)),

@@ -10,14 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.schemas import ESTIMATES, REWRITES, TRIALS
+from epsilometer.auditing.schemas import ESTIMATES, EXACT, REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
-from epsilometer.project.paths import rewrites_path
+from epsilometer.project.paths import exact_path, rewrites_path
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Results:
     def tables(self, paths: Iterable[Path | str], schema: Schema) -> pl.DataFrame:
         """The tables in these files as one; without rows where there are no files."""
         return pl.concat([pl.DataFrame(schema=dict(schema)), *(self.table(path, schema) for path in paths)])
+
+    @property
+    def exact(self) -> pl.DataFrame:
+        """Schema `EXACT`, of all cells; without rows where no mechanism has a law."""
+        return self.tables(map(exact_path, self.params.cells), EXACT)
 
     def record(self, path: Path | str) -> Any:
         """What a JSON file holds."""

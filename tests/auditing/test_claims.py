@@ -25,10 +25,12 @@ from epsilometer.auditing.claims import (
     verdict,
 )
 from epsilometer.auditing.estimation import success_bound
-from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.mechanisms.controls.identity import Identity
+
+NO_EXACT = pl.DataFrame(schema=dict(EXACT))
 
 
 class PerWord:
@@ -122,9 +124,9 @@ def test_guarantee_in_words() -> None:
     [
         ([NOT_REFUTED, VIOLATED], [NOT_REFUTED], VIOLATED, "audit"),
         ([NOT_REFUTED], [VIOLATED], VIOLATED, "exact check"),
-        ([VIOLATED], [VIOLATED], VIOLATED, "both"),
+        ([VIOLATED], [VIOLATED], VIOLATED, "audit and exact check"),
         ([NOT_TESTABLE], [NOT_REFUTED], NOT_REFUTED, "exact check"),
-        ([NOT_TESTABLE, NOT_REFUTED], [NOT_REFUTED], NOT_REFUTED, "both"),
+        ([NOT_TESTABLE, NOT_REFUTED], [NOT_REFUTED], NOT_REFUTED, "audit and exact check"),
         ([NOT_REFUTED], [NOT_CHECKED], NOT_REFUTED, "audit"),
         ([NOT_TESTABLE], [NOT_CHECKED], NOT_TESTABLE, None),
         ([NOT_TESTABLE], [NOT_TESTABLE], NOT_TESTABLE, None),
@@ -137,12 +139,26 @@ def test_a_claim_has_one_verdict(audited: list[str], checked: list[str], togethe
     cell = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word"}
     estimates = pl.DataFrame([cell | {"verdict": v, "refutable": 4.625} for v in audited], schema=dict(ESTIMATES))
     claims = pl.DataFrame([cell | {"verdict": v, "reason": _why(v)} for v in checked], schema=dict(CLAIMS))
-    (row,) = overall(estimates, claims).to_dicts()
+    (row,) = overall(estimates, claims, NO_EXACT).to_dicts()
     assert (row["claim"], row["verdict"], row["by"]) == ("2 per word", together, by)
     reasons = [_why(together)] if together in checked else []
     if together == NOT_TESTABLE and together in audited:
         reasons.insert(0, "the audit could refute claims up to 4.62 nats")
     assert row["reason"] == ("; ".join(filter(None, reasons)) or None)
+
+
+def test_the_exact_loss_of_texts_decides_where_nothing_else_does() -> None:
+    cell = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word"}
+    estimates = pl.DataFrame([cell | {"verdict": NOT_TESTABLE, "refutable": 1.0}], schema=dict(ESTIMATES))
+    claims = pl.DataFrame([cell | {"verdict": NOT_REFUTED}], schema=dict(CLAIMS))
+    for computed, together, by in (
+        (VIOLATED, VIOLATED, "exact loss"),
+        (NOT_REFUTED, NOT_REFUTED, "exact check and exact loss"),
+        (NOT_CHECKED, NOT_REFUTED, "exact check"),
+    ):
+        exact = pl.DataFrame([cell | {"verdict": computed}] * 2, schema=dict(EXACT))  # two groups of pairs
+        (row,) = overall(estimates, claims, exact).to_dicts()
+        assert (row["verdict"], row["by"]) == (together, by)
 
 
 def _why(verdict: str) -> str | None:
@@ -151,7 +167,7 @@ def _why(verdict: str) -> str | None:
 
 def test_a_claim_that_no_trial_meets_says_so() -> None:
     row = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word", "verdict": NOT_TESTABLE, "refutable": 0.0}
-    found = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)))
+    found = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)), NO_EXACT)
     assert found["reason"].to_list() == ["the audit met no pair of texts that the claim covers"]
 
 

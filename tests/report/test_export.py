@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.diagnostics import CHOSEN
-from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
+from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
 from epsilometer.cli import app as cli
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.project.paths import curves_path, exact_path
 from epsilometer.report import export
 from tests.support.audited import HOSTILE, checks, frame
 
@@ -44,6 +45,37 @@ def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes
     with pytest.raises(UserError, match=r"estimates.parquet does not exist; `dvc repro` makes it"):
         export.read(tmp_path / "nowhere")
+
+
+def exact(average: float, pairs: str = "equal length", **more: object) -> pl.DataFrame:
+    """A row of the exact losses, known to within .01."""
+    ends = {"average_low": average - 0.01, "average": average, "average_high": average + 0.01}
+    named = {"dataset": "queries", "mechanism": "mvc", "epsilon": 5.0, "pairs": pairs}
+    return pl.DataFrame([named | ends | more], schema=dict(EXACT))
+
+
+def test_exact_losses_are_read_without_their_curves_and_judge_claims(tmp_path: Path) -> None:
+    folder = run(tmp_path, frame(*ROWS))
+    assert export.read_exact(folder).is_empty()  # an audit from before there were any
+    table = exact(3.0, claim="5 per word", verdict=VIOLATED)
+    tables.write(table, folder / exact_path("queries-mvc"), EXACT)
+    tables.write(pl.DataFrame(schema=dict(EXACT_CURVES)), folder / curves_path("queries-mvc"), EXACT_CURVES)
+    assert export.read_exact(folder).equals(table)
+    found = export.read(folder)
+    assert set(found.filter(epsilon=5.0)["overall"]) == {VIOLATED}
+    assert set(found.filter(epsilon=0.0001)["overall"]) == {NOT_REFUTED}
+
+
+def test_exact_losses_side_by_side() -> None:
+    """They are apart where their errors do not meet."""
+    one, other = pl.concat([exact(3.0), exact(math.inf, "all")]), exact(3.015)
+    both = export.compare_exact(one, other)
+    assert both.select("pairs", "average_1", "average_2", "apart").rows() == [
+        ("all", math.inf, None, None),
+        ("equal length", 3.0, 3.015, False),
+    ]
+    assert both["change"].to_list() == [None, pytest.approx(0.015)]
+    assert export.compare_exact(exact(3.0), exact(3.03))["apart"].to_list() == [True]
 
 
 def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:

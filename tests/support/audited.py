@@ -19,6 +19,8 @@ from epsilometer.auditing.schemas import (
     DISAGREEMENTS,
     ESTIMATES,
     ESTIMATORS,
+    EXACT,
+    EXACT_CURVES,
     FIRST_TOKENS,
     OUTPUTS,
     REWRITES,
@@ -30,7 +32,7 @@ from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project import params
 from epsilometer.project.params import Audit, Dataset, Params, TrialSettings, Utility
-from epsilometer.project.paths import rewrites_path, varied_path
+from epsilometer.project.paths import curves_path, exact_path, rewrites_path, varied_path
 from epsilometer.report.environment import render
 from epsilometer.report.figures import styles
 from epsilometer.report.results import Results
@@ -174,6 +176,8 @@ TABLES: dict[str, tuple[str, Schema]] = {  # the files of an audit of one cell, 
     "sweeps": (str(varied_path("sweeps", "queries-mvc")), SWEEPS),
     "tokens": ("data/varied/tokens.parquet", TOKENS),
     "disagreements": ("data/disagreements.parquet", DISAGREEMENTS),
+    "exact": (str(exact_path("queries-mvc")), EXACT),
+    "curves": (str(curves_path("queries-mvc")), EXACT_CURVES),
     "instrument": ("data/instrument.parquet", INSTRUMENT),
 }
 TEXTS = ["flights to boston", "play jazz", HOSTILE, "planes & trains", "rain", "snow"]

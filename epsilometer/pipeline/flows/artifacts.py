@@ -22,6 +22,7 @@ from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
+from epsilometer.report.export import read_exact
 from epsilometer.report.wording import budget
 
 _COLUMNS = [
@@ -48,7 +49,7 @@ def publish(folder: Path) -> None:
         checked = tables.read(claims, CLAIMS) if claims.is_file() else pl.DataFrame(schema=dict(CLAIMS))
         create_markdown_artifact(
             key=prefixed(folder, "verdicts"),
-            markdown=verdicts(table, checked),
+            markdown=verdicts(table, checked, read_exact(folder)),
             description="The claims against the measurements. Not refuted is not proven.",
         )
     pictures = sorted(folder.glob("reports/figures/*.svg"))
@@ -73,9 +74,9 @@ def prefixed(folder: Path, key: str) -> str:
     return re.sub("[^a-z0-9]+", "-", f"{folder.as_posix().lower()}-{key}").lstrip("-")
 
 
-def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame) -> str:
-    """One verdict a claim in Markdown, from the audit and the exact check together; violated claims first."""
-    judged = overall(estimates, claims).filter(pl.col("verdict") != NO_CLAIM)
+def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> str:
+    """One verdict a claim in Markdown, from the audit and exact figures together; violated claims first."""
+    judged = overall(estimates, claims, exact).filter(pl.col("verdict") != NO_CLAIM)
     order = pl.col("verdict").replace_strict(_ORDER, range(len(_ORDER)), return_dtype=pl.Int64)
     rows = [
         f"| {row['verdict']} | {row['mechanism']} | {budget(row['epsilon'])} | {row['by'] or row['reason'] or ''} |"

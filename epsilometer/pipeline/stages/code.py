@@ -24,7 +24,7 @@ FOLDER = Path("data/code")
 _OF_ENTRY = {
     "prepare": ("generator",),
     **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
-    **dict.fromkeys(("rewrite", "privatize"), ("mechanism",)),
+    **dict.fromkeys(("rewrite", "privatize", "exact"), ("mechanism",)),
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
 }

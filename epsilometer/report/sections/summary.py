@@ -50,7 +50,7 @@ def section(results: Results) -> Section:
         context={
             "summary": summary(
                 estimates,
-                overall(estimates, results.table("data/claims.parquet", CLAIMS)),
+                overall(estimates, results.table("data/claims.parquet", CLAIMS), results.exact),
                 params.utility.target,
                 results.table(known_loss.PATH, known_loss.INSTRUMENT),
                 outputs=results.table("data/outputs.parquet", OUTPUTS),
@@ -220,9 +220,8 @@ def claims(verdicts: pl.DataFrame) -> list[str]:
         audited = made.select("mechanism", "epsilon").rows()
         it = inflected(len(tested), "it", "them")
         return [f"Nothing refutes {them}, which is no proof of {it}: {at_budgets(held, audited)}."]
-    ways = {"both": "audit and exact check"}
     named = [
-        f"{at_budget(row['mechanism'], row['epsilon'])} ({ways.get(row['by'], row['by'])})"
+        f"{at_budget(row['mechanism'], row['epsilon'])} ({row['by']})"
         for row in broken.sort("mechanism", "epsilon").to_dicts()
     ]
     are = inflected(len(broken), "is", "are")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
-from epsilometer.auditing.schemas import OUTPUTS
+from epsilometer.auditing.schemas import EXACT, OUTPUTS
 from epsilometer.project.params import Utility
 from epsilometer.report.sections import look, numbers, strongest
 from epsilometer.report.sections import summary as top
@@ -17,6 +17,7 @@ from epsilometer.report.sections.summary import Summary, summary
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, checks, frame, settings, shown, tables_of_all, text_of
 
 NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
+NO_EXACT = pl.DataFrame(schema=dict(EXACT))
 
 
 def known(loss: float) -> pl.DataFrame:
@@ -31,7 +32,7 @@ def of(
     instrument: pl.DataFrame | None = None,
     left: pl.DataFrame = NOTHING,
 ) -> Summary:
-    verdicts = overall(estimates, checks() if claims is None else claims)
+    verdicts = overall(estimates, checks() if claims is None else claims, NO_EXACT)
     return summary(estimates, verdicts, target, known(0.9) if instrument is None else instrument, left)
 
 

@@ -1,0 +1,37 @@
+"""Stage exact@cell: the loss that a mechanism's law proves between pairs of texts, without trials.
+
+The pairs are those of the audit's first trials, each as likely as it is frequent there.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from epsilometer.auditing.exact_loss.measuring import applies, measure
+from epsilometer.auditing.exact_loss.pairs import of_trials
+from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
+from epsilometer.core import tables
+from epsilometer.project.cells import mechanism, trials
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited_texts, curves_path, exact_path
+
+
+def main(name: str) -> None:
+    """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows where there is no law.
+
+    The column `seconds` is null, so that the bytes depend on no machine; no witness is shown of private texts.
+    """
+    params = read_params()
+    cell, built = params.cells[name], mechanism(params, name)
+    losses, curves = pl.DataFrame(schema=dict(EXACT)), pl.DataFrame(schema=dict(EXACT_CURVES))
+    if applies(built):
+        texts = audited_texts(params, cell.dataset)
+        pairs = of_trials(trials(cell.dataset), texts, params.exact.pairs)
+        found = measure(built, texts, cell.budgets, pairs)
+        of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
+        losses = found.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
+        curves = found.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
+        if not params.datasets[cell.dataset].public:
+            losses = losses.with_columns(witness=pl.lit(None, pl.String))
+    tables.write(losses, exact_path(name), EXACT)
+    tables.write(curves, curves_path(name), EXACT_CURVES)
