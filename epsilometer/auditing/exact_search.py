@@ -47,9 +47,9 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
     figures = {low: figure(low), high: figure(high)}
     first, last = _side(figures[low], target), _side(figures[high], target)
     if first > 0:
-        return Met(FALLING if last < 0 else OUTSIDE, 0.0, low, None, figures)
+        return Met(FALLING if last < 0 else OUTSIDE, 0.0, low, None, figures=figures)
     if last < 0:
-        return Met(OUTSIDE, high, math.inf, None, figures)
+        return Met(OUTSIDE, high, math.inf, None, figures=figures)
     below, above = low, high
     unsure = [epsilon for epsilon, side in ((low, first), (high, last)) if side == 0]  # the figure's error decides
     while above / below > width:
@@ -68,7 +68,8 @@ def meet(figure: Figure, target: float, low: float, high: float, *, width: float
         else:
             below, above = (point, above) if side < 0 else (below, point)
     status = FOUND if above / below <= width else UNDECIDED
-    return Met(status, below, above, _expected(figures, target, below, above), dict(sorted(figures.items())))
+    best = _expected(figures, target, below, above)
+    return Met(status, below, above, best, figures=dict(sorted(figures.items())))
 
 
 def _side(value: tuple[float, float], target: float) -> int:

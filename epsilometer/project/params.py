@@ -215,12 +215,14 @@ class Claims(Section):
 class Exact(Section):
     """The exact loss of mechanisms whose law is known (`auditing.exact_loss`).
 
-    pairs: of texts, at most: those of the first trials. draws: rewrites a budget, at most, where a law can be drawn
-    from but not summed up.
+    pairs: of texts of equally many words, at most: those of the first trials, and all others of these trials. width:
+    what the rounding of a loss may come to, in nats each way. all_pairs: whether the relative epsilon is that over all
+    pairs of the audited texts where these can be compared, and not over the pairs of the trials alone.
     """
 
-    pairs: PositiveInt = 300
-    draws: PositiveInt = 2000
+    pairs: PositiveInt = 100
+    width: Annotated[float, Field(gt=0)] = 0.1
+    all_pairs: bool = False
 
 
 class Utility(Section):

@@ -97,6 +97,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "attacks": {"lexical": {}, "likelihood": {}},
         "instrument": {"epsilons": [1], "trials": 2000},
         "claims": {"vocabulary": 3},
+        "exact": {"pairs": 100, "width": 0.02, "all_pairs": True},
         "utility": {"texts": 50, "target": 1.0, "metrics": {"changed": {}, "bleu": {}}},
         "classification": {"labels": {}},
         "downstream": {},
@@ -114,6 +115,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
+        "exact@songs-rr", "exact@songs-mine", "exact@songs-santext",
     }  # fmt: skip
     return made
 
@@ -141,6 +143,11 @@ def test_what_comes_out(project: Project) -> None:
         ("santext", 2, "not refuted", "exact", 3),
     ]
     assert pl.read_parquet(project.folder / "data/deniability.parquet")["stays"].item() > 0
+    rows = {cell: pl.read_parquet(project.folder / f"data/exact/songs-{cell}.parquet") for cell in ("rr", "mine")}
+    # Of 20 texts one is kept: the pure loss of every pair is epsilon, and guessing wins less.
+    assert rows["rr"].filter(pairs="equal length")["relative_epsilon"].to_list() == pytest.approx([1, 5])
+    assert (rows["rr"]["average_high"] < rows["rr"]["relative_epsilon"]).all()
+    assert rows["mine"].is_empty()
     ablations = pl.read_parquet(project.folder / "data/varied/ablations/songs-rr.parquet")
     assert ablations.group_by("factor").len().sort("factor").rows() == [
         ("candidates k", 6), ("seed", 6), ("temperature", 3),

@@ -18,6 +18,21 @@ LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25),
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much is computed.
+
+    width: what the rounding of a guess loss may come to, in nats each way; all_pairs: whether the relative epsilon is
+    that over all pairs of texts wherever these can be compared, and not over the pairs that are asked for alone.
+    """
+
+    width: float = 0.02
+    all_pairs: bool = True
+
+
+FULL = Effort()
+
+
+@dataclass(frozen=True)
 class Request:
     """Pairs of texts whose losses are asked for, at every budget.
 
@@ -31,7 +46,7 @@ class Request:
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
     claims: Sequence[Array]
-    width: float = 0.02
+    width: float = FULL.width
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import polars as pl
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.auditing.exact_loss import by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, largest_of, relative
-from epsilometer.auditing.exact_loss.losses import Losses, Request
+from epsilometer.auditing.exact_loss.losses import FULL, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
@@ -35,10 +35,12 @@ def applies(mechanism: Mechanism) -> bool:
     return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
 
 
-def request(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs) -> Request:
+def request(
+    mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs, effort: Effort = FULL
+) -> Request:
     """What is asked for these pairs, with their claims."""
     claims = [pair_claims(mechanism, epsilon, texts, pairs.numbers) for epsilon in epsilons]
-    return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims)
+    return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width)
 
 
 def pair_losses(asked: Request) -> list[Losses]:
@@ -56,15 +58,18 @@ def pair_losses(asked: Request) -> list[Losses]:
     )
 
 
-def measure(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs) -> Measured:
+def measure(
+    mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs, effort: Effort = FULL
+) -> Measured:
     """The exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
     texts: distinct. Raises UserError for a mechanism whose law is not known.
     """
     begun = time.perf_counter()
-    asked = request(mechanism, texts, epsilons, pairs)
+    asked = request(mechanism, texts, epsilons, pairs, effort=effort)
     found = pair_losses(asked)
-    relatives = relative(mechanism, texts, epsilons) if isinstance(mechanism, HasLaws) else None
+    of_all = effort.all_pairs and isinstance(mechanism, HasLaws)
+    relatives = relative(mechanism, texts, epsilons) if of_all else None
     losses: list[dict[str, Any]] = []
     curves: list[dict[str, Any]] = []
     for number, one in enumerate(found):

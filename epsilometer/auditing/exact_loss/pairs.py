@@ -47,6 +47,19 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
     return _weighed(both, texts, trials.candidates.shape[1])
 
 
+def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
+    """As many of the first trials, at least one, as have at most so many distinct pairs of equally many words.
+
+    What a pair of unlike lengths takes to compute is little where length gives it away.
+    """
+    slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
+    both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # trial by trial
+    _, first = np.unique(both, axis=0, return_index=True)
+    new = np.sort(first[_equal(both[first], texts)]) // len(slots)  # the trials in which another pair turns up
+    count = len(trials.target) if len(new) <= most else max(1, int(new[most]))
+    return Trials(trials.candidates[:count], trials.target[:count])
+
+
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:

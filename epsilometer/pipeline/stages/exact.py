@@ -1,14 +1,15 @@
 """Stage exact@cell: the loss that a mechanism's law proves between pairs of texts, without trials.
 
-The pairs are those of the audit's first trials, each as likely as it is frequent there.
+The pairs are those of the audit's first trials, each as likely as it is frequent there (`exact` in params.yaml).
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from epsilometer.auditing.exact_loss.losses import Effort
 from epsilometer.auditing.exact_loss.measuring import applies, measure
-from epsilometer.auditing.exact_loss.pairs import of_trials
+from epsilometer.auditing.exact_loss.pairs import first_trials, of_trials
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 from epsilometer.core import tables
 from epsilometer.project.cells import mechanism, trials
@@ -26,8 +27,9 @@ def main(name: str) -> None:
     losses, curves = pl.DataFrame(schema=dict(EXACT)), pl.DataFrame(schema=dict(EXACT_CURVES))
     if applies(built):
         texts = audited_texts(params, cell.dataset)
-        pairs = of_trials(trials(cell.dataset), texts, params.exact.pairs)
-        found = measure(built, texts, cell.budgets, pairs)
+        pairs = of_trials(first_trials(trials(cell.dataset), texts, params.exact.pairs), texts)
+        effort = Effort(params.exact.width, params.exact.all_pairs)
+        found = measure(built, texts, cell.budgets, pairs, effort=effort)
         of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
         losses = found.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
         curves = found.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
