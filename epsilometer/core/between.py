@@ -27,7 +27,8 @@ from epsilometer.core.randomness import Noise
 class Between:
     """n draws, each between two texts; float64 [n] each, in nats.
 
-    log_rho:    ln sqrt(P P') / m at the draw, minus infinity where m alone is positive; loss: L there.
+    log_rho:    ln sqrt(P P') / m at the draw, minus infinity where m alone is positive; loss: L there. Of the draw the
+                other way round, from P' to P, the same log_rho and -L.
     log_bound:  log_rho - |L - level| / 2 never exceeds it, whatever is drawn between these two texts, at any level; 0
                 where nothing better is known.
     """

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,9 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def delta(self, level: float) -> Bracket[float]:
-        """The interval of delta(level), P before P', from the same draws; of its own confidence 1 - alpha."""
+        """The interval of delta(level), the mean of both directions; from the same draws, at confidence 1 - alpha."""
         log_mean = _log_mean(self._between, level, self._alpha)
-        low, high = (min(math.exp(level / 2 + end), 1.0) for end in (log_mean.low, log_mean.high))
+        low, high = (math.exp(min(level / 2 + end, 0.0)) for end in (log_mean.low, log_mean.high))
         return Bracket(1 - high, 1 - low)
 
 
@@ -88,7 +88,8 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
     results: dict[int, Sampled] = {}
     first = 0
     for count in _stages(sampling):
-        unsettled = [pair for pair in range(pairs) if pair not in results]
+        if not (unsettled := [pair for pair in range(pairs) if pair not in results]):
+            break
         numbers = np.repeat(np.array(unsettled, np.int64), count)
         drawn = draw(numbers, stream(numbers << 32 | np.tile(first + np.arange(count), len(unsettled))))
         first += count
@@ -100,13 +101,25 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
     return [results[pair] for pair in range(pairs)]
 
 
-def sampled_mean(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> Sampled:
-    """The loss at the mean error of so many pairs, each draw between one of them, chosen uniformly."""
+def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampling: Sampling) -> Sampled:
+    """The loss at the mean error of pairs with these weights [n], which sum to 1: each draw is between one of them.
+
+    A pair is the likelier chosen the more of the mean it can make up: e^log_bound times its weight.
+    """
+    places = np.arange(len(weights))
+    one_of_each = stream(-1 - places)  # drawn for its bound alone
+    bounds = draw(places[:1], one_of_each[:1]).log_bound
+    bounds = draw(places, one_of_each).log_bound if bounds[0] < 0 else np.zeros(len(weights))
+    if np.isneginf(bounds).all():
+        return _judged(Between(bounds, np.zeros(len(bounds)), bounds), sampling.alpha, sampling.width)
+    shares = weights * np.exp(bounds - bounds.max())
+    total = math.log(shares.sum()) + float(bounds.max())
 
     def draw_any(numbers: NDArray[np.integer], noise: Noise) -> Between:
-        chosen = (noise.uniforms(1, _WHICH)[:, 0] * pairs).astype(np.int64)
+        chosen = np.searchsorted(np.cumsum(shares / shares.sum()), noise.uniforms(1, _WHICH)[:, 0], side="right")
+        chosen = np.minimum(chosen, np.flatnonzero(shares)[-1])
         drawn = draw(chosen, noise)
-        return replace(drawn, log_bound=np.zeros(len(numbers)))  # what holds for all pairs, drawn or not
+        return Between(drawn.log_rho - bounds[chosen] + total, drawn.loss, np.full(len(numbers), total))
 
     return sampled(draw_any, 1, stream, sampling)[0]
 
@@ -159,12 +172,12 @@ def _judged(drawn: Between, alpha: float, width: float) -> Sampled:
 
 
 def _log_mean(drawn: Between, level: float, alpha: float) -> Bracket[float]:
-    """The interval of ln of the mean of e^(log_rho - |L - level| / 2)."""
+    """The interval of ln of the mean of e^(log_rho - |L - level| / 2), itself the mean of both directions of L."""
     bound = float(drawn.log_bound[0])
     if np.isneginf(bound):  # no output is possible under both
         return Bracket(-math.inf, -math.inf)
-    values = np.exp(np.minimum(drawn.log_rho - np.abs(drawn.loss - level) / 2 - bound, 0.0))
-    low, high = interval(values, alpha)
+    ways = (np.exp(drawn.log_rho - bound - np.abs(loss - level) / 2) for loss in (drawn.loss, -drawn.loss))
+    low, high = interval(np.minimum(sum(ways) / 2, 1.0), alpha)
     return Bracket(bound + (math.log(low) if low else -math.inf), bound + math.log(high))
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing.claims import pair_claims
-from epsilometer.auditing.exact_loss import by_laws, latents
+from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, largest_of, relative
 from epsilometer.auditing.exact_loss.losses import FULL, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
@@ -32,7 +31,7 @@ class Measured:
 
 def applies(mechanism: Mechanism) -> bool:
     """Whether the exact loss of a mechanism can be computed."""
-    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
+    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism) or by_draws.applies(mechanism)
 
 
 def request(
@@ -67,16 +66,16 @@ def measure(
     """
     begun = time.perf_counter()
     asked = request(mechanism, texts, epsilons, pairs, effort=effort)
-    found = pair_losses(asked)
+    sampled = not isinstance(mechanism, HasLaws) and not latents.applies(mechanism) and by_draws.applies(mechanism)
+    losses, curves = by_draws.tables(asked, pairs) if sampled else ([], [])
+    found = [] if sampled else pair_losses(asked)
     of_all = effort.all_pairs and isinstance(mechanism, HasLaws)
     relatives = relative(mechanism, texts, epsilons) if of_all else None
-    losses: list[dict[str, Any]] = []
-    curves: list[dict[str, Any]] = []
     for number, one in enumerate(found):
-        for group in groups(asked, pairs, number, one):
-            largest = _relative(group) if relatives is None else relatives[number][group.name == EQUAL]
-            losses.append(row(group) | ({} if largest is None else relative_row(largest)))
-            curves += curve(group)
+        for group in groups(asked, pairs, number):
+            largest = _relative(group, one) if relatives is None else relatives[number][group.name == EQUAL]
+            losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))
+            curves += curve(group, one)
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
@@ -85,9 +84,9 @@ def measure(
     )
 
 
-def _relative(group: Group) -> Relative | None:
+def _relative(group: Group, losses: Losses) -> Relative | None:
     """A lower bound of the relative epsilon, where pure losses are known."""
-    asked, pure = group.request, group.losses.pure
+    asked, pure = group.request, losses.pure
     if pure is None:
         return None
     some, pure = asked.pairs[group.places], pure[group.places]

@@ -27,13 +27,12 @@ _TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
 class Group:
     """The pairs of one group at one budget: what a row is of.
 
-    number: of the budget in the request; losses: of all pairs; places: int64 [n], where the group's pairs stand.
+    number: of the budget in the request; places: int64 [n], where the group's pairs stand.
     """
 
     request: Request
     pairs: Pairs
     number: int
-    losses: Losses
     name: str
     places: NDArray[np.int64]
 
@@ -49,57 +48,64 @@ class Group:
         return self.request.epsilons[self.number]
 
 
-def groups(request: Request, pairs: Pairs, number: int, losses: Losses) -> Iterator[Group]:
+def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
     """All pairs, and those of equal length where there are any."""
     for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
         if len(places):
-            yield Group(request, pairs, number, losses, name=name, places=places)
+            yield Group(request, pairs, number, name, places=places)
 
 
-def row(group: Group) -> dict[str, Any]:
-    """A row of `EXACT`, without the relative epsilon."""
-    pairs, places, weights = group.pairs, group.places, group.weights
-    error = Bracket(group.losses.log_error.low[places], group.losses.log_error.high[places])
-    average = average_loss(error, weights, pairs.candidates)
-    each = guess_losses(error)
-    middle = guess_loss(np.logaddexp(error.low, error.high) - math.log(2))
-    worst = int(each.low.argmax())
-    x, other = pairs.numbers[places[worst]]
+def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
+    """What every row of `EXACT` says: of which pairs, their average loss, how it was computed, and what is claimed."""
     mechanism = group.request.mechanism
     return {
         "epsilon": stored(group.epsilon),
         "pairs": group.name,
-        "compared": len(places),
-        "share": float(pairs.weights[places].sum()),
+        "compared": len(group.places),
+        "share": float(group.pairs.weights[group.places].sum()),
         "sees": law_of(mechanism),
         "released": law_of(mechanism) in releases(mechanism),
         "average": (average.low + average.high) / 2,
         "average_low": average.low,
         "average_high": average.high,
+        "claim": describe(mechanism.guarantee(group.epsilon)),
+        "method": method,
+        "error": 0.0 if math.isinf(average.low) else (average.high - average.low) / 2,
+    }
+
+
+def row(group: Group, losses: Losses) -> dict[str, Any]:
+    """A row of `EXACT` from the losses of all pairs, without the relative epsilon."""
+    pairs, places, weights = group.pairs, group.places, group.weights
+    error = Bracket(losses.log_error.low[places], losses.log_error.high[places])
+    each = guess_losses(error)
+    middle = guess_loss(np.logaddexp(error.low, error.high) - math.log(2))
+    worst = int(each.low.argmax())
+    x, other = pairs.numbers[places[worst]]
+    return {
+        **head(group, average_loss(error, weights, pairs.candidates), losses.method),
         "median": quantile(middle, weights, 0.5),
         "q95": quantile(middle, weights, 0.95),
         "worst": float(middle[worst]),
         "worst_x": int(x),
         "worst_other": int(other),
-        "claim": describe(mechanism.guarantee(group.epsilon)),
-        **claim_checked(group),
-        "method": group.losses.method,
-        "error": 0.0 if math.isinf(average.low) else (average.high - average.low) / 2,
+        **claim_checked(group, losses),
     }
 
 
-def curve(group: Group) -> list[dict[str, Any]]:
-    """Rows of `EXACT_CURVES`."""
-    losses, places = group.losses, group.places
-    low, high = (np.minimum(group.weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
-    columns = {
-        "level": LEVELS,
-        "delta_low": low,
-        "delta_high": high,
-        "worst_high": losses.larger_delta[places].max(axis=0),
-    }
+def curve(group: Group, losses: Losses) -> list[dict[str, Any]]:
+    """Rows of `EXACT_CURVES` from the losses of all pairs."""
+    weights, places = group.weights, group.places
+    low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
+    return curve_rows(group, Bracket(low, high), losses.larger_delta[places].max(axis=0))
+
+
+def curve_rows(group: Group, delta: Bracket[Array], worst_high: Array | None = None) -> list[dict[str, Any]]:
+    """Rows of `EXACT_CURVES`, of the mean's delta at LEVELS and of the largest of any pair, where that is known."""
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
-    return [of | {key: float(values[i]) for key, values in columns.items()} for i in range(len(LEVELS))]
+    worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()
+    columns = zip(LEVELS.tolist(), delta.low.tolist(), delta.high.tolist(), worst, strict=True)
+    return [of | dict(zip(("level", "delta_low", "delta_high", "worst_high"), one, strict=True)) for one in columns]
 
 
 def relative_row(found: Relative) -> dict[str, Any]:
@@ -136,12 +142,12 @@ def quantile(values: Array, weights: Array, share: float) -> float:
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
 
 
-def claim_checked(group: Group) -> dict[str, Any]:
+def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
     """The claim against what was computed: claimed (of the pair with the least slack), its delta, and the verdict.
 
     A claim without delta is violated where a pure loss exceeds it, one with delta where delta at the claim does.
     """
-    losses, places = group.losses, group.places
+    places = group.places
     guarantee = group.request.mechanism.guarantee(group.epsilon)
     claims = group.request.claims[group.number][places]
     found: dict[str, Any] = dict.fromkeys(("claimed", "claimed_delta", "delta_at_claim"))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -21,6 +22,8 @@ from epsilometer.auditing.exact_loss.importance import (
     sampled,
     sampled_mean,
 )
+from epsilometer.auditing.exact_loss.measuring import measure
+from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.core.between import Between, tilted
 from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
@@ -52,10 +55,11 @@ def listed(text: int, epsilon: float, known: Laws) -> NDArray[np.float64]:
     return log_p[np.arange(len(log_p)), every].sum(axis=1)
 
 
-def truth(pair: Sequence[int], epsilon: float, level: float = 0.0, known: Laws | None = None) -> float:
-    """1 - delta(level), by enumeration."""
-    first, second = (listed(text, epsilon, known or laws()) for text in pair)
-    return float(np.exp(np.minimum(first, second + level)).sum())
+def truth(pair: Sequence[int], epsilon: float, level: float = 0.0) -> float:
+    """1 - delta(level), the mean of both directions, by enumeration."""
+    first, second = (listed(text, epsilon, laws()) for text in pair)
+    ways = [np.exp(np.minimum(a, b + level)).sum() for a, b in ((first, second), (second, first))]
+    return float(sum(ways) / 2)
 
 
 def stream(numbers: NDArray[np.int64]) -> Noise:
@@ -88,11 +92,17 @@ def test_products_against_enumeration(epsilon: float) -> None:
 
 
 def test_the_mean_over_pairs() -> None:
-    pairs = [(0, 1), (0, 2), (0, 2), (0, 0)]
-    result = sampled_mean(of(pairs, 2.0), 4, stream, Sampling(width=0.1, draws=12_800, alpha=SURE))
-    error = np.mean([truth(pair, 2.0) / 2 for pair in pairs])
-    assert result.method == IMPORTANCE
-    assert result.log_error.low <= math.log(error) <= result.log_error.high
+    """One of the pairs has different lengths, and so no error; at epsilon 9 the mean is that of a few pairs."""
+    pairs, weights = [(0, 1), (0, 2), (1, 2), (0, 3)], np.array([0.3, 0.1, 0.2, 0.4])
+    for epsilon in (2.0, 9.0):
+        result = sampled_mean(of(pairs, epsilon), weights, stream, Sampling(width=0.2, draws=12_800, alpha=SURE))
+        error = weights[:3] @ [truth(pair, epsilon) / 2 for pair in pairs[:3]]
+        assert result.method == IMPORTANCE
+        assert result.log_error.low <= math.log(error) <= result.log_error.high
+        delta = result.delta(1.0)
+        assert delta.low <= 1 - weights[:3] @ [truth(pair, epsilon, 1.0) for pair in pairs[:3]] <= delta.high
+    apart = sampled_mean(of([(0, 3), (3, 1)], 2.0), np.full(2, 0.5), stream, Sampling())
+    assert apart.log_error.high == -math.inf
 
 
 def test_a_pairs_figures_do_not_depend_on_the_others() -> None:
@@ -143,6 +153,26 @@ def test_a_mixture_of_both_laws_against_enumeration() -> None:
     drawn = mixed(mechanism, texts, np.repeat(pairs[:1], 4000, axis=0), (2.0, Noise.named(4000, "m")))
     other = np.exp(drawn.log_rho - drawn.loss / 2)  # P' / m, whose mean is 1
     assert other.mean() == pytest.approx(1, abs=6 * other.std() / 4000**0.5)
+
+
+def test_the_rows_of_a_mechanism_with_likelihoods_alone() -> None:
+    """The mean over pairs inside its 99 % interval, at a fixed stream; at epsilon 40 the draws do not settle it."""
+    weights = np.array([0.5, 0.2, 0.3])
+    pairs = Pairs(np.array([[0, 1], [0, 2], [1, 2]]), weights, np.zeros(3, bool))
+    found = measure(Hidden(), ["0", "1", "2"], [2.0, 40.0], pairs)
+    table = found.losses
+    assert table["pairs"].to_list() == ["all", "all"]
+    assert table["method"].to_list() == [IMPORTANCE, AT_LEAST]
+    assert table["worst"].null_count() == table["relative_epsilon"].null_count() == 2
+    for row in table.iter_rows(named=True):
+        error = sum(w * truth(pair, row["epsilon"]) / 2 for w, pair in zip(weights, pairs.numbers, strict=True))
+        assert row["average_low"] <= float(guess_loss(np.log([error]))[0]) <= row["average_high"]
+    assert table["error"].to_list() == [pytest.approx((table["average_high"] - table["average_low"])[0] / 2), None]
+    assert table["average"][1] == table["average_low"][1]
+    curve = found.curves.filter(pl.col("epsilon") == 2)
+    for level, low, high in curve.select("level", "delta_low", "delta_high").head(20).iter_rows():
+        delta = 1 - sum(w * truth(pair, 2.0, level) for w, pair in zip(pairs.weights, pairs.numbers, strict=True))
+        assert low <= delta <= high
 
 
 def test_draws_that_cannot_settle_it_say_at_least() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
+from epsilometer.auditing.exact_loss.importance import Sampling, draws, sampled
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
@@ -239,6 +240,22 @@ def test_draws_with_deletions_and_insertions_follow_the_likelihood() -> None:
     found, expected = drawn[best], p[best]
     assert chisquare([*found, count - found.sum()], count * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
     assert made.texts[0] == " ".join("abc"[u] for u in made.units.row(0))
+
+
+@pytest.mark.parametrize(("coins", "epsilon"), [({}, 1.0), ({"delete": 0.3, "insert": 0.4}, 3.0), ({"insert": 0}, 5.0)])
+def test_the_loss_between_two_texts_with_hidden_coins_against_enumeration(
+    coins: dict[str, float], epsilon: float
+) -> None:
+    """Draws of the mixture of both laws, two intervals at 1e-9 each. One word fewer is no proof: words come and go."""
+    mechanism, texts, pairs = small(**coins), ["x y", "z x", "y"], np.array([[0, 1], [0, 2]])
+    draw, log_p = draws(mechanism, texts, pairs, epsilon), every_likelihood(mechanism, texts, epsilon)
+    assert draw is not None
+    results = sampled(draw, 2, lambda numbers: Noise.named(numbers, "p"), Sampling(draws=3200, alpha=1e-9))
+    for (a, b), result in zip(pairs, results, strict=True):
+        error = np.exp(np.minimum(log_p[:, a], log_p[:, b])).sum() / 2
+        assert result.log_error.low <= np.log(error) <= result.log_error.high
+        ways = [np.exp(np.minimum(log_p[:, i], log_p[:, j] + 1)).sum() for i, j in ((a, b), (b, a))]
+        assert result.delta(1.0).low <= 1 - sum(ways) / 2 <= result.delta(1.0).high
 
 
 def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:

@@ -1,0 +1,62 @@
+"""The mean loss over pairs of texts under a mechanism whose law is known only output by output: by importance sampling.
+
+Generated text, hidden coins, and what a provider and a reader see together: `importance.py` says how, and when a row
+says "at least". Single pairs, which would each need as many draws as the mean over all, have no figures here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED
+from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.importance import AT_LEAST, Sampling, draws, sampled_mean
+from epsilometer.auditing.exact_loss.losses import LEVELS, Request
+from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.auditing.exact_loss.rows import Group, average_loss, curve_rows, groups, head
+from epsilometer.core.mechanism import DrawsBetween, HasLikelihood, Mechanism
+from epsilometer.core.randomness import Noise
+
+Rows = list[dict[str, Any]]
+SAMPLING = Sampling(width=0.2, draws=6400)
+
+
+def applies(mechanism: Mechanism) -> bool:
+    """Whether it can be drawn from between two texts, or says how likely its outputs are."""
+    return isinstance(mechanism, (DrawsBetween, HasLikelihood))
+
+
+def tables(request: Request, pairs: Pairs, sampling: Sampling = SAMPLING) -> tuple[Rows, Rows]:
+    """Rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs."""
+    losses: Rows = []
+    curves: Rows = []
+    for number in range(len(request.epsilons)):
+        for group in groups(request, pairs, number):
+            row, curve = _measured(group, sampling)
+            losses.append(row)
+            curves += curve
+    return losses, curves
+
+
+def _measured(group: Group, sampling: Sampling) -> tuple[dict[str, Any], Rows]:
+    """The row and the curve of a group."""
+    request, epsilon = group.request, group.epsilon
+    draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
+    assert draw is not None
+
+    def stream(numbers: NDArray[np.int64]) -> Noise:
+        return Noise.named(numbers, "exact loss", epsilon)
+
+    found = sampled_mean(draw, group.weights, stream, sampling)
+    error = Bracket(np.array([found.log_error.low]), np.array([found.log_error.high]))
+    average = average_loss(error, np.ones(1), group.pairs.candidates)
+    row = head(group, average, found.method)
+    row["verdict"] = NO_CLAIM if request.mechanism.guarantee(epsilon) is None else NOT_CHECKED
+    if found.method == AT_LEAST:
+        row |= {"average": average.low, "error": None}
+    deltas = [found.delta(float(level)) for level in LEVELS]
+    both = Bracket(np.array([delta.low for delta in deltas]), np.array([delta.high for delta in deltas]))
+    return row, curve_rows(group, both)
