@@ -14,11 +14,12 @@ from scipy import stats
 
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.exact_loss import laplace
+from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.latents import gaussian
 from epsilometer.auditing.exact_loss.losses import LEVELS
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import Pairs
-from epsilometer.auditing.exact_loss.products import Product, UnitLosses
+from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 
@@ -93,29 +94,33 @@ def test_laplace_noise_against_quadrature(distances: list[float]) -> None:
 
 
 def on_a_grid(distances: Array, step: float) -> Product:
-    """The same pair of laws with every coordinate's losses rounded to a grid."""
+    """The same pair of laws, convolved on a grid, every coordinate in 1,000 cells between both latents."""
     units = []
     for t in distances:
-        last = round(t / step)
-        weights = np.full(2 * last + 1, step * math.exp(-t / 2) / 4)
-        weights[[0, -1]] = math.exp(-t / 2) / 2 + (t - (last - 0.5) * step) * math.exp(-t / 2) / 4
-        units.append(UnitLosses(step, step / 2, np.arange(-last, last + 1), np.log(weights), (0.0, 0.0), (t, t)))
+        cells = np.linspace(0, t, 1001)
+        log_p = np.log(np.concatenate([[1.0], np.exp(-cells[:-1]) - np.exp(-cells[1:]), [math.exp(-t)]]) / 2)
+        units.append(unit_losses(log_p, log_p[::-1], step))
     return Product(units)
 
 
 @pytest.mark.parametrize(("count", "size"), [(12, 0.05), (12, 1.0), (40, 3.0)])
-def test_laplace_noise_lies_within_what_a_fine_grid_says(count: int, size: float) -> None:
+def test_laplace_noise_by_its_transform_and_on_a_grid(count: int, size: float) -> None:
+    """Two ways whose brackets both hold the truth have some value in common."""
     distances = size * np.random.default_rng(count).exponential(size=count)
     grid, overlap = on_a_grid(distances, size / 200), laplace.log_overlap(distances, 1e-4)
-    rough = grid.log_error()
-    assert rough.low + math.log(2) - 2e-6 <= overlap.low <= overlap.high <= rough.high + math.log(2) + 2e-6
+    error = grid.log_error()
+    assert overlap.low - math.log(2) <= error.high + 1e-5
+    assert error.low <= overlap.high - math.log(2) + 1e-5
+    assert overlap.high - overlap.low < 1e-3
     levels = np.linspace(0, min(distances.sum(), 30.0), 12)
-    outer, curve = grid.deltas(levels), laplace.deltas(distances, levels, 1e-5)
-    assert (outer.low - 1e-5 <= curve.low).all()
-    assert (curve.high <= outer.high + 2e-5).all()
+    other, curve = grid.deltas(levels), laplace.deltas(distances, levels, 1e-5)
+    assert (curve.low <= other.high + 1e-5).all()
+    assert (other.low <= curve.high + 1e-5).all()
     for level in levels[1::4]:  # tiny ones too
-        one, wide = laplace.delta(distances, float(level), 1e-3), grid.delta(float(level))
-        assert wide.low * 0.99 <= one.low <= one.high <= wide.high * 1.01
+        one, two = laplace.delta(distances, float(level), 1e-3), grid.delta(float(level))
+        assert one.low <= two.high * 1.001
+        assert two.low <= one.high * 1.001
+        assert one.high < 1.05 * one.low
 
 
 def test_many_small_coordinates_of_laplace_noise_act_as_gaussian_noise() -> None:
