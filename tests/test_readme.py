@@ -81,6 +81,15 @@ def test_mechanisms_and_attacks_are_named_as_shown() -> None:
     assert table.select("epsilon", "attack").rows() == [(5, "lexical"), (8, "lexical")]
 
 
+def test_the_exact_loss_is_computed_as_shown() -> None:
+    (call,) = re.findall(r"`(epsilometer\.exact_loss\(.*?\))`", README)
+    table = eval(
+        f"{call[:-1]}, design=epsilometer.Design(temperature=0))", {"texts": queries(6), "epsilometer": epsilometer}
+    )
+    assert table["epsilon"].unique().to_list() == [5, 8]
+    assert (table["average"] > 0).all()
+
+
 @pytest.mark.parametrize("call", [c for c in commands() if c.startswith(("epsilometer audit", "epsilometer rewrite"))])
 def test_files_of_texts_are_audited_and_rewritten_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from epsilometer.core.mechanism import (
     releases,
 )
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.shared.embedded import over_words
 from epsilometer.models.locate import ENCODER
 from epsilometer.runtime.progress import note
 from epsilometer.text.words import words
@@ -161,6 +163,17 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
         elif texts is not None and getattr(found, "among_texts", False):
             given["resource"] = tuple(texts)
     return build_mechanism(name, given, None, f"the settings of {name}")
+
+
+def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Path) -> dict[str, Any]:
+    """The settings of a shipped mechanism on words, over these word vectors; what it reads is written to a folder.
+
+    Raises UserError for another mechanism, and for a file that holds no word vectors.
+    """
+    default = getattr(find("mechanisms", name, "rewrite"), "default_resource", None)
+    if "resource" in settings or (resource := over_words(default, source, sys.maxsize, folder)) is None:
+        raise UserError(f"--vectors is for mechanisms on word vectors; {name} takes --set resource=...")
+    return {**settings, "resource": resource}
 
 
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from epsilometer.cli import audit, calibrate, claims, components, export, pipeline, project, rewrite
+from epsilometer.cli import audit, calibrate, claims, components, exact, export, pipeline, project, rewrite
 
 app = typer.Typer(
     add_completion=False,
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 for command in (
     audit.audit,
+    exact.exact,
     rewrite.rewrite,
     calibrate.calibrate,
     calibrate.compare,

@@ -13,6 +13,7 @@ from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials import sample
+from epsilometer.auditing.unread import say, unread
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.mechanism import budgets
@@ -76,6 +77,7 @@ def measured(
             "or audit it"
         )
     at = [float(epsilon) for epsilon in budgets(given, epsilons)]
+    say(unread(given, texts))
     return measure(given, texts, at, chosen(texts, trials, design))
 
 

@@ -1,0 +1,72 @@
+"""`epsilometer exact`: the loss that a mechanism's law proves between texts, without trials."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epsilometer.cli.options import (
+    A_MECHANISM,
+    TEXTS,
+    Encoding,
+    Json,
+    NoHeader,
+    NoQuotes,
+    Rows,
+    Separator,
+    Settings,
+    Text,
+    number,
+    read_settings,
+    read_texts,
+)
+from epsilometer.cli.output import show
+
+_SHOWN = (
+    "epsilon", "pairs", "compared", "average", "median", "q95", "worst", "relative_epsilon", "delta_at_claim", "method",
+    "error", "seconds",
+)  # fmt: skip
+
+
+def exact(
+    file: Annotated[Path, typer.Argument(help=TEXTS)],
+    mechanism: Annotated[str, typer.Option(help=A_MECHANISM)],
+    epsilons: Annotated[
+        str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
+    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
+    trials: Annotated[int, typer.Option(help="Of more pairs of texts than these, those of so many trials.")] = 2000,
+    temperature: Annotated[float, typer.Option(help="Below 0 unlike, above 0 alike pairs; 0: all alike.")] = -10_000,
+    seed: Annotated[int, typer.Option(help="Names the stream of the trials.")] = 0,
+    text: Text = ["text"],  # noqa: B006 - typer copies it
+    rows: Rows = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    settings: Settings = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Compute a mechanism's privacy loss from its law: nothing is rewritten, and there is no ceiling.
+
+    Prints two rows an epsilon, for all pairs of texts and for those of equal length: in nats the loss of guessing which
+    of two texts it was, on average over the pairs, in the median and at worst; the largest loss of any output between
+    any two texts (relative_epsilon); and delta at the claimed loss. With --json all that was computed.
+    """
+    rule = "--epsilons must be numbers separated by commas"
+    budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
+    from epsilometer.auditing.design import Design
+    from epsilometer.auditing.exact_loss.one_call import exact_loss
+    from epsilometer.auditing.one_call import on_vectors
+    from epsilometer.corpora.files import Layout
+
+    chosen, design = read_settings(settings), Design(temperature=temperature, seed=seed)
+    texts = read_texts(str(file), text, rows, Layout(separator, not no_quotes, not no_header, encoding))
+    with tempfile.TemporaryDirectory() as folder:
+        if vectors is not None:
+            chosen = on_vectors(mechanism, chosen, vectors, Path(folder))
+        table = exact_loss(texts, mechanism, budgets, chosen, trials=trials, design=design)
+    show(table.to_dicts() if as_json else table.select(_SHOWN).to_dicts(), as_json)
