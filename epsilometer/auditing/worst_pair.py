@@ -32,7 +32,7 @@ from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.estimation import estimate
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import Request
-from epsilometer.auditing.exact_loss.measuring import applies, pair_losses
+from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise
 from epsilometer.auditing.halving import affordable, search
 from epsilometer.auditing.one_call import (
     Attacks,
@@ -160,7 +160,7 @@ def audit_worst(
             say_what_is_left_out(chosen, made_by, asked=attacks is not None)
         at = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
         able = seeing(applicable(chosen, made_by), made_by, "released")
-        if applies(made_by) and law_of(made_by) in releases(made_by):
+        if pairwise(made_by) and law_of(made_by) in releases(made_by):
             rows += _computed(group, made_by, at)
         rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design) for epsilon in at]
     tests = [row["least_p_value"] for row in rows if "least_p_value" in row]

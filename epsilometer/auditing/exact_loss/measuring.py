@@ -30,8 +30,13 @@ class Measured:
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Whether the exact loss of a mechanism can be computed."""
-    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism) or by_draws.applies(mechanism)
+    """Whether the loss of a mechanism can be computed, or estimated by importance sampling."""
+    return pairwise(mechanism) or by_draws.applies(mechanism)
+
+
+def pairwise(mechanism: Mechanism) -> bool:
+    """Whether the exact losses of single pairs can be computed (`pair_losses`)."""
+    return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
 
 
 def request(
@@ -66,7 +71,7 @@ def measure(
     """
     begun = time.perf_counter()
     asked = request(mechanism, texts, epsilons, pairs, effort=effort)
-    sampled = not isinstance(mechanism, HasLaws) and not latents.applies(mechanism) and by_draws.applies(mechanism)
+    sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
     losses, curves = by_draws.tables(asked, pairs) if sampled else ([], [])
     found = [] if sampled else pair_losses(asked)
     of_all = effort.all_pairs and isinstance(mechanism, HasLaws)
