@@ -80,10 +80,11 @@ def sample(
     border = 0
     for group in members:
         rows = np.flatnonzero((first >= border) & (first < border + len(group)))
-        local = _extend(
-            np.asarray(embeddings, np.float32)[group], first[rows] - border, uniforms[rows, 1:-1], temperature
-        )
-        chosen[rows] = group[local]
+        if len(rows):  # of few trials none may begin in a small group
+            local = _extend(
+                np.asarray(embeddings, np.float32)[group], first[rows] - border, uniforms[rows, 1:-1], temperature
+            )
+            chosen[rows] = group[local]
         border += len(group)
     target = (uniforms[:, -1] * candidates).astype(np.int16)
     return Trials(chosen, target)

@@ -77,6 +77,13 @@ def test_groups_keep_together_and_small_ones_are_left_out() -> None:
     assert set(drawn[:, 0].tolist()) == set(range(20))
 
 
+def test_few_trials_may_leave_a_group_out() -> None:
+    groups = np.array([3] * 10 + [4] * 10 + [5] * 10)
+    for seed in range(5):
+        drawn = sample(embeddings(30), 2, 2, groups=groups, seed=seed).candidates
+        assert (groups[drawn[:, 0]] == groups[drawn[:, 1]]).all()
+
+
 def test_same_seed_same_trials_and_other_seed_others() -> None:
     vectors = embeddings(50)
     one, again, other = (sample(vectors, 100, seed=s).candidates for s in (0, 0, 1))
