@@ -7,13 +7,13 @@ Of two texts with n units each, in nats,
 e the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"); A and B are
 the unit laws' (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon (Lu,
 Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. Where the laws are too
-many to compare them all, the largest over some pairs is a lower bound of it.
+many to compare them all, the largest over the longest texts and the compared pairs is a lower bound of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,14 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.exact_loss.bracket import Bracket
-from epsilometer.auditing.exact_loss.unit_laws import UnitLaws, unit_laws
+from epsilometer.auditing.exact_loss.losses import Request
+from epsilometer.auditing.exact_loss.unit_laws import UnitLaws, largest_losses, log_laws, unit_laws
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
 _ENTRIES = 1e11  # pairs of laws times outputs that are compared: a minute or two a budget
+_LONGEST = 2000  # units of the longest texts whose laws are compared where not all can be
 _CELLS = 1 << 22  # look-ups in memory at a time
+
+Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # texts [n], texts [m], a figure of each pair [n, m]
 
 ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 
@@ -48,47 +52,68 @@ class Relative:
     method: str = ALL_PAIRS
 
 
-def relative(
-    mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]
-) -> list[tuple[Relative, Relative]] | None:
+def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> list[tuple[Relative, Relative]]:
     """For each budget the relative epsilon over all pairs of texts, and over those of equally many words.
 
-    None where there are too many laws to compare them all.
+    Where there are too many laws to compare them all, over the longest texts alone: losses add up over units.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
-    if len(rows) ** 2 * laws.outputs > _ENTRIES:
-        return None
     counts = np.array([len(words(text)) for text in texts])
+    by_budget: Sequence[Iterable[Block]]
+    if len(rows) ** 2 * laws.outputs <= _ENTRIES:
+        method, by_budget = ALL_PAIRS, [pure_losses(laws, units) for units in unit_laws(laws, rows, epsilons)]
+    else:
+        longest = list(_of_longest(laws, epsilons))
+        method, by_budget = LOWER_BOUND, [[blocks[number] for blocks in longest] for number in range(len(epsilons))]
+    apart = _unlike(laws)
     found = []
-    for epsilon, units in zip(epsilons, unit_laws(laws, rows, epsilons), strict=True):
-        every, equal = Relative(0.0), Relative(0.0)
-        for first, second, loss in pure_losses(laws, units):
+    for epsilon, blocks in zip(epsilons, by_budget, strict=True):
+        every, equal = Relative(0.0, method=method), Relative(0.0, method=method)
+        for first, second, loss in blocks:
             every = _larger(every, first, second, loss)
             equal = _larger(equal, first, second, np.where(counts[first][:, None] == counts[second], loss, 0.0))
-        if (apart := _unlike(laws)) is not None:
+        if apart is not None:
             every = Relative(math.inf, apart)
         found.append((_with_witness(mechanism, laws, epsilon, every), _with_witness(mechanism, laws, epsilon, equal)))
     return found
 
 
-def largest_of(
-    mechanism: Mechanism, texts: Sequence[str], epsilon: float, pairs: NDArray[np.int64], pure: Array
-) -> Relative:
-    """The largest pure loss of some pairs [n, 2], pure [n] the larger of both directions: a lower bound."""
-    laws, pair = cast(HasLaws, mechanism).laws(texts), pairs[int(pure.argmax())]
-    found = Relative(float(pure.max()), (int(pair[0]), int(pair[1])), None, LOWER_BOUND)
-    return _with_witness(mechanism, laws, epsilon, found)
+def raised(found: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
+    """A lower bound raised to the largest of the pairs that were compared: [n, 2], and [n] pure losses, either way."""
+    pairs, pure = compared
+    if found.method != LOWER_BOUND or pure.max() <= found.loss:
+        return found
+    x, other = pairs[int(pure.argmax())].tolist()
+    larger = Relative(float(pure.max()), (x, other), None, LOWER_BOUND)
+    laws = cast(HasLaws, request.mechanism).laws(request.texts)
+    return _with_witness(request.mechanism, laws, epsilon, larger)
+
+
+def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
+    """As `pure_losses`, for each budget: the pairs of equal length among the longest texts, unit after unit."""
+    left = _LONGEST
+    for length in np.unique(laws.rows.lengths)[::-1].tolist():
+        texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
+        if len(texts) < 2:
+            continue
+        left -= len(texts) * length
+        totals = np.zeros((len(epsilons), len(texts), len(texts)))
+        for position in range(length):
+            rows, place = np.unique(laws.rows.values[laws.rows.offsets[texts] + position], return_inverse=True)
+            for total, law in zip(totals, log_laws(laws, rows, epsilons), strict=True):
+                total += largest_losses(law, law)[0][place[:, None], place]
+        yield [(texts, texts, total) for total in totals]
 
 
 def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64], loss: Array) -> Relative:
     if loss.max(initial=0.0) <= best.loss:
         return best
     i, j = np.unravel_index(loss.argmax(), loss.shape)
-    return Relative(float(loss[i, j]), (int(first[i]), int(second[j])))
+    return Relative(float(loss[i, j]), (int(first[i]), int(second[j])), None, best.method)
 
 
-def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
+def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:
     """Texts [n], texts [m] of as many units, and the pure loss [n, m] of each: all ordered pairs, in blocks."""
     return _summed(laws, units.rows, units.largest)
 
@@ -101,9 +126,7 @@ def error_bounds(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64
         yield first, second, Bracket(low, log_rho - np.log(2))
 
 
-def _summed(
-    laws: Laws, rows: NDArray[np.int64], of_units: Array
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array]]:
+def _summed(laws: Laws, rows: NDArray[np.int64], of_units: Array) -> Iterator[Block]:
     place, lengths = np.searchsorted(rows, laws.rows.values), laws.rows.lengths
     for length in np.unique(lengths):
         texts = np.flatnonzero(lengths == length)
@@ -129,15 +152,17 @@ def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, found: Relat
     first, second = (laws.rows.row(text) for text in found.pair)
     if len(first) != len(second):
         return found
+    rows = np.unique([first, second])
+    (law,) = log_laws(laws, rows, [epsilon])
+    places, names = (np.searchsorted(rows, first), np.searchsorted(rows, second)), mechanism.output_texts
     both = []
-    for ways in ((first, second), (second, first)):
+    for ways in (places, places[::-1]):
         total, outputs = 0.0, []
         for a, b in zip(*ways, strict=True):
-            (law,) = laws.log_probabilities(np.array([a, b]), [epsilon])
-            possible = np.flatnonzero(np.isfinite(law[0]))
-            loss = law[0, possible] - law[1, possible]
+            possible = np.flatnonzero(np.isfinite(law[a]))
+            loss = law[a, possible] - law[b, possible]
             total += float(loss.max())
-            outputs.append(mechanism.output_texts[int(possible[loss.argmax()])])
+            outputs.append(names[int(possible[loss.argmax()])])
         both.append((total, " ".join(outputs)))
     turned = both[1][0] > both[0][0]
     return Relative(found.loss, found.pair[::-1] if turned else found.pair, both[turned][1], found.method)

@@ -10,7 +10,7 @@ import polars as pl
 
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
-from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, largest_of, relative
+from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
 from epsilometer.auditing.exact_loss.losses import FULL, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
@@ -78,7 +78,7 @@ def measure(
     relatives = relative(mechanism, texts, epsilons) if of_all else None
     for number, one in enumerate(found):
         for group in groups(asked, pairs, number):
-            largest = _relative(group, one) if relatives is None else relatives[number][group.name == EQUAL]
+            largest = _relative(group, one, None if relatives is None else relatives[number][group.name == EQUAL])
             losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))
             curves += curve(group, one)
     seconds = (time.perf_counter() - begun) / len(epsilons)
@@ -89,13 +89,14 @@ def measure(
     )
 
 
-def _relative(group: Group, losses: Losses) -> Relative | None:
-    """A lower bound of the relative epsilon, where pure losses are known."""
+def _relative(group: Group, losses: Losses, known: Relative | None) -> Relative | None:
+    """The relative epsilon, or the largest pure loss of the compared pairs where that is a better lower bound."""
     asked, pure = group.request, losses.pure
     if pure is None:
-        return None
+        return known
     some, pure = asked.pairs[group.places], pure[group.places]
     if isinstance(asked.mechanism, HasLaws):
-        return largest_of(asked.mechanism, asked.texts, group.epsilon, some, pure=pure)
+        known = known or Relative(0.0, method=LOWER_BOUND)
+        return raised(known, asked, group.epsilon, (some, pure))
     x, other = some[int(pure.argmax())].tolist()
     return Relative(float(pure.max()), (x, other), None, LOWER_BOUND)

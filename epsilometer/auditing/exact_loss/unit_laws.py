@@ -42,9 +42,8 @@ def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) 
         for other in starts[i:]:
             right = left if other == start else log_laws(laws, rows[other : other + size], epsilons)
             for one, first, second in zip(found, left, right, strict=True):
-                first, second = np.maximum(first, _NEVER), np.maximum(second, _NEVER)
                 here, there = slice(start, start + len(first)), slice(other, other + len(second))
-                one.largest[here, there], reverse = _largest(first, second)
+                one.largest[here, there], reverse = largest_losses(first, second)
                 one.largest[there, here] = reverse.T
                 one.log_overlap[here, there] = _log_overlap(first, second)
                 one.log_overlap[there, here] = one.log_overlap[here, there].T
@@ -58,10 +57,9 @@ def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -
     return [np.concatenate(budget) for budget in zip(*by_part, strict=True)]
 
 
-def _largest(first: Array, second: Array) -> tuple[Array, Array]:
-    """max_y of first[a] - second[b], and of second[b] - first[a]: [n, m] each, infinite where an output is possible
-    under one alone.
-    """
+def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
+    """max_y of first[a] - second[b], and of second[b] - first[a], of log-laws [n, outputs] and [m, outputs]: [n, m]."""
+    first, second = np.maximum(first, _NEVER), np.maximum(second, _NEVER)
     high, low = np.empty((2, len(first), len(second)))
     for part in _parts(len(second), second.shape[1]):
         for a, law in enumerate(first):

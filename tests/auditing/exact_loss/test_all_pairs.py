@@ -64,7 +64,7 @@ def test_pure_losses_and_bounds_are_those_of_all_outputs(law: NDArray[np.float64
 def test_relative_epsilon_names_texts_and_output() -> None:
     law = log_softmax(np.random.default_rng(3).normal(size=(LETTERS, LETTERS)), axis=1)
     mechanism = Spelled(law)
-    ((every, equal),) = relative(mechanism, TEXTS, [1.5]) or []
+    ((every, equal),) = relative(mechanism, TEXTS, [1.5])
     assert every.loss == math.inf  # a text of another length is told from any output
     assert every.pair is not None
     assert len(TEXTS[every.pair[0]]) != len(TEXTS[every.pair[1]])
@@ -80,13 +80,20 @@ def test_relative_epsilon_names_texts_and_output() -> None:
 
 def test_too_many_laws_leave_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = Spelled(log_softmax(np.random.default_rng(4).normal(size=(LETTERS, LETTERS)), axis=1))
-    texts = [text for text in TEXTS if len(text) == 5]
-    full = measure(mechanism, texts, [2.0], all_of(texts)).losses
+    texts = ["a b c", "c b a", "b a", "a c", "c c"]
+    full, pairs = relative(mechanism, texts, [1.0, 2.0]), all_of(texts)
     monkeypatch.setattr(all_pairs, "_ENTRIES", 0)
-    bound = measure(mechanism, texts, [2.0], all_of(texts)).losses
-    assert set(bound["relative_method"]) == {LOWER_BOUND}
-    assert bound["relative_epsilon"].to_list() == pytest.approx(full["relative_epsilon"].to_list(), abs=1e-9)
-    assert bound["witness"].to_list() == full["witness"].to_list()
+    for (_, exactly), (every, equal) in zip(full, relative(mechanism, texts, [1.0, 2.0]), strict=True):
+        assert every.loss == math.inf
+        assert (equal.loss, equal.method) == (pytest.approx(exactly.loss, abs=1e-9), LOWER_BOUND)
+        assert (equal.pair, equal.witness) == (exactly.pair, exactly.witness)
+    # Room for no text: the pairs that are compared anyway are left.
+    monkeypatch.setattr(all_pairs, "_LONGEST", 3)
+    ((_, nothing),) = relative(mechanism, texts, [2.0])
+    assert nothing.loss == 0
+    row = measure(mechanism, texts, [2.0], pairs).losses.row(1, named=True)
+    assert row["relative_epsilon"] == pytest.approx(full[1][1].loss, abs=1e-9)
+    assert (row["relative_method"], row["witness"]) == (LOWER_BOUND, full[1][1].witness)
 
 
 def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
