@@ -49,10 +49,13 @@ class MaskMechanism:
         return words(text)
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """The number of words of both texts, infinite where it differs."""
-        length = np.array([len(words(text)) for text in texts])
-        left, right = length[pairs[:, 0]], length[pairs[:, 1]]
-        return np.where(left == right, left, np.inf)
+        """The number of words of both texts, infinite where it differs; 0 between texts of the same words."""
+        split = [tuple(words(text)) for text in texts]
+        number = {text: i for i, text in enumerate(dict.fromkeys(split))}
+        length, which = np.array([len(text) for text in split]), np.array([number[text] for text in split])
+        left, right = pairs.T
+        apart = np.where(length[left] == length[right], length[left], np.inf)
+        return np.where(which[left] == which[right], 0.0, apart)
 
     def largest_distance(self, epsilon: float) -> float:
         """1, the length of texts of one word."""
