@@ -112,11 +112,11 @@ def _compressed(plain: bytes, how: str) -> bytes:
 
 
 def _folder(path: Path, layout: Layout) -> pl.DataFrame:
-    found = sorted(file for file in path.rglob("*.txt") if file.is_file())
-    if not found:
+    files = sorted(file for file in path.rglob("*.txt") if file.is_file())
+    if not files:
         raise UserError(f"the folder {str(path)!r} holds no .txt files; put each text in one, or give a file")
-    texts = [_decoded(file, layout) for file in found]
-    return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in found]})
+    texts = [_decoded(file, layout) for file in files]
+    return pl.DataFrame({"text": texts, "file": [str(file.relative_to(path)) for file in files]})
 
 
 def _parquet(path: Path, _: Layout) -> pl.DataFrame:
@@ -127,7 +127,7 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
 
 
 def content(path: Path) -> bytes:
-    """What a file holds, decompressed."""
+    """The content of a file, decompressed."""
     try:
         if path.suffix == ".gz":
             return gzip.decompress(path.read_bytes())
@@ -190,7 +190,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
     try:
         return pl.read_ndjson(text.encode(), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
-        # polars does not say where; the lines are gone through again to find it.
+        # polars does not name the line; go through them again to find it.
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue

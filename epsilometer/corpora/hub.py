@@ -37,7 +37,7 @@ class Pin(BaseModel):
 
 
 def read_pin(path: Path) -> Pin:
-    """The pin in a file; raises UserError for what is no valid pin."""
+    """The pin in a file; raises UserError for anything but a valid pin."""
     try:
         return Pin.model_validate(json.loads(path.read_bytes()))
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def would_download(pin: Pin) -> bool:
 def load(dataset: str, config: str | None = None, revision: str | None = None) -> pl.DataFrame:
     """All splits of a data set in one table; the hub's split names become the column `split` where it has none.
 
-    Class labels become their names. Runs no code of the data set. Raises UserError when it cannot be had.
+    Class labels become their names. Runs no code of the data set. Raises UserError when it cannot be fetched.
     """
     from datasets import ClassLabel, load_dataset
     from datasets.exceptions import DatasetsError

@@ -130,15 +130,15 @@ def prepare(raw: pl.DataFrame, labels: Sequence[str] = ()) -> Corpus:
     worded = counted.filter(pl.col("words") > 0)
     if worded.is_empty():
         raise UserError(f"the corpus is empty: none of its {len(raw)} rows holds a word; check the text column")
-    kept = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
-    ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in kept["text"]])
+    unique = worded.sort("_rank", "_row").unique("_key", keep="first", maintain_order=True).sort("_row")
+    ids = pl.Series("id", [hashlib.blake2b(t.encode(), digest_size=8).hexdigest() for t in unique["text"]])
     extra = [name for name in _RECORD if name in raw.columns]
-    table = kept.with_columns(ids).select(*PREPARED, *labels, *extra)
+    table = unique.with_columns(ids).select(*PREPARED, *labels, *extra)
     counts = {
         "rows": len(raw),
         "empty_dropped": len(raw) - len(worded),
-        "duplicates_merged": len(worded) - len(kept),
-        "texts": len(kept),
+        "duplicates_merged": len(worded) - len(unique),
+        "texts": len(unique),
     }
     return Corpus(tables.check(table, PREPARED, "corpus"), counts)
 
@@ -172,7 +172,7 @@ def _load(source: str, layout: files.Layout) -> pl.DataFrame:
 def _generate(source: str, asked: Asked) -> pl.DataFrame:
     if asked.part is None or asked.count is None:
         raise UserError(f"the generator {source} needs a part (the name of one of its corpora) and a count of texts")
-    made = generator(source)(asked.part, asked.count, asked.seed)
-    if not isinstance(made, pl.DataFrame):
-        raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(made).__name__}")
-    return made
+    table = generator(source)(asked.part, asked.count, asked.seed)
+    if not isinstance(table, pl.DataFrame):
+        raise UserError(f"{source}: generate must return a polars.DataFrame, got {type(table).__name__}")
+    return table

@@ -2,11 +2,12 @@
 
 Two corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
-author, which show in the choice of words as likely alternatives, never as certain marks; a tenth of the reviews hold
-identifiers, which are listed beside the text with their kinds. The words are in `_grammar_queries.py` and
+author, which show in the choice of words: they make some alternatives likelier, and none certain. A tenth of the
+reviews hold identifiers, which are listed beside the text with their kinds. The words are in `_grammar_queries.py` and
 `_grammar_reviews.py`.
 
-The same (name, count, seed) gives the same frame on every machine, as long as the releases of numpy and Faker stay.
+The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
+change.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _TASTE = {"F": "F", "M": "M", "under_35": "young", "35_54": "middle", "over_54":
 _TASTE |= dict(zip(_LABELS["country"], ("uk", "us", "de", "dk", "fr"), strict=True))
 _LOCALE = dict(zip(_LABELS["country"], ("en_GB", "en_US", "de_DE", "da_DK", "fr_FR"), strict=True))
 
-# An author takes to an alternative of their own taste this many times more, to one of another taste as much less.
-# Set so that a linear classifier tells three genders in four, and three age groups or countries in five.
+# How many times likelier an author makes an alternative of their own taste, and less likely one of another taste.
+# Set so that a linear classifier gets three genders in four right, and three age groups or countries in five.
 _STRENGTHS = (
     (frozenset({"F", "M"}), 2.3),
     (frozenset({"young", "middle", "old"}), 3.2),
@@ -144,7 +145,7 @@ def _quota(shares: Mapping[Any, float], count: int, rng: np.random.Generator) ->
 
 
 def _splits(labels: pl.DataFrame, rng: np.random.Generator) -> pl.Series:
-    """The split of each row. Rows sorted by their labels are dealt out twenty at a time: alike labels in each split."""
+    """The split of each row. Rows sorted by label are dealt out twenty at a time, so that splits have alike labels."""
     order = labels.with_row_index("row").sort(labels.columns, maintain_order=True)["row"].to_numpy()
     rounds = [rng.permutation(_SPLITS) for _ in range(-(-len(order) // len(_SPLITS)))]
     splits = np.empty(len(order), dtype=object)
@@ -221,7 +222,7 @@ def _options(tokens: Iterator[re.Match[str]]) -> list[_Parts]:
 
 
 class _Draft:
-    """One text being written: expands rules, found in the first scope that has them, and never says a thing twice."""
+    """A text being written. Each rule is looked up in the first scope that has it; no alternative is used twice."""
 
     def __init__(
         self,
@@ -287,7 +288,7 @@ def _item_forms(item: str) -> dict[str, str]:
 
 
 def _tidied(text: str) -> str:
-    """Without the gaps that empty options leave, and with "an" for "a" before a vowel."""
+    """The text without the gaps that empty options leave, and with "an" for "a" before a vowel."""
     return _BARE_ARTICLE.sub(r"\1n ", _GAP.sub("", text))
 
 

@@ -1,8 +1,8 @@
 """BERTScore (Zhang et al., ICLR 2020): F1 of greedily matched token states, by the authors' library.
 
-Without idf weights and without rescaling, for which a model needs a baseline. The layer is the one that the library's
-authors tuned where they know the model by its id, else the last. The library cannot take empty texts with today's
-transformers, so it never sees them.
+Without idf weights, and without rescaling, since that needs a baseline for each model. The layer is the one that the
+library's authors tuned where they know the model by its id, else the last. The library cannot take empty texts with
+today's transformers, so it never sees them.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class BertScore:
                 scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=self.device)
             except (AssertionError, ValueError) as error:  # a layer that the model lacks, a model that it cannot cut
                 raise UserError(f"bert-score cannot use {self.model!r} up to layer {layer}: {error}") from error
-        # Some tokenisers state no limit, or one that the model does not keep.
+        # Some tokenisers state no limit, or one that is longer than the model's.
         window = config.get("max_position_embeddings") or 512
         scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, window - 2)
         return scorer
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], -1 to 1."""
-        found = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
+        """The [n] scores, -1 to 1."""
+        scores = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
         full = [i for i, (a, b) in enumerate(zip(originals, rewrites, strict=True)) if a.strip() and b.strip()]
         if full:
             _, _, f1 = self._scorer.score([rewrites[i] for i in full], [originals[i] for i in full])
-            found[full] = f1.double().numpy()
-        return found
+            scores[full] = f1.double().numpy()
+        return scores

@@ -20,7 +20,7 @@ class Bleu:
     """The original is the reference. 1 where neither text has a word, 0 where one of them has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] scores, 0 to 1."""
         from sacrebleu.metrics import BLEU
 
         bleu = BLEU(tokenize="none", effective_order=True)

@@ -18,14 +18,16 @@ class Changed:
     """0 for equal words, also where neither text has any; 1 where no word is kept in its place."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] shares, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
 
         shares = []
         for original, rewrite in zip(originals, rewrites, strict=True):
-            kept = changed = 0
+            unchanged = changed = 0
             for block in Levenshtein.opcodes(words(original), words(rewrite)):
                 places = max(block.src_end - block.src_start, block.dest_end - block.dest_start)
-                kept, changed = (kept + places, changed) if block.tag == "equal" else (kept, changed + places)
-            shares.append(changed / (kept + changed) if kept + changed else 0.0)
+                unchanged, changed = (
+                    (unchanged + places, changed) if block.tag == "equal" else (unchanged, changed + places)
+                )
+            shares.append(changed / (unchanged + changed) if unchanged + changed else 0.0)
         return np.array(shares, np.float64)

@@ -31,7 +31,7 @@ class Cosine:
         return Encoder(self.model, self.precision, self.device)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], -1 to 1. An empty text has a vector too."""
+        """The [n] cosines, -1 to 1. An empty text has a vector too."""
         number = {text: i for i, text in enumerate(dict.fromkeys([*originals, *rewrites]))}
         vectors = self._encoder.encode(list(number))
         left, right = (vectors[[number[text] for text in side]] for side in (originals, rewrites))

@@ -52,12 +52,12 @@ class Grammaticality:
         return tokenizer, network.eval().to(self.device), chosen
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1; NaN for an empty rewrite."""
+        """The [n] probabilities, 0 to 1; NaN for an empty rewrite."""
         import torch
 
         tokenizer, network, chosen = self._loaded
         longest = min(tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 512) - 2)
-        found = np.full(len(rewrites), np.nan)
+        probabilities = np.full(len(rewrites), np.nan)
         order = sorted((i for i, text in enumerate(rewrites) if text.strip()), key=lambda i: len(rewrites[i]))
         for start in range(0, len(order), _ROWS):
             rows = order[start : start + _ROWS]
@@ -66,5 +66,5 @@ class Grammaticality:
             )
             with torch.inference_mode():
                 logits = network(**batch.to(self.device)).logits
-            found[rows] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
-        return found
+            probabilities[rows] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
+        return probabilities

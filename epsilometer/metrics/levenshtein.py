@@ -16,10 +16,10 @@ class Levenshtein:
     """1 for equal words, also where neither text has any."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] similarities, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
         from rapidfuzz.process import cpdist
 
         plain = [[write(words(text)) for text in side] for side in (originals, rewrites)]
-        found: NDArray[np.float64] = cpdist(*plain, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
-        return found
+        similarities: NDArray[np.float64] = cpdist(*plain, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
+        return similarities

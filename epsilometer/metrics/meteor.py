@@ -2,8 +2,8 @@
 
 Words are matched where they are equal, then where Porter's stems are. The third stage, synonyms from WordNet, is left
 out, since WordNet is a download; figures are therefore at most those with synonyms. nltk's parameters: alpha 0.9, beta
-3, gamma 0.5. The fragmentation penalty counts one chunk at least, so that equal texts of n words have
-1 - 0.5 / n^3, a text of one word no more than 0.5.
+3, gamma 0.5. The fragmentation penalty counts at least one chunk, so that equal texts of n words score
+1 - 0.5 / n^3, and a text of one word no more than 0.5.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Meteor:
     """1 where neither text has a word, 0 where one of them has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] scores, 0 to 1."""
         from nltk.translate.meteor_score import single_meteor_score
 
-        found = []
+        scores = []
         for original, rewrite in zip(originals, rewrites, strict=True):
             left, right = words(original), words(rewrite)
             known = left or right
-            found.append(single_meteor_score(left, right, wordnet=_NoSynonyms()) if known else 1.0)
-        return np.array(found, np.float64)
+            scores.append(single_meteor_score(left, right, wordnet=_NoSynonyms()) if known else 1.0)
+        return np.array(scores, np.float64)
 
 
 class _NoSynonyms:

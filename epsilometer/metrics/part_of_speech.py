@@ -1,5 +1,5 @@
 """Part-of-speech match: how alike the tags of the texts' words are, as 1 - Levenshtein distance of the two sequences of
-tags / length of the longer. Of texts with as many words it is at least the share of words whose tag is unchanged.
+tags / length of the longer. For texts with equally many words it is at least the share of words whose tag is unchanged.
 
 Tags are Universal Dependencies', by the embedded tagger. Both texts are tagged as bare words, without punctuation and
 sentence ends, so that a mechanism that drops these is not charged for it.
@@ -34,7 +34,7 @@ class PartOfSpeech:
         return Tagger()
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] similarities, 0 to 1."""
         from rapidfuzz.distance import Levenshtein
 
         tags = self.tags(list(dict.fromkeys([*originals, *rewrites])))
@@ -45,7 +45,7 @@ class PartOfSpeech:
         """The tag of each word of each text."""
         split = {text: words(text) for text in texts}
         runs = [(text, split[text][i : i + _RUN]) for text in texts for i in range(0, len(split[text]), _RUN)]
-        found: dict[str, list[str]] = {text: [] for text in texts}
+        tags: dict[str, list[str]] = {text: [] for text in texts}
         for (text, _), tagged in zip(runs, self._tagger.tag([run for _, run in runs]), strict=True):
-            found[text] += tagged.upos
-        return found
+            tags[text] += tagged.upos
+        return tags

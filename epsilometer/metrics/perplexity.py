@@ -1,13 +1,13 @@
 """Perplexity of the rewrite under a language model: e to the mean loss, in nats, of the pieces of its text.
 
-It says how expected the rewrite is as a text of the model's kind, nothing about the original: fluent text far from the
-original has a low one. Compare it with that of the identity mechanism, which is the original's own. The default model
-is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the rewrite as such a line,
-without a source. Small and lower-casing as it is, its figures order texts (whole sentences before shuffled words); they
-are not those of GPT-2, and pieces differ between models, so only figures under one model compare.
+It says how expected the rewrite is as a text of the model's kind, and nothing about the original: fluent text far from
+the original has a low perplexity. Compare it with that of the identity mechanism, which is the original's own. The
+default model is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the rewrite as
+such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole sentences before
+shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of one model compare.
 
-Pieces that the model never puts out (unknown characters, special tokens) are left out; a text is read up to the model's
-window.
+Pieces that the model never generates (unknown characters, special tokens) are left out; a text is read up to the
+model's window.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Perplexity:
         return CausalLM(EMBEDDED if self.model == EMBEDDED.name else self.model, self.precision, self.device)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], from 1; NaN for a rewrite without a piece that the model puts out."""
+        """The [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""
         from epsilometer.models.generation import forced, places
 
         model = self._reader
         opening = model.tokens([""])[0] or [model.end]
         pieces = [model.plain(text)[: model.longest(len(opening))] for text in rewrites]
         full = [i for i, ids in enumerate(pieces) if len(ids)]
-        found = np.full(len(rewrites), np.nan)
+        perplexities = np.full(len(rewrites), np.nan)
         for rows, logits in forced(model, [opening], np.zeros(len(full), int), [pieces[i] for i in full]):
             log_p = logits.double().log_softmax(-1).cpu().numpy()
             for row, values in zip(rows, log_p, strict=True):
                 at, spoken = places(model, pieces[full[row]])
                 if spoken.any():
-                    found[full[row]] = np.exp(-values[np.arange(len(at)), at][spoken].mean())
-        return found
+                    perplexities[full[row]] = np.exp(-values[np.arange(len(at)), at][spoken].mean())
+        return perplexities

@@ -19,15 +19,15 @@ class RougeL:
     """1 where neither text has a word, 0 where one of them has none."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n], 0 to 1."""
+        """The [n] scores, 0 to 1."""
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer(["rougeL"], tokenizer=_Words())
-        found = [
+        scores = [
             scorer.score(a, b)["rougeL"].fmeasure if words(a) or words(b) else 1.0
             for a, b in zip(originals, rewrites, strict=True)
         ]
-        return np.array(found, np.float64)
+        return np.array(scores, np.float64)
 
 
 class _Words:

@@ -2,8 +2,8 @@
 
 One epoch of AdamW at a rate that rises over a tenth of the steps and then falls linearly, gradients clipped at length
 1, no class weights. Batches hold texts of about one length and are padded to multiples of 4 pieces, so that few shapes
-occur and little is computed for nothing. Where the device multiplies bfloat16 natively, `precision: auto` computes in
-it and keeps weights in float32.
+occur and little padding is computed. Where the device multiplies bfloat16 natively, `precision: auto` computes in it
+and keeps weights in float32.
 
 The same classifier is an adversary where the label is a private attribute: *static*, trained on clean texts and tested
 on rewritten ones (1-Diffractor's setting), or *adaptive*, trained and tested on rewritten texts.
@@ -57,7 +57,7 @@ class Scores:
     accuracy: float
 
     def row(self) -> dict[str, float | None]:
-        """As columns of a table."""
+        """The scores as columns of a table."""
         return asdict(self)
 
 
@@ -68,7 +68,7 @@ class Classifier:
     """
 
     def __init__(self, folder: Path, classes: Sequence[str], settings: FineTuning) -> None:
-        """The model of a folder; without a head of so many classes in it, the head is new (torch's generator)."""
+        """The model of a folder; its head is drawn anew (torch's generator) unless it has one of so many classes."""
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -99,11 +99,11 @@ class Classifier:
         """[n]: the number of the likeliest class."""
         import torch
 
-        pieces, found = self._pieces(texts), np.zeros(len(texts), np.int64)
+        pieces, classes = self._pieces(texts), np.zeros(len(texts), np.int64)
         with torch.inference_mode():
             for rows in _batches(list(map(len, pieces)), 2 * self.settings.batch):
-                found[rows] = self._logits([pieces[i] for i in rows]).argmax(-1).cpu().numpy()
-        return found
+                classes[rows] = self._logits([pieces[i] for i in rows]).argmax(-1).cpu().numpy()
+        return classes
 
     def save(self, folder: Path) -> None:
         """Write a model folder, weights in float16."""
@@ -114,7 +114,7 @@ class Classifier:
         self._tokenizer.save_pretrained(folder)
 
     def train(self, examples: Examples, generator: np.random.Generator) -> None:
-        """One epoch."""
+        """Train for one epoch; the generator gives the order of the batches."""
         import torch
         from transformers import get_linear_schedule_with_warmup
 
@@ -139,12 +139,12 @@ class Classifier:
         self._network.eval()
 
     def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text with its special tokens; of an empty text these alone."""
+        """The ids of each text with its special tokens; for an empty text these alone."""
         ids: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=self._longest)["input_ids"]
         return ids
 
     def _logits(self, pieces: Sequence[Sequence[int]]) -> Tensor:
-        """[n, classes], in float32."""
+        """The [n, classes] logits, in float32."""
         import torch
 
         width = min(self._longest, -(-max(map(len, pieces)) // MULTIPLE) * MULTIPLE)
@@ -154,10 +154,10 @@ class Classifier:
             ids[row, : len(text)], attend[row, : len(text)] = text, 1
         device = self._network.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._half):
-            made = self._network(
+            output = self._network(
                 input_ids=torch.from_numpy(ids).to(device), attention_mask=torch.from_numpy(attend).to(device)
             )
-        logits: Tensor = made.logits.float()
+        logits: Tensor = output.logits.float()
         return logits
 
 
@@ -184,7 +184,7 @@ def fine_tune(examples: Examples, classes: Sequence[str], settings: FineTuning, 
 
 
 def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Sequence[str]) -> Scores:
-    """truth, guessed: [n] numbers of classes. A class that is never guessed has an F1 of 0."""
+    """Scores of guesses. truth, guessed: [n] numbers of classes. A class that is never guessed has an F1 of 0."""
     from sklearn.metrics import f1_score
 
     every = range(len(classes))
@@ -196,7 +196,7 @@ def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Se
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """[n] guesses of the commonest class of the training texts; of several as common ones the first by name."""
+    """[n] guesses of the commonest class of the training texts; where several are equally common, the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

@@ -1,9 +1,9 @@
 """Intervals of means, shares and F1 over the texts that were measured, clustered by their source.
 
-Several rewrites of one text are no independent observations: texts are drawn, with all that was made of them. Means and
+Several rewrites of one text are no independent observations: texts are sampled, with all of their rewrites. Means and
 F1 have BCa bootstrap intervals (Efron 1987) over these clusters. Shares of yes and no have Clopper and Pearson's with
-the effective number of observations (Korn and Graubard 1998), since resampling a rare event that was never met shows
-nothing.
+the effective number of observations (Korn and Graubard 1998), since resampling shows nothing of a rare event that was
+never observed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 from scipy.stats import DegenerateDataWarning, bootstrap
 
-_RESAMPLES = 4_999
-_BATCH = 500
+_RESAMPLES = 4_999  # (resamples + 1) * alpha / 2 is whole for the usual alphas: ends are order statistics
+_BATCH = 500  # resamples held in memory at a time
 
 
 def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Mean, and the ends of its interval at confidence 1 - alpha.
+    """The mean, and the ends of its interval at confidence 1 - alpha.
 
-    values: [n], at least one; sources: [n], which text each comes from. Where all values are 0 or 1 it is that of a
-    share. Of one text, or of equal values, there is no interval, and both ends are the mean.
+    values: [n], at least one; sources: [n], which text each comes from. Where all values are 0 or 1, the interval is
+    that of a share. One text, or equal values, have no interval: both ends are the mean.
     """
     x, (_, source) = np.asarray(values, float), np.unique(np.asarray(sources), return_inverse=True)
     if np.isin(x, (0, 1)).all():
@@ -35,18 +35,18 @@ def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
         return mean, mean, mean
 
     def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = sums[rows].sum(axis) / counts[rows].sum(axis)
-        return found
+        means: NDArray[np.float64] = sums[rows].sum(axis) / counts[rows].sum(axis)
+        return means
 
     return mean, *_resampled(statistic, len(sums), mean, alpha)
 
 
 def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
-    """Share of the 1s, and the ends of its interval at confidence 1 - alpha; hits, sources: [n], at least one."""
+    """The share of 1s, and the ends of its interval at confidence 1 - alpha; hits, sources: [n], at least one."""
     x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
     sums, counts = np.bincount(source, x), np.bincount(source)
     share, n, texts = float(x.mean()), len(x), len(sums)
-    size = float(texts)  # all alike: what the texts of one source add is not known
+    size = float(texts)  # all hits equal: what further rewrites of a text add is unknown
     if 0 < share < 1 and texts > 1:
         clustered = texts / (texts - 1) * float(((sums - share * counts) ** 2).sum()) / n**2
         size = min(n, n / (n - 1) * share * (1 - share) / clustered) if clustered > 0 else n
@@ -62,8 +62,9 @@ def f1_interval(
     """The interval of the mean macro F1 of these classifiers, over test texts, at confidence 1 - alpha.
 
     truth: [n] numbers of classes; guesses: [classifiers, n]. It says what these classifiers would score on other texts,
-    and nothing of other classifiers: how far those lie apart is seen in the scores of each. Where none ever errs, or
-    errs alike whatever is resampled, the low end is Clopper and Pearson's of the share of texts that all get right.
+    and nothing about other classifiers: the scores of each show how far those lie apart. Where none ever errs, or
+    the errors are the same however one resamples, the low end is Clopper and Pearson's for the share of texts that all
+    get right.
     """
     every = np.arange(classes)
     is_class = truth[:, None] == every
@@ -77,8 +78,8 @@ def f1_interval(
         places = flat + len(truth) * np.arange(len(flat))[:, None]
         weights = np.bincount(places.ravel(), minlength=len(flat) * len(truth)).reshape(len(flat), -1)
         total = weights @ both
-        found: NDArray[np.float64] = (2 * (weights @ hits) / np.where(total > 0, total, 1)).mean(axis=-1)
-        return found.reshape(lead)
+        f1: NDArray[np.float64] = (2 * (weights @ hits) / np.where(total > 0, total, 1)).mean(axis=-1)
+        return f1.reshape(lead)
 
     mean = float(statistic(np.arange(len(truth))[None], -1)[0])
     low, high = _resampled(statistic, len(truth), mean, alpha)
@@ -92,7 +93,7 @@ def _resampled(statistic: Any, clusters: int, mean: float, alpha: float) -> tupl
     """The BCa interval of a statistic of rows of clusters; both ends the mean where resampling changes nothing."""
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = bootstrap(
+        interval = bootstrap(
             (np.arange(clusters),),
             statistic,
             n_resamples=_RESAMPLES,
@@ -102,5 +103,5 @@ def _resampled(statistic: Any, clusters: int, mean: float, alpha: float) -> tupl
             method="BCa",
             rng=np.random.default_rng(0),
         ).confidence_interval
-    low, high = float(found.low), float(found.high)
+    low, high = float(interval.low), float(interval.high)
     return (low, high) if np.isfinite([low, high]).all() else (mean, mean)

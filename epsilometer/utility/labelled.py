@@ -1,4 +1,4 @@
-"""Which labelled texts a classifier is trained and tested on, and what is wrong with labels before work starts."""
+"""Which labelled texts a classifier is trained and tested on; unusable labels are refused before work starts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Examples:
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
     """The rows that a classifier of this label is trained and tested on, with their number (`row`) in the table.
 
-    table: schema `PREPARED` and its labels. counts: how many texts of the splits train and test at most. Rows
-    without the label are passed over; which of the others are taken is drawn by the seed, the same rows for every label
-    where all have it. least: the size of a batch.
+    table: schema `PREPARED` and its labels. counts: at most how many texts of the splits train and test. Rows
+    without the label are skipped; the seed chooses among the others, and chooses the same rows for every label that all
+    rows have. least: the size of a batch.
     Raises UserError for a label that is no column or has one class, for classes that only one split has, and for fewer
     training texts than a batch.
     """
@@ -37,9 +37,9 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
         raise unknown("label", label, table.columns)
     order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
     rows = table.with_columns(row=pl.int_range(pl.len()), _order=pl.Series(order)).filter(pl.col(label).is_not_null())
-    found = pl.concat([rows.filter(split=split).sort("_order").head(count) for split, count in counts.items()])
-    _check(found, label, least)
-    return found.drop("_order")
+    chosen = pl.concat([rows.filter(split=split).sort("_order").head(count) for split, count in counts.items()])
+    _check(chosen, label, least)
+    return chosen.drop("_order")
 
 
 def examples(rows: pl.DataFrame, label: str, split: str, texts: Mapping[int, str] | None = None) -> Examples:
@@ -78,10 +78,10 @@ def _check(rows: pl.DataFrame, label: str, least: int) -> None:
             f"label {label!r} must have at least 2 classes among the training texts, got {_some(known)} alone; leave "
             "the label out of classification.labels"
         )
-    for missing, where, other in ((known - tested, TEST, TRAIN), (tested - known, TRAIN, TEST)):
+    for missing, split, other in ((known - tested, TEST, TRAIN), (tested - known, TRAIN, TEST)):
         if missing:
             raise UserError(
-                f"label {label!r}: the chosen {where} texts have none of class {_some(missing)}, which the {other} "
+                f"label {label!r}: the chosen {split} texts have none of class {_some(missing)}, which the {other} "
                 "texts have, so F1 is not defined for it; take more texts (classification.texts), or leave "
                 "out or merge rare classes"
             )

@@ -3,13 +3,13 @@
 Identifiers are those that the corpus records having planted (columns `identifiers` and `identifier_kinds`), and those
 that Presidio's pattern recognisers find in the text: e-mail addresses, phone numbers of eight countries, and order
 numbers by a pattern of ours (6 to 20 letters, digits and dashes, two digits or more, no four letters in a row, no
-date). Names have no pattern, so they are known from the record alone. What is found where something was recorded is
-that record.
+date). Names have no pattern, so they are known from the record alone. A match that overlaps a recorded identifier is
+counted as that one.
 
 **Rule.** An identifier has survived where the rewrite has the same letters and digits in a row, whatever their case and
 whatever stands between them, from one word's border to another's: "Lee Hewitt" survives in "lee, hewitt rang" and
 "(01632) 960262" in "01632960262", but "Lee" not in "sleep". A part that survives (a first name of two, a number without
-its prefix) is not counted, so the share is a lower bound of what is given away. A word that a mechanism happens to draw
+its prefix) is not counted, so the share is a lower bound on what leaks. A word that a mechanism happens to draw
 (of a person called May) counts.
 
 A share's interval is clustered by source (`utility.intervals`): several identifiers of one text, and several rewrites
@@ -45,7 +45,7 @@ _ORDER = (
     r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
     r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
 )
-_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # all that is found has this
+_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser has this
 _PLAIN = re.compile(r"[\W_]+")
 
 
@@ -60,9 +60,10 @@ class Identifier(NamedTuple):
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
     """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
     recorded = _recorded(table)
-    found = _matches(table["text"].to_list())
+    matches = _matches(table["text"].to_list())
     return [
-        [*known, *(new for new in more if not _among(new, known))] for known, more in zip(recorded, found, strict=True)
+        [*known, *(new for new in more if not _among(new, known))]
+        for known, more in zip(recorded, matches, strict=True)
     ]
 
 
@@ -92,18 +93,18 @@ def leakage(
     seen: dict[str, list[tuple[bool, bool, int]]] = {}  # survived, recorded, source
     for some, rewrite, source in zip(known, rewrites, sources, strict=True):
         for one in some:
-            found = (survives(one.text, rewrite), one.recorded, int(source))
+            outcome = (survives(one.text, rewrite), one.recorded, int(source))
             for kind in (one.kind, ALL):
-                seen.setdefault(kind, []).append(found)
+                seen.setdefault(kind, []).append(outcome)
     rows = []
     for kind, every in sorted(seen.items(), key=lambda item: (item[0] == ALL, item[0])):
-        kept, recorded, texts = zip(*every, strict=True)
-        rows.append((kind, len(kept), sum(recorded), sum(kept), *share_interval(kept, texts, alpha)))
+        survived, recorded, texts = zip(*every, strict=True)
+        rows.append((kind, len(survived), sum(recorded), sum(survived), *share_interval(survived, texts, alpha)))
     return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
 
 
 def _key(text: str) -> str:
-    """Letters and digits alone."""
+    """The letters and digits of a text."""
     return _PLAIN.sub("", "".join(words(text)))
 
 
@@ -126,7 +127,7 @@ def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
 
 
 def _matches(texts: Sequence[str]) -> list[list[Identifier]]:
-    """What Presidio's recognisers find in each text; of matches that overlap the first recogniser's."""
+    """The matches of Presidio's recognisers in each text; where matches overlap, the first recogniser's."""
     rows: list[list[Identifier]] = []
     for text in (text[:LONGEST] for text in texts):
         taken: list[tuple[int, int]] = []
@@ -158,7 +159,7 @@ def _recognisers() -> list[tuple[str | None, Any]]:
     domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the list in the package, no network
 
     class Email(EmailRecognizer):
-        """Presidio's, which would fetch the list of domains."""
+        """Presidio's recogniser, with the packaged list of domains; its own would be fetched."""
 
         def validate_result(self, pattern_text: str) -> bool:
             return bool(domains(pattern_text).fqdn)
@@ -174,7 +175,7 @@ def _recognisers() -> list[tuple[str | None, Any]]:
 
 @contextmanager
 def _without_transformers() -> Iterator[None]:
-    """Presidio's neural engines, of which none is used, would import all of transformers: 5 s; they do without it."""
+    """Hide transformers from Presidio, whose neural engines, none of them used here, would import all of it (5 s)."""
     hidden = "transformers" not in sys.modules
     if hidden:
         sys.modules["transformers"] = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Rewrite the texts of a data set slice by slice, so that a run that was stopped goes on where it stopped."""
+"""Rewrite the texts of a data set slice by slice, so that a stopped run continues where it stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine
 
-SLICE = 256  # texts: what a stopped run does again at most
+SLICE = 256  # texts: at most so many are rewritten again after a stop
 PIECES: tables.Schema = {"epsilon": pl.Float64, "row": pl.Int64, "text": pl.String}
 
 
@@ -41,6 +41,6 @@ def collect(folder: Path, epsilon: float) -> list[str]:
 
 def _table(rows: np.ndarray[Any, np.dtype[np.int64]], epsilons: Sequence[float], block: Block) -> pl.DataFrame:
     return pl.concat(
-        pl.DataFrame({"epsilon": pl.repeat(epsilon, len(rows), eager=True), "row": rows, "text": list(made.texts)})
-        for epsilon, made in zip(epsilons, block.rewrites, strict=True)
+        pl.DataFrame({"epsilon": pl.repeat(epsilon, len(rows), eager=True), "row": rows, "text": list(rewrites.texts)})
+        for epsilon, rewrites in zip(epsilons, block.rewrites, strict=True)
     )

@@ -46,7 +46,7 @@ PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
     "text": pl.String,
 }
 
-DOWNSTREAM: Schema = {  # how well a classifier tells a label, a row a seed
+DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
     "dataset": pl.String,
     "mechanism": pl.String,  # null for the baselines
     "epsilon": pl.Float64,

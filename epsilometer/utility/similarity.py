@@ -40,7 +40,7 @@ class Metric(Protocol):
     """A number for a text and its rewrite."""
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
-        """[n] for n pairs; NaN where there is none."""
+        """The [n] values of n pairs; NaN where a pair has none."""
         ...
 
 
@@ -60,8 +60,8 @@ def similarity(
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:
     """A shipped metric by module name, or one from the path of a user's file. Raises UserError for unknown settings."""
-    made: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
-    return made
+    instance: Metric = build(find("metrics", name, "measure"), settings, f"utility.metrics.{name}")
+    return instance
 
 
 def measure(originals: Sequence[str], rewrites: Sequence[str], metrics: Mapping[str, Metric]) -> pl.DataFrame:
