@@ -101,7 +101,7 @@ def accept() -> None:
     params, at = read(), commit(Path()).short
     estimates = tables.read("data/estimates.parquet", ESTIMATES)
     past = history.read()
-    accepted = baseline.accept(params, sources.records(sources.found(params)), at)
+    accepted = baseline.accept(params, sources.records(sources.current(params)), at)
     if not history.ends_with(past, estimates, params.audit.round):
         history.append(estimates, at, params.audit.round)
     page.refresh()

@@ -1,7 +1,8 @@
 """The accepted baseline: what an audit is compared with, kept in tracked files that people can read.
 
-`baseline/estimates.csv` has the numbers, `baseline/hits.csv` for every row of it the trials in which the adversary was
-right (a bit a trial, in base64: what a paired test needs), `baseline/about.json` what was measured how and from what.
+`baseline/estimates.csv` has the numbers; `baseline/hits.csv` has, for each of its rows, the trials in which the
+adversary was right (a bit a trial, in base64: what a paired test needs); `baseline/about.json` says what was measured,
+how and from what.
 """
 
 from __future__ import annotations
@@ -40,18 +41,21 @@ ACCEPT = "`epsilometer accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
 _ESTIMATES = [*_EARLIER, "delta"]  # files without it were written with delta 0
+_DECIMALS = 6  # of a nat: losses as written
+_TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
+_DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's rows
 _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits"]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.found`)."""
+    """about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.current`)."""
 
     about: dict[str, Any]
     measured: dict[Row, Measured]
 
     def check(self, params: Params) -> None:
-        """Raise UserError where the audit is another: alpha, number of candidates, attacks or their settings."""
+        """Raise UserError where the audit differs in alpha, the number of candidates, attacks or their settings."""
         before, now = self.about["audit"], _audit(params)
         for key, rule in (("alpha", "alpha"), ("candidates", "k candidates"), ("attacks", "attacks")):
             if before.get(key) != now[key]:
@@ -65,9 +69,9 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
     estimates = _estimates(params, folder)
-    draws = {dataset: _drawn(params, dataset, folder) for dataset in params.datasets}
+    draws = {dataset: _trial_set(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
-        drawn, target = draws[cell.dataset]
+        trial_set, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
         stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
@@ -78,13 +82,13 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
             row = Row(cell.dataset, cell.mechanism, number, str(attack))
             if row not in estimates or estimates[row].successes != hits.sum():
                 raise stale
-            rewrites = hashlib.sha256((folder / rewrites_path(name, number)).read_bytes()).hexdigest()[:16]
-            audit[row] = Measured(hits, drawn, rewrites, estimates[row])
+            rewrites = hashlib.sha256((folder / rewrites_path(name, number)).read_bytes()).hexdigest()[:_DIGITS]
+            audit[row] = Measured(hits, trial_set, rewrites, estimates[row])
     return audit
 
 
 def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
-    """The estimates of an audit, by what they are of."""
+    """The estimates of an audit, by row."""
     names = ["successes", "trials", "candidates", "delta", "loss", "point", "upper", "ceiling"]
     table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
     return {
@@ -106,9 +110,9 @@ def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: P
     numbers, hits = [], []
     for row, one in sorted(new.measured.items()):
         e = one.estimate
-        losses = [f"{value:.6f}" for value in (e.loss, e.point, e.upper)]
+        losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
         numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
-        hits.append([*row, one.drawn, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
+        hits.append([*row, one.trial_set, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
     tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
     tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
     tables.write_json(about, folder / FOLDER / "about.json")
@@ -150,15 +154,15 @@ def _named(value: Any) -> str:
     return str(value)
 
 
-def _drawn(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
+def _trial_set(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
     """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]
     trials = tables.read(folder / f"data/trials/{dataset}.parquet", TRIALS)
-    drawn = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
+    digest = hashlib.sha256("\n".join(ids.gather(trials["candidates"].explode())).encode())
     target = trials["target"].to_numpy()
-    drawn.update(target.tobytes())
-    return drawn.hexdigest()[:16], target
+    digest.update(target.tobytes())
+    return digest.hexdigest()[:_DIGITS], target
 
 
 def _csv(header: list[str], rows: list[list[Any]]) -> str:
@@ -188,9 +192,9 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
     delta = float(numbers.get("delta", 0))
-    found = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta=delta)
+    recomputed = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta=delta)
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
-    if not math.isclose(found.loss, float(numbers["loss"]), abs_tol=2e-6):
+    if not math.isclose(recomputed.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):
         raise ValueError(f"the loss of {_row(numbers)} is not that of its successes")
-    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], found)
+    return Measured(bits[:trials], hits["drawn"], hits["rewrites"], recomputed)

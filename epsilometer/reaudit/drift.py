@@ -1,10 +1,10 @@
 """Whether an audit differs from the accepted baseline: exact tests, corrected for how many are made.
 
-Where the trials are those of the baseline, McNemar's exact test (`comparison`): all that it supposes is that a trial is
-as likely to be guessed as before, be the noise fresh or shared. Where they are not, Fisher's exact test of two samples.
-The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds whatever they have to do
-with each other. The audits of a year share alpha by a spending function (`level`): a year without a change raises a
-false alarm with probability at most alpha, however many audits it has. Losses are in nats.
+Where the trials are those of the baseline, McNemar's exact test (`comparison`), which supposes only that a trial is
+as likely to be guessed as before, whether the noise is fresh or shared. Where they are not, Fisher's exact test of two
+samples. The rows of an audit share its level by Holm's step-down correction (Holm 1979), which holds under any
+dependence between them. The audits of a year share alpha by a spending function (`level`): a year without a change
+raises a false alarm with probability at most alpha, however many audits it has. Losses are in nats.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """hits: [trials], whether the adversary named the source; drawn: hash of the candidate sets and targets;
+    """hits: [trials], whether the adversary named the source; trial_set: hash of the candidate sets and targets;
     rewrites: hash of what was attacked."""
 
     hits: NDArray[np.bool_]
-    drawn: str
+    trial_set: str
     rewrites: str
     estimate: Estimate
 
@@ -57,7 +57,7 @@ class Measured:
 class Drift:
     """before, now: None where a row is new or gone; p_value: two-sided, corrected for the number of rows.
 
-    identical: the same rewrites were guessed alike, so that nothing could differ.
+    identical: the same rewrites with the same hits, so that nothing could differ.
     """
 
     row: Row
@@ -78,12 +78,12 @@ class Drift:
         )
 
 
-def level(alpha: float, made: int) -> float:
-    """The level of an audit when `made` others were made in the same year; summed over any number, at most alpha.
+def level(alpha: float, earlier: int) -> float:
+    """The level of an audit after `earlier` others in the same year; those of any number of audits sum to at most alpha.
 
     The first 52 spend alpha/104 each, the j-th beyond them (alpha/2) * 6 / (pi j)^2.
     """
-    beyond = made - SCHEDULED + 1
+    beyond = earlier - SCHEDULED + 1
     return alpha / 2 / SCHEDULED if beyond <= 0 else alpha / 2 * 6 / (math.pi * beyond) ** 2
 
 
@@ -104,23 +104,25 @@ def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: fl
     """
     shared = sorted(before.keys() & now.keys())
     tests = [_test(row, before[row], now[row]) for row in shared]
-    found = []
+    drifts = []
     for row, (name, p), corrected in zip(shared, tests, holm([p for _, p in tests]), strict=True):
         old, new = before[row], now[row]
         up = new.estimate.success_rate > old.estimate.success_rate
         verdict = UNCHANGED if corrected > level else WORSE if up else BETTER
         identical = p == 1 and old.rewrites == new.rewrites and np.array_equal(old.hits, new.hits)
-        found.append(Drift(row, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical))
-    found += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
-    found += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
+        drifts.append(
+            Drift(row, verdict, old.estimate, new.estimate, test=name, p_value=corrected, identical=identical)
+        )
+    drifts += [Drift(row, NEW, now=now[row].estimate) for row in sorted(now.keys() - before.keys())]
+    drifts += [Drift(row, GONE, before=before[row].estimate) for row in sorted(before.keys() - now.keys())]
     order = [WORSE, GONE, NEW, BETTER, UNCHANGED]
-    return sorted(found, key=lambda one: (order.index(one.verdict), 1.0 if one.p_value is None else one.p_value))
+    return sorted(drifts, key=lambda one: (order.index(one.verdict), 1.0 if one.p_value is None else one.p_value))
 
 
-def message(found: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
-    """What came out, for people: the verdicts, the rows behind them, what changed and what could not be asked."""
-    groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)}
-    still = [one for one in found if one.verdict == UNCHANGED]
+def message(drifts: Sequence[Drift], level: float, changes: Sequence[str], unknown: Sequence[str] = ()) -> str:
+    """The outcome in words: the verdicts, the rows behind them, what changed and what could not be looked up."""
+    groups = {verdict: [one for one in drifts if one.verdict == verdict] for verdict in (WORSE, BETTER, NEW, GONE)}
+    still = [one for one in drifts if one.verdict == UNCHANGED]
     tested = len(groups[WORSE]) + len(groups[BETTER]) + len(still)
     counts = [f"{verdict}: {len(group)}" for verdict, group in [*groups.items(), (UNCHANGED, still)] if group]
     lines = [f"{', '.join(counts)} (of {tested} tested at level {level:.2g}, corrected for their number by Holm)"]
@@ -146,7 +148,7 @@ def _test(row: Row, before: Measured, now: Measured) -> tuple[str, float]:
             f"{row}: guesses among {one.candidates} and among {other.candidates} candidates cannot be compared; "
             "accept a new baseline (epsilometer accept)"
         )
-    if before.drawn == now.drawn and one.trials == other.trials:
+    if before.trial_set == now.trial_set and one.trials == other.trials:
         return PAIRED, compare(before.hits, now.hits).p_value
     table = [[one.successes, one.trials - one.successes], [other.successes, other.trials - other.successes]]
     return TWO_SAMPLES, float(fisher_exact(table).pvalue)

@@ -1,6 +1,6 @@
 """Every audit's losses, a line an audit, cell, epsilon and attack, in a tracked file to which lines are only added.
 
-An audit is told by its date (UTC, to the second); the file's order is the order in which they were made.
+An audit is identified by its date (UTC, to the second); lines stand in the order of the audits.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ HISTORY: tables.Schema = {
 ROW = ["dataset", "mechanism", "epsilon", "attack"]
 
 _DATE = "%Y-%m-%dT%H:%M:%SZ"
+_DECIMALS = 6  # of a nat: losses as written
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -70,7 +71,7 @@ def append(estimates: pl.DataFrame, commit: str, round: int, path: Path | str = 
     while (date := now.strftime(_DATE)) in past["date"]:
         now += timedelta(seconds=1)
     rows = estimates.with_columns(date=pl.lit(date), commit=pl.lit(commit), round=pl.lit(round, pl.Int64))
-    rows = rows.select(*HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(6))
+    rows = rows.select(*HISTORY).with_columns(pl.col("loss", "point", "upper", "ceiling").round(_DECIMALS))
     tables.write_text(pl.concat([past, rows]).write_csv(), path)
 
 
@@ -79,16 +80,16 @@ def ends_with(history: pl.DataFrame, estimates: pl.DataFrame, round: int) -> boo
     last = history.filter(pl.col("date") == history["date"].last(), round=round) if len(history) else history
     numbers = [*ROW, "trials", "loss", "point", "upper"]
     return last.select(numbers).equals(
-        estimates.select(numbers).with_columns(pl.col("loss", "point", "upper").round(6))
+        estimates.select(numbers).with_columns(pl.col("loss", "point", "upper").round(_DECIMALS))
     )
 
 
 def audits(history: pl.DataFrame) -> list[str]:
-    """The dates of the audits, in the order in which they were made."""
+    """The dates of the audits, in their order."""
     return history["date"].unique(maintain_order=True).to_list()
 
 
-def made(history: pl.DataFrame, year: int) -> int:
+def audits_in(history: pl.DataFrame, year: int) -> int:
     """How many audits a year has had."""
     return sum(date.startswith(f"{year:04}-") for date in audits(history))
 
@@ -108,9 +109,11 @@ def courses(history: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def bars(values: Sequence[float]) -> str:
-    """A bar a value, the tallest for the largest; the scale begins at 0, so that noise does not look like a slide."""
+    """A bar a value, the tallest for the largest; the scale begins at 0, so that noise does not look like a trend."""
     top = max(values, default=0)
-    return "".join(_BARS[min(7, int(8 * value / top))] if top > 0 else _BARS[0] for value in values)
+    return "".join(
+        _BARS[min(len(_BARS) - 1, int(len(_BARS) * value / top))] if top > 0 else _BARS[0] for value in values
+    )
 
 
 def _value(text: str, name: str, dtype: object) -> object:

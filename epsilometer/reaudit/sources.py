@@ -1,8 +1,8 @@
 """Where an audit's results come from, recorded, so that a change has a name: files, packages, settings, revisions.
 
 One small tracked file a source (`sources/<name>.json`) says what it was at the last re-audit. What a change makes
-stale, DVC sees by itself (`epsilometer.project.code`). A pinned revision is changed by nobody but its user (clip
-bounds were measured on it): a newer one on the hub is told, not taken.
+stale, DVC sees by itself (`epsilometer.project.code`). A pinned revision is changed by its user alone (clip
+bounds were measured on it): a newer one on the hub is reported, not used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source:
     record: Record
 
 
-def found(params: Params, folder: Path = Path(".")) -> list[Source]:
+def current(params: Params, folder: Path = Path(".")) -> list[Source]:
     """The sources of the audit in a folder as they are now, without asking the hub."""
     project = (folder / params.root).resolve()
 
@@ -87,9 +87,9 @@ def asked(
 ) -> tuple[list[Source], list[str]]:
     """The sources with the latest revision of those on the hub, and the names of those that could not be reached.
 
-    What was known of these stays. latest: of a record's `hub`; asks the hub itself if left out.
+    The latter keep the revision last known. latest: the newest revision of a record's `hub`; the default asks the hub.
     """
-    ask, told, unknown = latest or latest_revision, [], []
+    ask, answered, unknown = latest or latest_revision, [], []
     for source in sources:
         place = source.record.get("hub")
         if place is not None:
@@ -100,8 +100,8 @@ def asked(
                 unknown.append(f"{source.name}: {place['type']} {place['id']} ({type(error).__name__})")
                 revision = known.get("latest") if known.get("id") == place["id"] else None
             source = Source(source.name, source.record | {"hub": place | {"latest": revision}})
-        told.append(source)
-    return told, unknown
+        answered.append(source)
+    return answered, unknown
 
 
 def latest_revision(place: Record, endpoint: str | None = None) -> str:
@@ -128,31 +128,31 @@ def newer(sources: Iterable[Source]) -> list[str]:
 
 
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
-    """What is not as it was, a sentence each; what several sources share is told once."""
-    told: dict[str, list[str]] = {}
+    """What is not as it was, a sentence each; what several sources share is said once."""
+    sharing: dict[str, list[str]] = {}
     for name in [*now, *(name for name in before if name not in now)]:
         if name not in before or name not in now:
-            told.setdefault("new" if name in now else "gone", []).append(name)
+            sharing.setdefault("new" if name in now else "gone", []).append(name)
             continue
         for what in _differences(before[name], now[name]):
-            told.setdefault(what, []).append(name)
-    return [f"{what} ({', '.join(names)})" for what, names in told.items()]
+            sharing.setdefault(what, []).append(name)
+    return [f"{what} ({', '.join(names)})" for what, names in sharing.items()]
 
 
 def records(sources: Iterable[Source]) -> dict[str, Record]:
-    """By name."""
+    """The records by name of their source."""
     return {source.name: source.record for source in sources}
 
 
 def read(folder: Path = Path(".")) -> dict[str, Record]:
-    """What the last re-audit recorded; raises UserError for a file that is no such record."""
-    kept: dict[str, Record] = {}
+    """The records of the last re-audit; raises UserError for a file that is no such record."""
+    recorded: dict[str, Record] = {}
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
-            kept[path.stem] = dict(json.loads(path.read_bytes()))
+            recorded[path.stem] = dict(json.loads(path.read_bytes()))
         except (ValueError, TypeError) as error:
             raise UserError(f"{path} is not the record of a source; delete it, or restore it from git") from error
-    return kept
+    return recorded
 
 
 def write(sources: Sequence[Source], folder: Path = Path(".")) -> None:
@@ -182,7 +182,7 @@ def _differences(before: Record, now: Record) -> Iterator[str]:
 
 
 def _said(settings: Mapping[str, Any] | None) -> Record:
-    """Settings as they come back from JSON."""
+    """A record of settings, as they come back from JSON."""
     return {"settings": json.loads(json.dumps(settings))} if settings else {}
 
 

@@ -278,12 +278,12 @@ def test_a_source_that_cannot_be_reached_is_unknown_and_stops_nothing(
     assert json.loads(Path("pin.json").read_text())["revision"] == old, "a pin is its user's"
     monkeypatch.undo()
     monkeypatch.chdir(project.folder)
-    now, unknown = sources.asked(sources.found(read_params()), sources.read())
+    now, unknown = sources.asked(sources.current(read_params()), sources.read())
     assert len(unknown) == 1
     assert sources.records(now)["model-some"]["hub"]["latest"] == new, "what was known stays"
 
     Path("pin.json").write_text(json.dumps({"model": "some/model", "revision": new}))
-    changed = sources.changes(sources.read(), sources.records(sources.found(read_params())))
+    changed = sources.changes(sources.read(), sources.records(sources.current(read_params())))
     assert changed == [
         "pin.json has changed (model-some)",
         f"revision: some/model@{old} before, some/model@{new} now (model-some)",
@@ -482,7 +482,7 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
     )
     assert "did you mean 'mine'" in call(capsys, "history", "--mechanism", "mime")[2]
     found = history.read()
-    assert (history.made(found, 2026), history.made(found, 2027), history.made(found, 2025)) == (1, 1, 0)
+    assert (history.audits_in(found, 2026), history.audits_in(found, 2027), history.audits_in(found, 2025)) == (1, 1, 0)
     assert found["upper"].to_list() == [0.9, float("inf")]
     assert history.bars([0, 1, 2]) == "▁▅█"
     assert history.bars([0, 0]) == "▁▁"

@@ -59,14 +59,14 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     if fresh:
         params = _next_round(folder, params)
     recorded = sources.read(folder) or accepted.about["sources"]
-    now, unknown = sources.asked(sources.found(params, folder), recorded)
+    now, unknown = sources.asked(sources.current(params, folder), recorded)
     updates = sources.changes(recorded, sources.records(now))
     get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
 
     done: State[Any] = audit(str(folder), "estimate", return_state=True)
     if not done.is_completed():
         return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
-    level = drift.level(params.audit.alpha, history.made(past, datetime.now(UTC).year))
+    level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
     found = drift.judge(accepted.measured, baseline.measure(params, folder), level)
     estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
     history.append(estimates, at, params.audit.round, folder / history.FILE)
