@@ -3,8 +3,9 @@
 It says how expected the rewrite is as a text of the model's kind, and nothing about the original: fluent text far from
 the original has a low perplexity. Compare it with that of the identity mechanism, which is the original's own. The
 default model is the embedded paraphraser, which saw plain lines in a tenth of its training; it reads the rewrite as
-such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole sentences before
-shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of one model compare.
+such a line, without a source. The model is small and reads lower case alone. Its figures order texts (whole sentences
+before shuffled words), but are not those of GPT-2; and since pieces differ between models, only figures of one model
+compare.
 
 Pieces that the model never generates (unknown characters, special tokens) are left out; a text is read up to the
 model's window.

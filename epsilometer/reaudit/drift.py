@@ -79,7 +79,7 @@ class Drift:
 
 
 def level(alpha: float, earlier: int) -> float:
-    """The level of an audit after `earlier` others in the same year; those of any number of audits sum to at most alpha.
+    """The level of an audit after `earlier` others in the same year; the levels of all audits sum to at most alpha.
 
     The first 52 spend alpha/104 each, the j-th beyond them (alpha/2) * 6 / (pi j)^2.
     """
