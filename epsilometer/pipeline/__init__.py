@@ -17,7 +17,7 @@ INTERRUPTED = "interrupted: what the finished stages made is kept; run the same 
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ctrl-C while modules are still loading: one line instead of a stack, said by the runner if there is one."""
+    """Print one line instead of a stack for Ctrl-C while modules load; the runner prints it if there is one."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     elif RUNNER not in os.environ:

@@ -1,4 +1,4 @@
-"""What dvc.yaml says and dvc.lock records, read without DVC, which takes a second to load."""
+"""The content of dvc.yaml and dvc.lock, read without DVC, which takes a second to load."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ def listed(stage: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str
     name, _, key = stage.partition("@")
     entry, scope = stages()[name], dict(settings)
     if (over := section(entry)) is not None:
-        found = lookup(settings, over)
-        scope |= {"key": key, "item": found[key] if isinstance(found, dict) else key}
+        entries = lookup(settings, over)
+        scope |= {"key": key, "item": entries[key] if isinstance(entries, dict) else key}
         entry = entry["do"]
 
     def filled(text: str) -> str:
-        return re.sub(r"\$\{([^}]+)\}", lambda found: str(lookup(scope, found[1].strip())), text)
+        return re.sub(r"\$\{([^}]+)\}", lambda match: str(lookup(scope, match[1].strip())), text)
 
     deps = [os.path.normpath(filled(dep)) for dep in entry.get("deps", [])]
     return deps, [filled(param) for param in entry.get("params", [])]
 
 
 def lock(folder: Path = Path()) -> dict[str, dict[str, Any]]:
-    """Returns what the dvc.lock in a folder records of each stage, by its name; nothing where there is none."""
+    """Returns the record of each stage in the dvc.lock of a folder, by name; empty where there is no such file."""
     file = folder / "dvc.lock"
     return dict(_load(file).get("stages", {})) if file.is_file() else {}
 
 
 def recorded(kind: str, folder: Path = Path()) -> dict[str, str]:
-    """Returns what the dvc.lock in a folder records of stages' `deps` or `outs`: path to hash."""
-    found = (entry for stage in lock(folder).values() for entry in stage.get(kind, []))
-    return {str(PurePosixPath(folder, entry["path"])): entry["md5"] for entry in found if "md5" in entry}
+    """Returns the hashes that the dvc.lock in a folder records for stages' `deps` or `outs`, by path."""
+    entries = (entry for stage in lock(folder).values() for entry in stage.get(kind, []))
+    return {str(PurePosixPath(folder, entry["path"])): entry["md5"] for entry in entries if "md5" in entry}
 
 
 def lookup(settings: Any, key: str) -> Any:
@@ -98,16 +98,16 @@ def cached(md5: str) -> Any:
 def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
     """Put into DVC's cache which of the recorded outs lie in a folder, as DVC does where a folder is one out.
 
-    dvc.lock records one hash of a folder that a stage reads; by the listing `why` names the file that changed.
+    dvc.lock records one hash for a folder that a stage reads; the listing lets `why` name the file that changed.
     """
-    found = {}
+    hashes = {}
     for path, md5 in outs.items():
         entries = (cached(md5) or []) if md5.endswith(".dir") else [{"relpath": "", "md5": md5}]
         for place, entry in ((PurePosixPath(path, entry["relpath"]), entry) for entry in entries):
             if place.is_relative_to(folder):
-                found[place.relative_to(folder).as_posix()] = entry["md5"]
-    written = _written(found)
-    if found and (file := _place(_hash(written))) is not None and not file.exists():
+                hashes[place.relative_to(folder).as_posix()] = entry["md5"]
+    written = _written(hashes)
+    if hashes and (file := _place(_hash(written))) is not None and not file.exists():
         tables.write_text(written, file)
 
 
@@ -124,9 +124,9 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def dvc_pauses() -> Iterator[None]:
-    """While no DVC of this project writes: dvc.lock is written in place, so half of it might be read.
+    """Wait until no DVC of this project is writing: dvc.lock is written in place, so half of it might be read.
 
-    A stage's own DVC has let go of its lock for as long as the stage runs.
+    The DVC that runs a stage releases its lock for as long as the stage runs.
     """
     path = Path(os.environ.get("DVC_ROOT", "."), ".dvc/tmp/lock")
     if not path.is_file():
@@ -156,7 +156,7 @@ def _hash(written: str) -> str:
 
 
 def _place(md5: str) -> Path | None:
-    """Where the cache of the project that the run's folder is in has what has this hash."""
+    """The path of the content with this hash in the cache of the project around the run's folder."""
     here = Path.cwd()
     project = next((folder for folder in (here, *here.parents) if (folder / ".dvc").is_dir()), None)
     return project and project / _CACHE / md5[:2] / md5[2:]

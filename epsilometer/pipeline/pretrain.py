@@ -1,6 +1,6 @@
 """Training of the embedded models; no DVC stage, because it takes long and its results are tracked by git.
 
-Goes on from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be killed at any
+Continues from data/pretraining/<name>.safetensors, which is written every few minutes, so that it may be killed at any
 time; where there is none, from the weights in data/embedded/models/<name>; where there are none, from the beginning.
 The result lies in data/embedded/models/<name>. Runs on a GPU where there is one, else on one core at low priority.
 

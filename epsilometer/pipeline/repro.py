@@ -2,8 +2,8 @@
 
 usage: epsilometer repro [arguments of dvc repro]
 
-Waits while another run of this project is under way, mends what a killed one left half written, names what is damaged,
-and lets DVC make that anew. Ends with the process that started it.
+Waits while another run of this project is under way, repairs what a killed one left half written, names damaged files,
+and lets DVC make those again. Ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from epsilometer.runtime.unfinished import abandoned
 Say = Callable[[str], None]
 _NAMED = 5  # damaged files, before the rest are counted
 _PAUSE = 0.2  # seconds between looks whether another run has ended
-_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage by Ctrl-C: after `guard.entry`, or before it
+_STOPPED = re.compile(r"exited with (130|-2)$")  # a stage ended by Ctrl-C, after `guard.entry` ran or before
 
 
 @contextmanager
 def held(folder: Path, say: Say) -> Iterator[None]:
-    """Hold the project for a run: waits for another one's end, then mends what needs it, in the folder of a dvc.lock.
+    """Hold the project for a run: wait for another run's end, then repair what needs it, in the folder of a dvc.lock.
 
-    Inside a run that holds it already, this does nothing. The kernel lets go of it when the process ends, however.
+    Inside a run that holds it already, this does nothing. However the process ends, the kernel releases the lock.
     """
     if RUNNER in os.environ:
         yield
@@ -65,7 +65,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
-        mend(folder, say)
+        repair(folder, say)
         os.environ[RUNNER] = str(os.getpid())
         try:
             yield
@@ -83,16 +83,16 @@ def _taken(lock: IO[str]) -> bool:
     return True
 
 
-def mend(folder: Path, say: Say) -> None:
-    """What DVC does not do for itself, between runs.
+def repair(folder: Path, say: Say) -> None:
+    """Repair, between runs, what DVC does not repair itself.
 
-    - dvc.lock and DVC's list of busy files are written in place; a half written one is put aside. Stages then come
-      from DVC's cache of runs. A list of processes that have all ended is deleted.
+    - dvc.lock and DVC's list of busy files are written in place; a half written one is moved aside, and stages are
+      then restored from DVC's cache of runs. A list of processes that have all ended is deleted.
     - dvc.lock is put in order.
-    - What a killed stage had begun to write is deleted.
+    - Files that a killed stage had begun to write are deleted.
     - Files that have other bytes than dvc.lock records are named, and DVC's memory of hashes is emptied if there are
       any, so that it reads all of them again.
-    - Files in DVC's cache are read again, and deleted if damaged, before DVC takes them for true.
+    - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
     """
     with Repo(_wait_for_lock=True) as repo, repo.lock:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
@@ -106,7 +106,7 @@ def mend(folder: Path, say: Say) -> None:
         if len(wrong) > _NAMED:
             say(f"and {len(wrong) - _NAMED} more")
         edited = _wrong(recorded("deps", folder))
-        for path in edited:  # Python, too, takes an edited file of equal size and time for the old one
+        for path in edited:  # Python, too, mistakes an edited file of equal size and time for the old one
             if path.endswith(".py"):
                 Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
         if wrong or edited:
@@ -124,11 +124,11 @@ def mend(folder: Path, say: Say) -> None:
 def put_in_order(lock: Path) -> None:
     """Sort the stages of a dvc.lock by name: DVC appends them as they end, so that git would show moves as changes."""
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
-    found = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
-    if found is None:
+    block = re.search(r"^stages:\n((?:  .*\n)*)", text, re.MULTILINE)
+    if block is None:
         return
-    stages = re.split(r"^(?=  \S)", found[1], flags=re.MULTILINE)
-    ordered = text[: found.start(1)] + "".join(sorted(stages)) + text[found.end(1) :]
+    stages = re.split(r"^(?=  \S)", block[1], flags=re.MULTILINE)
+    ordered = text[: block.start(1)] + "".join(sorted(stages)) + text[block.end(1) :]
     if ordered != text:
         write_text(ordered, lock)
 
@@ -149,7 +149,7 @@ def _put_aside_half_written(repo: Repo, lock: Path, say: Say) -> None:
 
 
 def _runs(number: int, words: str) -> bool:
-    """Whether that process still runs; DVC would wait for one that ended unfetched, or whose number another has now."""
+    """Whether that process still runs; DVC would also wait for a zombie, and for one that has reused the number."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(number)
         said = " ".join(process.cmdline())
@@ -158,14 +158,14 @@ def _runs(number: int, words: str) -> bool:
 
 
 def _wrong(hashes: dict[str, str]) -> list[str]:
-    """Those of the files that are there with other bytes than recorded."""
+    """The files whose bytes are not those recorded; missing ones are passed over."""
     there = [path for path in hashes if Path(path).exists()]
     with ThreadPoolExecutor() as pool:
-        return [path for path, found in zip(there, pool.map(digest, there), strict=True) if found != hashes[path]]
+        return [path for path, md5 in zip(there, pool.map(digest, there), strict=True) if md5 != hashes[path]]
 
 
 class _Interruption(logging.Filter):
-    """Notices that DVC, or a stage below it, was interrupted, and withholds DVC's own message about that."""
+    """Notes whether DVC, or a stage below it, was interrupted, and suppresses DVC's own message about that."""
 
     noticed = False
 

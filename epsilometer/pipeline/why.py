@@ -13,10 +13,10 @@ from epsilometer.pipeline import dvc_files
 
 
 def reasons(stage: str, records: Mapping[str, Any] | None = None) -> list[str]:
-    """Returns what dvc.lock records of a stage (`rewrite@queries-tem`) and is not so now; nothing for one up to date.
+    """Returns how a stage (`rewrite@queries-tem`) differs from its record in dvc.lock; nothing for one up to date.
 
-    records: those of stage `code` by file, where they are not yet written. What an earlier record said is read from
-    DVC's cache.
+    records: those of stage `code` by file, where they are not yet written. Earlier records are read from DVC's
+    cache.
     """
     last = dvc_files.lock().get(stage)
     if last is None:
@@ -29,23 +29,23 @@ def reasons(stage: str, records: Mapping[str, Any] | None = None) -> list[str]:
 
 
 def inputs(stage: str, last: Mapping[str, Any], records: Mapping[str, Any] | None = None) -> list[str]:
-    """Returns what a stage reads and is not as in this entry of dvc.lock; nothing for one that always runs."""
+    """Returns how a stage's inputs differ from this entry of dvc.lock; nothing for one that always runs."""
     if dvc_files.stages()[stage.partition("@")[0]].get("always_changed"):
         return []
     settings = dvc_files.settings()
     deps, params = dvc_files.listed(stage, settings)
-    told = list(_changed_settings(last, settings, params))
+    reasons = list(_changed_settings(last, settings, params))
     before = {os.path.normpath(entry["path"]): str(entry.get("md5")) for entry in last.get("deps", [])}
     for path in deps:
         if path not in before:
-            told.append(f"input {path} is new")
+            reasons.append(f"input {path} is new")
         elif records is not None and path in records:
-            told += _changed_code(path, before[path], records[path])
+            reasons += _changed_code(path, before[path], records[path])
         elif not Path(path).exists():
-            told.append(f"input {path} is missing")
+            reasons.append(f"input {path} is missing")
         elif dvc_files.digest(path) != before[path]:
-            told += _changed(path, before[path])
-    return told + [f"input {path} is read no more" for path in before if path not in deps]
+            reasons += _changed(path, before[path])
+    return reasons + [f"input {path} is read no more" for path in before if path not in deps]
 
 
 def addresses(stage: str | None) -> list[str]:
@@ -87,33 +87,33 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """Of a record what changed in it, of a folder which of its files; of any other input that it did."""
+    """What changed: within a record, which files of a folder; of any other input only that it did."""
     if path.startswith("data/code/"):
         return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
     if _is_resources(path):
         now, old = json.loads(Path(path).read_bytes())["files"], (dvc_files.cached(md5) or {}).get("files", {})
         return [
             f"input {name} has changed" for name, _ in _pairs(old, now)
-        ]  # the cell's settings are told by themselves
+        ]  # changed settings of the cell are listed separately
     if md5.endswith(".dir") and Path(path).is_dir() and (entries := dvc_files.cached(md5)) is not None:
         return _changed_folder(path, {entry["relpath"]: entry["md5"] for entry in entries})
     return [f"input {path} has changed"]
 
 
 def _changed_folder(folder: str, before: Mapping[str, str]) -> list[str]:
-    """before: the hashes of its files, by their paths from there."""
-    told = []
+    """How a folder's files changed. before: their hashes, by path within the folder."""
+    reasons = []
     for name, (old, now) in _pairs(before, dvc_files.listing(folder)):
         path = f"{folder}/{name}"
         if old is None or now is None:
-            told.append(f"input {path} is {'new' if old is None else 'missing'}")
+            reasons.append(f"input {path} is {'new' if old is None else 'missing'}")
             continue
-        told += _changed(path, old)
+        reasons += _changed(path, old)
         # The settings of a stage that reads all cells name none of them.
         if _is_resources(path) and (record := dvc_files.cached(old)) is not None:
             cell = ".".join(Path(path).with_suffix("").parts[2:])
-            told += _differences(cell, record.get("cell"), json.loads(Path(path).read_bytes())["cell"])
-    return told
+            reasons += _differences(cell, record.get("cell"), json.loads(Path(path).read_bytes())["cell"])
+    return reasons
 
 
 def _is_resources(path: str) -> bool:
@@ -124,17 +124,17 @@ def _is_resources(path: str) -> bool:
 def _changed_code(path: str, md5: str, now: Mapping[str, Mapping[str, str]]) -> list[str]:
     if (old := dvc_files.cached(md5)) is None:
         return [f"code {path} has changed (what it was is no longer in DVC's cache)"]
-    told = []
+    reasons = []
     for name, (before, after) in _pairs(old["files"], now["files"]):
         what = "is new" if before is None else "is used no more" if after is None else "has changed"
-        told.append(f"file {name} {what}")
+        reasons.append(f"file {name} {what}")
     for name, (before, after) in _pairs(old["packages"], now["packages"]):
-        told.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
-    return told
+        reasons.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
+    return reasons
 
 
 def _pairs(old: Mapping[str, str], now: Mapping[str, str]) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    """What differs, by name: before and now."""
+    """The entries that differ, by name: before and now."""
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
             yield name, (old.get(name), now.get(name))

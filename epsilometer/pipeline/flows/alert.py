@@ -26,7 +26,7 @@ NAME = "epsilometer: privacy got worse"
 
 
 def send_to(url: str) -> UUID:
-    """Send every such event from now on to `url`; the automation. Raises what Prefect's client raises."""
+    """Send every such event from now on to `url`. Returns the automation; raises what Prefect's client raises."""
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(url=SecretStr(url), headers=headers)
     trigger = EventTrigger(
@@ -37,9 +37,9 @@ def send_to(url: str) -> UUID:
         within=timedelta(0),
     )
     with get_client(sync_client=True) as client:
-        kept = block.save("epsilometer", overwrite=True)
-        assert isinstance(kept, UUID)  # and no coroutine, outside of a running loop
-        post = CallWebhook(block_document_id=kept, payload='{"text": {{ event.payload.message | tojson }}}')
+        block_id = block.save("epsilometer", overwrite=True)
+        assert isinstance(block_id, UUID)  # and no coroutine, outside of a running loop
+        post = CallWebhook(block_document_id=block_id, payload='{"text": {{ event.payload.message | tojson }}}')
         automation = AutomationCore(name=NAME, trigger=trigger, actions=[post])
         for there in client.read_automations_by_name(NAME):
             client.update_automation(there.id, automation)

@@ -1,4 +1,4 @@
-"""What the Prefect UI shows of a finished audit: numbers, verdicts, figures and where the page is; never a text."""
+"""The artifacts of a finished audit in Prefect's UI: numbers, verdicts, figures, a link to the page; never a text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's dat
 
 
 def publish(folder: Path) -> None:
-    """Create the artifacts of the audit in a folder, of whatever is there; each folder's have keys of their own."""
+    """Create the artifacts of whatever the audit in a folder has; each folder's have keys of their own."""
     page.refresh(folder, run())
     estimates = folder / "data/estimates.parquet"
     if estimates.is_file():
@@ -86,7 +86,7 @@ def verdicts(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame)
 
 
 def _figure(picture: Path) -> str:
-    """Inline, as the server has no access to the project's files; both of Prefect's UIs draw it from Markdown."""
+    """A figure inline, as the server has no access to the project's files; both of Prefect's UIs render it."""
     if picture.stat().st_size > _LARGEST:
         return f"### {picture.stem}\n\n{picture.resolve()}"
     data = base64.b64encode(picture.read_bytes()).decode()
@@ -94,7 +94,7 @@ def _figure(picture: Path) -> str:
 
 
 def _address(page: Path) -> str:
-    """Where a browser finds a page: at the server of `make ui` where that is up, else in its file."""
+    """The address of a page for a browser: at the server of `make ui` where that is up, else its file."""
     recorded, path = Path(PREFECT_HOME.value(), "ui.json"), page.resolve()
     if recorded.is_file() and path.is_relative_to(ROOT):
         return f"{json.loads(recorded.read_text())['reports']}/{path.relative_to(ROOT).as_posix()}"
@@ -102,7 +102,7 @@ def _address(page: Path) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Rounded; JSON has no infinity."""
+    """A value rounded for display; infinity, which JSON lacks, as text."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.4g}") if math.isfinite(value) else str(value)

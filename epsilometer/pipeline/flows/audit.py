@@ -1,4 +1,4 @@
-"""The audit as a Prefect flow: DVC's stages in the order of DVC's own graph, and what came out as artifacts.
+"""The audit as a Prefect flow: DVC's stages in the order of DVC's own graph, and the results as artifacts.
 
 usage: python -m flows.audit [--folder runs/atis] [--target STAGE] [--jobs 2]
 
@@ -117,14 +117,14 @@ def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """The command line; exit code 1 when a stage failed, 2 when there is nothing of that name."""
+    """The command line; exit code 1 when a stage failed, 2 for an unknown folder or stage."""
     parser = argparse.ArgumentParser(prog="python -m flows.audit", description=audit.__doc__)
     parser.add_argument("--folder", default=".", help="the folder of its dvc.yaml")
     parser.add_argument("--target", help="a stage, or all of one kind: attack")
     parser.add_argument("--jobs", type=int, default=2, choices=range(1, 5), help="stages at a time")
     given = parser.parse_args()
     try:
-        dependencies(given.folder, given.target)  # a slip of the pen is told at once, not when the server is up
+        dependencies(given.folder, given.target)  # so that a misspelt name fails at once, not once the server is up
         _server = server()
     except (DvcException, UserError) as error:
         parser.error(str(error))
@@ -155,11 +155,11 @@ def server() -> subprocess.Popen[bytes] | None:
 
 
 def _watch_server() -> Callable[[int], None]:
-    """Look at the server from now on until this run's end is reported.
+    """Watch the server from now on until this run's end is reported.
 
-    What is returned is called when the stages have ended, with the code to exit with: once the server has been gone
-    for _GONE, be it since before then, this process ends too. Prefect would try for minutes to tell it. One that is
-    slow is waited for.
+    Call the function returned once the stages have ended, with the exit code: this process then ends too as soon as
+    the server has been gone for _GONE, counted from before that call if need be. Prefect would try for minutes to
+    reach it. A server that is merely slow is waited for.
     """
     global _reported
     _reported.set()  # an earlier run's watch ends
@@ -186,7 +186,7 @@ def _watch_server() -> Callable[[int], None]:
 
 
 def _end_soon_after_sigterm() -> None:
-    """Put an end to what Prefect, which has set up its own handler, makes of the signal.
+    """Bound the time that Prefect's own handler of the signal takes.
 
     Without its server it tries for minutes to report that the flow was stopped. Stages end with this process.
     """
@@ -209,7 +209,7 @@ def _end_soon_after_sigterm() -> None:
 def _start_server() -> subprocess.Popen[bytes]:
     """Start Prefect's server for this run, deaf to Ctrl-C: an interrupted flow tries for minutes to report its end.
 
-    What is returned ends the server when this process has ended, be it killed.
+    The process returned ends the server when this process has ended, even if it was killed.
     """
     from prefect.server.api.server import SubprocessASGIServer  # takes seconds
 

@@ -1,7 +1,7 @@
 """`epsilometer calibrate` as a Prefect flow: the nominal epsilon of a target loss, as a table.
 
 Reads the data sets as the last audit prepared them, and writes nothing but its artifact, and the counts
-that a stopped search goes on with (data/calibrating).
+from which a stopped search continues (data/calibrating).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def calibrate(
 ) -> None:
     """Find the nominal epsilon at which each mechanism's loss meets a target (nats), in the audit of a folder.
 
-    search: as by the options of `epsilometer calibrate`. mechanisms, datasets: all without names.
+    search: as by the options of `epsilometer calibrate`. mechanisms, datasets: their names; all by default.
     """
     asked = {"target": target, **asdict(search), "mechanisms": mechanisms or [], "datasets": datasets or []}
     with tempfile.TemporaryDirectory() as results:

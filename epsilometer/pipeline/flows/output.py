@@ -1,4 +1,4 @@
-"""What a program below a Prefect run says: its output in the run's log, its progress as the run's artifact."""
+"""Show a program below a Prefect run: its output in the run's log, its progress as the run's artifact."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def show(output: Iterable[str], name: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """For the program: `python` is this one and finds this project, output comes line by line, and the run is named."""
+    """The program's environment: this `python`, which imports this project; unbuffered output; the run's name."""
     first = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).resolve().parents[3]}
-    found = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
-    return os.environ | found | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}
+    paths = {name: os.pathsep.join(filter(None, [str(path), os.environ.get(name)])) for name, path in first.items()}
+    return os.environ | paths | {"PYTHONUNBUFFERED": "1", RUN: json.dumps(run())}
 
 
 def run() -> dict[str, str | None]:

@@ -44,7 +44,7 @@ def reaudit(folder: str = ".", fresh: bool = False) -> State[Any]:
     """Look for updates, audit again, compare with the accepted baseline; fails when a loss has grown.
 
     fresh: draw fresh noise (`audit.round` goes up by one). Without it nothing can differ where nothing was changed. A
-    source that cannot be reached is unknown, and stops nothing.
+    source that cannot be reached counts as unknown, and the flow goes on.
     """
     try:
         with held(Path(folder), get_run_logger().warning):
@@ -67,20 +67,18 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     if not done.is_completed():
         return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
-    found = drift.judge(accepted.measured, baseline.measure(params, folder), level)
+    drifts = drift.judge(accepted.measured, baseline.measure(params, folder), level)
     estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
     history.append(estimates, at, params.audit.round, folder / history.FILE)
     sources.write(now, folder)
 
     changed = sources.changes(accepted.about["sources"], sources.records(now)) + sources.newer(now)
-    said = drift.message(found, level, changed, unknown)
-    _publish(folder, found, said)
-    worse = [one for one in found if one.verdict == drift.WORSE]
+    said = drift.message(drifts, level, changed, unknown)
+    _publish(folder, drifts, said)
+    worse = [one for one in drifts if one.verdict == drift.WORSE]
     if worse:
         _alert(folder, worse, said, changed)
-    whole: State[Any] = audit(
-        str(folder), return_state=True
-    )  # the rest: what is drawn, the report with this audit in it
+    whole: State[Any] = audit(str(folder), return_state=True)  # the rest: figures, and the report with this audit in it
     page.refresh(folder)
     if not whole.is_completed():
         said += f"\nthe rest of the audit failed: {whole.message}"
@@ -119,7 +117,7 @@ def with_round(text: str, round: int) -> str:
     return f"{text[:end]}{between}round: {round}{text[end:]}"
 
 
-def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
+def _publish(folder: Path, drifts: Sequence[Drift], said: str) -> None:
     rows = [
         {**one.row._asdict(), "verdict": one.verdict, "p value": one.p_value, "test": one.test}
         | {
@@ -127,7 +125,7 @@ def _publish(folder: Path, found: Sequence[Drift], said: str) -> None:
             for when, e in (("before", one.before), ("now", one.now))
             for name, number in _of(e)
         }
-        for one in found
+        for one in drifts
     ]
     create_table_artifact(
         key=prefixed(folder, "drift"), table=rows, description="Against the accepted baseline; losses in nats"
@@ -157,7 +155,7 @@ def _alert(folder: Path, worse: Sequence[Drift], said: str, changed: Sequence[st
 
 
 def _of(estimate: Estimate | None) -> list[tuple[str, float | None]]:
-    """JSON has no infinity."""
+    """The numbers of an estimate; None for infinity, which JSON lacks."""
     numbers = (estimate.loss, estimate.point, estimate.upper) if estimate else (None, None, None)
     shown = (None if n is None or not math.isfinite(n) else round(n, 4) for n in numbers)
     return list(zip(("loss", "point", "upper"), shown, strict=True))

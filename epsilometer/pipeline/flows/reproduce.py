@@ -1,4 +1,4 @@
-"""Prefect tasks that bring DVC stages up to date. What is stale, DVC alone decides."""
+"""Prefect tasks that bring DVC stages up to date. DVC alone decides what is stale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prefect.states import Completed, Failed, State
 from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.output import environment, show
 
-_ONE_READER = threading.Lock()  # DVC promises nothing about threads
+_ONE_READER = threading.Lock()  # DVC does not promise to be thread-safe
 _running: set[subprocess.Popen[str]] = set()
 _stopped = threading.Event()
 _STARTING = threading.Lock()
@@ -27,7 +27,7 @@ _STARTING = threading.Lock()
 
 @contextmanager
 def stopped_with_this() -> Iterator[None]:
-    """Stop the stages that are running when this block is left by an exception: a flow that must end waits for them."""
+    """Stop the running stages when an exception leaves this block, since a flow waits for them before it ends."""
     _stopped.clear()
     try:
         yield
@@ -92,9 +92,9 @@ def stage(name: str) -> Task[..., State[Any]]:
 def stale(stage: str) -> bool:
     """Whether DVC would run the stage, as of now: what it depends on may just have come out with the same bytes.
 
-    Asked within this process it costs a quarter of a second, most of it reading dvc.lock; starting `dvc` costs more
-    than a second, which an audit of unchanged inputs would pay for each of its stages. Whatever changes anything is
-    still left to the command line.
+    Within this process that takes a quarter of a second, most of it to read dvc.lock; starting `dvc` takes more than
+    a second, which an audit of unchanged inputs would pay for each of its stages. Whatever changes anything is still
+    left to the command line.
     """
     # Another stage's `dvc repro` holds the project's lock for as long as it hashes: wait, as `--wait-for-lock` does.
     with _ONE_READER, Repo(_wait_for_lock=True) as repo:

@@ -3,8 +3,8 @@
 usage: python -m epsilometer.pipeline.flows.server PORT
 
 Prefect asks for the secret (flows/__init__.py). Refused here, before Prefect sees them: requests that a browser sends
-for another site's page, which name it as their origin, and requests for another host, as a site whose name is made to
-lead to 127.0.0.1 would otherwise count as the server's own.
+for another site's page, which name that page as their origin; and requests for another host, since a site whose name
+resolves to 127.0.0.1 would otherwise count as the server's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OwnOrigin:
         self.own = {None, *(f"http://{host}:{port}" for host in HOSTS)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what may pass."""
+        """Pass on requests of the own origin, and refuse others."""
         if scope["type"] == "lifespan" or Headers(scope=scope).get("origin") in self.own:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":

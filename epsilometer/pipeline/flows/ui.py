@@ -79,7 +79,7 @@ def start(port: int) -> str:
 
 
 def stop() -> bool:
-    """End all parts with all that they started; whether there were any."""
+    """End all parts with all that they started; returns whether there were any."""
     running = _running()
     for part in filter(running.get, PARTS):
         _end(running[part])
@@ -89,7 +89,7 @@ def stop() -> bool:
 
 
 def _environment(url: str) -> dict[str, str]:
-    """Of the parts and of the worker's flow runs, which find this Python and this project."""
+    """The environment of the parts and of the worker's flow runs: this Python, this project."""
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
         "PWD": str(ROOT),  # the deployments' working directory, in prefect.yaml
@@ -104,8 +104,8 @@ def _environment(url: str) -> dict[str, str]:
 def _set_up_pool(client: SyncPrefectClient) -> None:
     """The deployments' pool: one run at a time, as all of them work in the same folders.
 
-    Its template has no variables, so that no deployment, run or automation says by which command, where, or in which
-    environment a run starts. (An `env` in it would be merged with what they say, so there is none.)
+    Its template has no variables, so that no deployment, run or automation can set by which command, where, or in
+    which environment a run starts. (An `env` in it would be merged with theirs, so there is none.)
     """
     template = {
         "job_configuration": {"working_dir": str(ROOT), "stream_output": True},
@@ -151,13 +151,13 @@ def _record(changes: dict[str, Any]) -> None:
 
 def _running() -> dict[str, psutil.Process]:
     """The recorded processes that still run, by part."""
-    found = {}
+    running = {}
     for part in PARTS:
         number, created = _recorded().get(part, (0, None))
         with contextlib.suppress(psutil.NoSuchProcess):
             if number and (process := psutil.Process(number)).create_time() == created and _is_alive(process):
-                found[part] = process
-    return found
+                running[part] = process
+    return running
 
 
 def _is_alive(process: psutil.Process) -> bool:
@@ -192,7 +192,7 @@ def _wait(process: psutil.Process, part: str, is_up: Callable[[], bool]) -> None
 
 
 def _end(process: psutil.Process) -> None:
-    """Ask a process and all below it to end, then end them."""
+    """Ask a process and its descendants to end, then kill those that are left."""
     family = [process, *process.children(recursive=True)]
     for one in family:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""How a stage is run as a program: `epsilometer stage NAME [ENTRY]`."""
+"""Run a stage as a program: `epsilometer stage NAME [ENTRY]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epsilometer.pipeline import INTERRUPTED, RUNNER, STAGES, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
-from epsilometer.pipeline.guard.withholding import SHOW, report, where, withhold
+from epsilometer.pipeline.guard.withholding import SHOW, report, traceback_of, withhold
 from epsilometer.runtime.progress import say
 
 _SHOWN = 5  # reasons for a run
@@ -35,11 +35,11 @@ def stage(name: str, *arguments: str) -> None:
 
 
 def run(main: Callable[..., None], label: str, *arguments: str) -> None:
-    """Call the work of a stage; its inputs are checked, and it ends with its parent.
+    """Run a stage's work; its inputs are checked, and it ends with its parent process.
 
-    A user's error and a disk's is one message and exit code 2, Ctrl-C one and 130. Any other error, whatever its kind,
-    shows where it happened but not its message, which may quote a private text and would end in logs; neither is
-    anything shown that mechanisms, attacks and libraries write. EPSILOMETER_SHOW_ERRORS=1 shows it all.
+    A user's error or a disk's gives one message and exit code 2, Ctrl-C one message and 130. Any other error shows
+    where it happened but not its message, which may quote a private text and would reach logs; nor is anything shown
+    that mechanisms, attacks and libraries print. EPSILOMETER_SHOW_ERRORS=1 shows it all.
     """
     end_with_parent()
     data = Path("data")
@@ -54,7 +54,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         say(f"error: {error}")
         code = 2
     except KeyboardInterrupt:
-        if RUNNER not in os.environ:  # which says it for all stages
+        if RUNNER not in os.environ:  # the runner says it for all stages
             say(INTERRUPTED)
         code = 130
     except BaseException as error:  # SystemExit too: with a text for its code, Python would print that
@@ -64,7 +64,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         elif written is None:
             raise
         else:
-            say(f"{where(error)}: message withheld, it may quote a private text; {SHOW}=1 shows it")
+            say(f"{traceback_of(error)}: message withheld, it may quote a private text; {SHOW}=1 shows it")
             code = 1
     else:
         code = 0
@@ -74,17 +74,17 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
 
 
 def _say_why() -> None:
-    """Where DVC runs a stage again, what changed since it last ran."""
+    """Say what changed since a stage last ran, where DVC runs it again."""
     if "DVC_STAGE" not in os.environ:
         return
     stage = os.environ["DVC_STAGE"].rpartition(":")[2]
     with dvc_pauses():
         last = lock().get(stage)
-    told = why.inputs(stage, last) if last is not None else []
-    for line in told[:_SHOWN]:
+    reasons = why.inputs(stage, last) if last is not None else []
+    for line in reasons[:_SHOWN]:
         say(f"why: {line}")
-    if len(told) > _SHOWN:
-        say(f"why: and {len(told) - _SHOWN} more; `epsilometer why {stage}` before a run says all")
+    if len(reasons) > _SHOWN:
+        say(f"why: and {len(reasons) - _SHOWN} more; `epsilometer why {stage}` before a run says all")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What a stage reads, as dvc.yaml lists it: intact when the stage begins, and the same when it ends.
+"""Guard a stage's inputs, as dvc.yaml lists them: intact when the stage begins, and the same when it ends.
 
 DVC takes a file for unchanged by its inode, size and time of change, links files from its cache without reading them,
-and records what a stage read as it is *after* the stage has ended (treeverse/dvc#11058). So a bit that flips on the
-disk would be read, and an input or a parameter that is edited while the stage runs would be recorded as what the stage
-had read. Both end here as an error, and nothing is recorded.
+and records what a stage read as it is *after* the stage has ended (treeverse/dvc#11058). So a flipped bit on the disk
+would be read, and an input or a parameter that is edited while the stage runs would be recorded as what the stage had
+read. Both raise an error here, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline.dvc_files import digest, dvc_pauses, files, keep_listing, listed, lookup, recorded, settings
 from epsilometer.runtime import checksums
 
+_NAMED = 5  # edited inputs in one message
 RECORDS = ("data/code/", "data/resources/")  # of stages `code` and `resources`: lists of files that a stage reads
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Around the work of the stage that DVC is running; a stage that is run by hand is not looked at.
+    """Guard the work of the stage that DVC is running; a stage that is run by hand is not checked.
 
     Raises UserError at the start where an input has other bytes than were recorded for it, and at the end where an
     input or a parameter of the stage was edited meanwhile.
@@ -53,8 +54,8 @@ def guarded() -> Iterator[None]:
     changed += [f"params.yaml: {key}" for key in params if lookup(before, key) != lookup(after, key)]
     if changed:
         raise UserError(
-            f"edited while this stage was running: {', '.join(changed[:5])}; what it made may be of the old or of the "
-            "new, so it is not kept: run again"
+            f"edited while this stage was running: {', '.join(changed[:_NAMED])}; what it made may be of the old or of "
+            "the new, so it is not kept: run again"
         )
 
 
@@ -71,10 +72,10 @@ def _named_in_records(deps: Sequence[str], root: str) -> list[str]:
 
 def _trace(file: Path) -> tuple[int, int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _overlap(one: str, other: str) -> bool:

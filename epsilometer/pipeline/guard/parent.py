@@ -1,4 +1,4 @@
-"""Nothing is left running: what a killed run has started ends with it."""
+"""Leave nothing running: the processes that a killed run has started end with it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from epsilometer.pipeline import RUNNER
 
 _SHELLS = {"sh", "dash", "bash", "zsh", "ksh", "fish"}  # which DVC puts between itself and a stage
 _PAUSE = 0.5  # seconds between looks
+_GRACE = 5.0  # seconds between asking this process to end and ending it
 
 
 def end_with_parent() -> None:
-    """End this process when the run that started it ends, however that ended, within about half a second.
+    """End this process within about half a second of the run that started it, however that ends.
 
-    Otherwise a stage whose `dvc repro` was killed would go on, and write its output into the next run's. What was
-    started by hand, and not by a run, may outlive its shell.
+    Otherwise a stage whose `dvc repro` was killed would go on, and write its output into that of the next run. A
+    process started by hand, and not by a run, may outlive its shell.
     """
     if RUNNER in os.environ:
         parent = _process(int(os.environ[RUNNER]))
@@ -36,7 +37,7 @@ def end_with_parent() -> None:
             while parent is not None and parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(_PAUSE)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+        time.sleep(_GRACE)
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

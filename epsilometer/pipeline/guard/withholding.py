@@ -1,5 +1,5 @@
-"""What a stage says is its own: what mechanisms, attacks and libraries write is withheld, for it may quote a private
-text, and a stage's output ends on terminals, in logs and in Prefect's database.
+"""Withhold what mechanisms, attacks and libraries print: it may quote a private text, and a stage's output reaches
+terminals, logs and Prefect's database. Only the stage's own messages are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHOW = "EPSILOMETER_SHOW_ERRORS"
 def withhold() -> BinaryIO | None:
     """Sends the standard output and error of this process, and of those that it starts, to a file without a name.
 
-    `progress.say` goes on to write where standard error led. Returns the file; None where SHOW is set: all is shown.
+    `progress.say` still writes to the former standard error. Returns the file; None where SHOW is set: all is shown.
     The descriptors themselves are redirected, so that native code, threads and what runs at exit write there too.
     """
     if os.environ.get(SHOW):
@@ -44,6 +44,6 @@ def report(written: BinaryIO | None) -> None:
         )
 
 
-def where(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
     """The type of an error and the lines of code that it came through; not its message, notes, causes or members."""
     return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__

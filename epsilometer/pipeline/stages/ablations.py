@@ -1,6 +1,5 @@
-"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed.
-
-And, where it writes token by token, the law of its first token.
+"""Stage ablations@cell: the loss of a cell when one factor of the audit is varied: k, temperature, seed;
+and, where the mechanism writes token by token, the law of its first token.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, audited_texts, varied_path
 from epsilometer.runtime.progress import track
 
-SHOWN = 5  # tokens
+SHOWN = 5  # tokens: the likeliest
 
 
 def main(name: str) -> None:
@@ -41,19 +40,19 @@ def main(name: str) -> None:
 
 
 def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]:
-    """The rows of a cell, at all of its epsilons; of a public text only."""
+    """The rows of a cell at all of its epsilons, for a public text only."""
     cell, built = params.cells[name], mechanism(params, name)
     if not (isinstance(built, HasFirstTokens) and params.datasets[cell.dataset].public):
         return
     text = audited_texts(params, cell.dataset)[0]
-    where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
-    for epsilon, found in zip(cell.budgets, built.first_tokens(text, cell.budgets, SHOWN), strict=True):
-        for rank, (token, probability) in enumerate(found):
-            yield {**where, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
+    cell_columns = {"dataset": cell.dataset, "mechanism": cell.mechanism, "text": text}
+    for epsilon, tokens in zip(cell.budgets, built.first_tokens(text, cell.budgets, SHOWN), strict=True):
+        for rank, (token, probability) in enumerate(tokens):
+            yield {**cell_columns, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
 
 
 def _variations(params: Params, ablation: Ablation) -> Iterator[tuple[str, float, int, float, int]]:
-    """(factor, value, k, temperature, seed of its own)."""
+    """The variations of a cell: (factor, value, k, temperature, a seed of its own)."""
     k, temperature = params.trials.candidates, params.trials.temperature
     for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0
@@ -76,14 +75,16 @@ def _run(
     )
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     stream = (params.audit.seed, params.audit.round, "ablation", cell.dataset, seed)
-    drawn = sample(embedded.vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=groups)
+    sampled = sample(embedded.vectors, count, candidates, temperature, seed="/".join(map(str, stream)), groups=groups)
     noise = Noise.named(count, *stream, cell.mechanism, epsilon)
     built = mechanism(params, name)
-    (made,) = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+    (rewrites,) = rewrite_all(built, Job(texts, sampled.source, [epsilon], [noise]))
     design = Design(alpha=params.audit.alpha, seed=params.audit.seed + seed)
-    found = attacked(Pool(texts, embedded), drawn, {epsilon: made}, attacks(params), mechanism=built, design=design)
+    estimates = attacked(
+        Pool(texts, embedded), sampled, {epsilon: rewrites}, attacks(params), mechanism=built, design=design
+    )
     columns = ("epsilon", "attack", "validated", "trials", "success_rate", "loss", "point", "upper", "ceiling")
-    return found.select(
+    return estimates.select(
         *columns,
         dataset=pl.lit(cell.dataset),
         mechanism=pl.lit(cell.mechanism),

@@ -1,4 +1,4 @@
-"""`epsilometer calibrate` over an audit's cells, for flows: what mechanisms and attacks write ends in no log.
+"""`epsilometer calibrate` over an audit's cells, for flows: nothing that mechanisms and attacks print reaches a log.
 
 usage: python -m epsilometer.pipeline.guard.entry calibrate OUT JSON
 
@@ -16,7 +16,7 @@ from epsilometer.project.params import read
 
 
 def main(out: str, asked: str) -> None:
-    """Write the rows as JSON."""
+    """Calibrate, and write the rows as JSON."""
     given = json.loads(asked)
     target, mechanisms, datasets = given.pop("target"), given.pop("mechanisms"), given.pop("datasets")
     search = calibrating.Search(**given)

@@ -30,7 +30,7 @@ WORDS, DRAWS = 100, 100  # of plausible deniability, as in the paper
 def main() -> None:
     """Write data/claims.parquet and data/deniability.parquet: a row for each mechanism on words and epsilon."""
     params = read()
-    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell stands for all of a mechanism
+    cells: dict[str, Cell] = {}  # the data sets do not matter here: one cell represents all of a mechanism
     for cell in params.cells.values():
         cells.setdefault(cell.mechanism, cell)
     with (
@@ -44,8 +44,8 @@ def main() -> None:
         }
         smaller = {name: _build(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: _budgets(params, name, smaller[name]) for name in cells}
-        drawn = sum(len(budgets[name]) for name in cells if is_sampled(smaller[name]))
-        alpha = params.audit.alpha / max(1, drawn)  # of each check that may err, so that all together keep alpha
+        sampled = sum(len(budgets[name]) for name in cells if is_sampled(smaller[name]))
+        alpha = params.audit.alpha / max(1, sampled)  # of each check that may err: together they err with at most alpha
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = _build(params, cell, cell.resource)
             # Inputs may be a data set's texts, as many as there are.
@@ -53,9 +53,9 @@ def main() -> None:
             inputs = params.claims.vocabulary if texts else EXACT
             rows = []
             for epsilon, audited in budgets[name].items():
-                found = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs=inputs)
+                finding = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs=inputs)
                 row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
-                rows.append(row | _row(found, whole, private=_is_private(params, cell)))
+                rows.append(row | _row(finding, whole, private=_is_private(params, cell)))
             claims.write(pl.DataFrame(rows, schema=dict(CLAIMS)))
             if cell.epsilons is not None and few[name] != cell.resource and isinstance(whole, HasInputs):
                 order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
@@ -77,9 +77,9 @@ def _budgets(params: Params, name: str, mechanism: Mechanism) -> dict[float, boo
     return {epsilon: epsilon in audited for epsilon in sorted({*audited, *added})}
 
 
-def _row(found: Finding, whole: Mechanism, private: bool) -> dict[str, Any]:
-    row = asdict(found) | {"slack": found.slack}
-    row["largest"], row["largest_method"] = largest_loss(whole, found.epsilon, found) or (None, None)
+def _row(finding: Finding, whole: Mechanism, private: bool) -> dict[str, Any]:
+    row = asdict(finding) | {"slack": finding.slack}
+    row["largest"], row["largest_method"] = largest_loss(whole, finding.epsilon, finding) or (None, None)
     witness = row.pop("witness")
     row["x"], row["other"], row["output"] = (None, None, None) if private or witness is None else witness
     return row

@@ -1,4 +1,4 @@
-"""Stage diagnose: what the outputs look like, how the estimators compare, and where attacks disagree."""
+"""Stage diagnose: what the outputs look like, how estimators compare, and where attacks disagree."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ from epsilometer.project.paths import audited_texts, stated_path
 def main() -> None:
     """Write data/outputs.parquet, data/estimators.parquet and data/disagreements.parquet."""
     params = read_params()
-    found: dict[str, list[dict[str, Any]]] = {"outputs": [], "estimators": [], "disagreements": []}
+    collected: dict[str, list[dict[str, Any]]] = {"outputs": [], "estimators": [], "disagreements": []}
     for name in params.cells:
         for table, row in _cell(params, name):
-            found[table].append(row)
-    for (table, rows), schema in zip(found.items(), (OUTPUTS, ESTIMATORS, DISAGREEMENTS), strict=True):
+            collected[table].append(row)
+    for (table, rows), schema in zip(collected.items(), (OUTPUTS, ESTIMATORS, DISAGREEMENTS), strict=True):
         tables.write(pl.DataFrame(rows, schema=dict(schema)), f"data/{table}.parquet", schema)
 
 
 def _cell(params: Params, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a cell, each with the table that it belongs to."""
     cell = params.cells[name]
-    texts, drawn, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
+    texts, cell_trials, statements = audited_texts(params, cell.dataset), trials(cell.dataset), read(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
-    originals = [texts[i] for i in drawn.source]
+    originals = [texts[i] for i in cell_trials.source]
     for epsilon in cell.budgets:
-        where = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
-        (made, claims), stated = rewrites(name, epsilon), statements[stored(epsilon)]
-        units = None if made.units is None else made.units.lengths
-        about = describe(originals, made.texts, units, made.latents)
+        cell_columns = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
+        (outputs, claims), stated = rewrites(name, epsilon), statements[stored(epsilon)]
+        units = None if outputs.units is None else outputs.units.lengths
+        about = describe(originals, outputs.texts, units, outputs.latents)
         claim = {"claim": stated.claim, "composed": composed(stated, about.units, claims.to_numpy())}
         taken = {"unknown_words": stated.unknown_words, "cut_texts": stated.cut_texts}
-        yield "outputs", where | claim | asdict(about) | taken
+        yield "outputs", cell_columns | claim | asdict(about) | taken
         here = tables.at_epsilon(guesses, epsilon).group_by("attack", maintain_order=True)
         guessed = {str(attack): part.sort("trial")["guess"].to_numpy() for (attack,), part in here}
         for attack, guess in guessed.items():
             for count in _counts(len(guess)):
-                losses = _both(guess[:count], drawn.target[:count], params, stated.delta)
-                yield "estimators", where | {"attack": attack, "trials": count} | losses
-        for right, wrong, count, first in disagreements({a: g == drawn.target for a, g in guessed.items()}):
-            yield "disagreements", where | {"right": right, "wrong": wrong, "trials": count, "trial": first}
+                losses = _both(guess[:count], cell_trials.target[:count], params, stated.delta)
+                yield "estimators", cell_columns | {"attack": attack, "trials": count} | losses
+        for right, wrong, count, first in disagreements({a: g == cell_trials.target for a, g in guessed.items()}):
+            yield "disagreements", cell_columns | {"right": right, "wrong": wrong, "trials": count, "trial": first}
 
 
 def _counts(trials: int) -> list[int]:
-    """100, 1,000, ... up to all trials."""
+    """The numbers of trials to estimate from: 100, 1,000, ... and all."""
     return [*(10**power for power in range(2, 10) if 10**power < trials), trials]
 
 
 def _both(guess: NDArray[np.integer], target: NDArray[np.integer], params: Params, delta: float) -> dict[str, float]:
-    """The reduced form, and that by true and false positives of the first slot."""
+    """The loss by the reduced form, and by true and false positives of the first slot."""
     asked, named = target == 0, guess == 0
     if not asked.any() or asked.all():
         by_rates = 0.0
     else:
         rates = int((asked & named).sum()), int(asked.sum()), int((~asked & named).sum()), int((~asked).sum())
         by_rates = loss_by_rates(*rates, params.audit.alpha, delta)
-    found = estimate(
+    reduced = estimate(
         int((guess == target).sum()), len(guess), params.trials.candidates, params.audit.alpha, delta=delta
     )
-    return {"loss": found.loss, "by_rates": by_rates}
+    return {"loss": reduced.loss, "by_rates": by_rates}

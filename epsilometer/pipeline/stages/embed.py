@@ -1,9 +1,9 @@
 """Stage embed@dataset: sentence embeddings of the audited texts.
 
-In float32 another processor's kernels change most of the numbers in their last bits, whatever grid they are rounded to
-(of 384,000 numbers 6 fall on the other side of a cell of 1/1024). So where params.yaml asks for float32 they are
-computed in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near
-enough to a cell's edge for that to matter.
+In float32, another processor's kernels change most numbers in their last bits, and no rounding hides that (on a grid of
+1/1024, 6 of 384,000 numbers fall into another cell). So where params.yaml asks for float32, the embeddings are computed
+in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near enough
+to the edge of a cell for that to matter.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited_texts
 from epsilometer.runtime.progress import track
 
-CHUNK = 1024
-GRID = 2.0**18
+CHUNK = 1024  # texts encoded at a time
+GRID = 2.0**18  # cells to 1
 
 
 def main(name: str) -> None:
@@ -34,5 +34,5 @@ def main(name: str) -> None:
 
 
 def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rounded to multiples of 1/GRID."""
+    """Vectors rounded to multiples of 1/GRID."""
     return np.rint(vectors * np.float32(GRID)) / np.float32(GRID)

@@ -22,14 +22,14 @@ from epsilometer.project.paths import audited, rewrites_path, stated_path
 def main() -> None:
     """Write data/estimates.parquet."""
     params = read_params()
-    found = estimates((one for name in params.cells for one in _attacked(params, name)), params.audit.alpha)
-    tables.write(pl.DataFrame(found, schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
+    rows = estimates((one for name in params.cells for one in _attacked(params, name)), params.audit.alpha)
+    tables.write(pl.DataFrame(rows, schema=dict(ESTIMATES)), "data/estimates.parquet", ESTIMATES)
 
 
 def _attacked(params: Params, name: str) -> Iterator[Attacked]:
-    """What the attacks on a cell came to, epsilon by epsilon; attacks stand in the order of params.yaml."""
+    """The guesses of the attacks on a cell, epsilon by epsilon; attacks in the order of params.yaml."""
     cell, known = params.cells[name], attacks(params)
-    drawn, statements = trials(cell.dataset), read_stated(stated_path(name))
+    cell_trials, statements = trials(cell.dataset), read_stated(stated_path(name))
     guesses = tables.read(f"data/guesses/{name}.parquet", GUESSES)
     for (epsilon,), table in guesses.group_by("epsilon", maintain_order=True):
         budget = restored(epsilon)
@@ -39,12 +39,12 @@ def _attacked(params: Params, name: str) -> Iterator[Attacked]:
             of={"dataset": cell.dataset, "mechanism": cell.mechanism},
             epsilon=budget,
             stated=statements[stored(budget)],
-            drawn=drawn,
+            drawn=cell_trials,
             words=audited(params, cell.dataset)["words"].to_numpy(),
             claims=tables.read(rewrites_path(name, budget), REWRITES).sort("trial")["claim"].to_numpy(),
             guesses={attack: _guesses(part) for attack, part in parts.items()},
             sees={attack: part["sees"][0] for attack, part in parts.items()},
-            validated={attack: is_validated(known[attack], drawn.candidates.shape[1]) for attack in parts},
+            validated={attack: is_validated(known[attack], cell_trials.candidates.shape[1]) for attack in parts},
         )
 
 

@@ -1,4 +1,4 @@
-"""Stage instrument: the instrument's own check on two-text randomised response."""
+"""Stage instrument: the known-loss check, an audit of two-text randomised response."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from epsilometer.project.params import read
 def main() -> None:
     """Write data/instrument.parquet."""
     params = read()
-    found = check(params.instrument.epsilons, params.instrument.trials, params.audit.alpha, params.audit.seed)
-    tables.write(found, "data/instrument.parquet", {})
+    table = check(params.instrument.epsilons, params.instrument.trials, params.audit.alpha, params.audit.seed)
+    tables.write(table, "data/instrument.parquet", {})

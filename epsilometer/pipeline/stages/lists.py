@@ -14,7 +14,7 @@ def main() -> None:
     """Write data/lists.npz, over the words that all sources share."""
     params = read()
     sources = [WordVectors.load(Path(f"data/vectors/{name}.npz")) for name in params.words.sources]
-    made = WordLists.build(sources, params.words.lists, params.audit.seed)
+    lists = WordLists.build(sources, params.words.lists, params.audit.seed)
     for name, source in zip(params.words.sources, sources, strict=True):
-        say(f"lists: {len(made.words)} of the {len(source)} words of {name} are whole words that all sources have")
-    made.save(Path("data/lists.npz"))
+        say(f"lists: {len(lists.words)} of the {len(source)} words of {name} are whole words that all sources have")
+    lists.save(Path("data/lists.npz"))

@@ -32,7 +32,7 @@ def main(name: str) -> None:
         shutil.copytree(locate(source), out, dirs_exist_ok=True)
         pin = read_pin(source)
         if pin is not None and ("low" in pin or hub_id(pin["model"])[0] in PUBLISHED_BOUNDS):
-            low, high = bounds(source)  # the published are refused at another revision than theirs
+            low, high = bounds(source)  # published bounds are refused at any revision but their own
             measured_on = pin.get("measured_on", "published")
             (out / "bounds.json").write_text(json.dumps({"low": low, "high": high, "measured_on": measured_on}))
     else:

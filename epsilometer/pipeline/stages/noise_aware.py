@@ -21,5 +21,5 @@ def main(name: str) -> None:
     out = Path(f"data/noise_aware/{name}")
     record = train(chosen.model, public_texts(params, chosen.corpus), how, out)
     tables.write_json({"model": chosen.model, "corpus": chosen.corpus.model_dump(), **record}, out / "training.json")
-    checksums.write(out)  # those of the model that it began as came with it
+    checksums.write(out)  # the starting model's checksums were copied with it
     say(f"noise_aware {name}: held-out loss {record['loss_before']:.3f} before, {record['loss_after']:.3f} after")

@@ -1,7 +1,7 @@
 """Stage privatize@cell: the texts that classifiers are trained on, and attackers tested on, rewritten at every
 epsilon, with noise of its own for each seed of the classifiers.
 
-Slices are kept under data/privatizing until all are there, so that a stopped run goes on where it stopped.
+Slices stay under data/privatizing until all are there, so that a stopped run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def main(name: str) -> None:
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
-        made = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
-        tables.write(made, privatized_path(name, epsilon), PRIVATIZED)
+        table = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
+        tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
     shutil.rmtree(whole)
 
 

@@ -13,7 +13,7 @@ from epsilometer.report.tracked import metrics, plot_table
 def main() -> None:
     """Write data/report.html, reports/figures, reports/metrics.json and reports/calibration.csv.
 
-    And reports/audit.html, the page with where it comes from, which DVC does not track.
+    Also reports/audit.html, the page with a record of its origin, which DVC does not track.
     """
     results = Results(read())
     body.build(results, page.BODY, Path("reports/figures"))

@@ -1,8 +1,8 @@
 """Stage resources: what each cell is, and what its mechanism reads, by content.
 
 A mechanism may read nothing, and DVC's templates cannot leave a dependency out. So a cell depends on its record, which
-has the same bytes until the cell or what it reads changes; stages that look at all cells depend on all of them. DVC's
-own hash is taken for what a stage makes; a user's own file may change at any time, so this stage always runs.
+has the same bytes until the cell or what it reads changes; stages that look at all cells depend on all records. What a
+stage makes is recorded by DVC's own hash; a user's own file may change at any time, so this stage always runs.
 """
 
 from __future__ import annotations

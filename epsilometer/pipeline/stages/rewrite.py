@@ -31,22 +31,28 @@ def main(name: str) -> None:
     """
     params = read_params()
     cell = params.cells[name]
-    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
     streams = [
         Noise.named(
-            len(drawn.target), params.audit.seed, params.audit.round, "rewrite", cell.dataset, cell.mechanism, epsilon
+            len(cell_trials.target),
+            params.audit.seed,
+            params.audit.round,
+            "rewrite",
+            cell.dataset,
+            cell.mechanism,
+            epsilon,
         )
         for epsilon in cell.budgets
     ]
-    job = Job(texts, drawn.source, cell.budgets, streams)
+    job = Job(texts, cell_trials.source, cell.budgets, streams)
     built = mechanism(params, name)
-    claims = [trial_claims(built, epsilon, texts, drawn.candidates) for epsilon in cell.budgets]
+    claims = [trial_claims(built, epsilon, texts, cell_trials.candidates) for epsilon in cell.budgets]
     engine = params.runtime.engine
     build = (lambda: built) if engine.here else partial(mechanism, params, name)
     size = params.runtime.block
     if isinstance(built, HasLatents):  # a latent is thousands of numbers
         size = min(size, LATENT_BLOCK)
-    count = len(drawn.target)
+    count = len(cell_trials.target)
     with ExitStack() as files:
         writers = [
             files.enter_context(tables.Writer(rewrites_path(name, epsilon), REWRITES)) for epsilon in cell.budgets
@@ -56,16 +62,16 @@ def main(name: str) -> None:
             files.enter_context(tables.ArrayWriter(latents_path(name, epsilon), count)) for epsilon in cell.budgets
         ]
         for block in rewrite_blocks(build, job, size, engine):
-            for made, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
-                if made.latents:
-                    before.write(block.rows, made.latents.before)
-                    after.write(block.rows, made.latents.after)
-                units = made.units.to_series() if made.units else pl.Series([None] * len(made.texts))
+            for rewrites, claim, writer, after in zip(block.rewrites, claims, writers, afters, strict=True):
+                if rewrites.latents:
+                    before.write(block.rows, rewrites.latents.before)
+                    after.write(block.rows, rewrites.latents.after)
+                units = rewrites.units.to_series() if rewrites.units else pl.Series([None] * len(rewrites.texts))
                 writer.write(
                     pl.DataFrame(
                         {
                             "trial": block.rows,
-                            "text": made.texts,
+                            "text": rewrites.texts,
                             "units": units.cast(pl.List(pl.Int32)),
                             "claim": claim[block.rows],
                         }

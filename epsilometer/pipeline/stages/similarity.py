@@ -49,12 +49,12 @@ def _pairs(params: Params) -> pl.DataFrame:
     for name, cell in params.cells.items():
         texts, source = audited_texts(params, cell.dataset), trials(cell.dataset).source[: params.utility.texts]
         for epsilon in cell.budgets:
-            made = rewrites(name, epsilon)[0].texts[: len(source)]
+            rewritten = rewrites(name, epsilon)[0].texts[: len(source)]
             rows = {
                 "trial": np.arange(len(source)),
                 "source": source.astype(np.int64),
                 "original": [texts[i] for i in source],
-                "rewrite": list(made),
+                "rewrite": list(rewritten),
             }
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}
             parts.append(pl.DataFrame(rows).select(*(pl.lit(v).alias(k) for k, v in named.items()), *rows))
@@ -69,8 +69,8 @@ def _leaked(params: Params) -> Iterator[pl.DataFrame]:
         source = trials(cell.dataset).source
         if cell.dataset not in known:
             used, slots = np.unique(source, return_inverse=True)
-            found = identifiers(audited(params, cell.dataset)[used])
-            known[cell.dataset] = [found[slot] for slot in slots]
+            of_texts = identifiers(audited(params, cell.dataset)[used])
+            known[cell.dataset] = [of_texts[slot] for slot in slots]
         for epsilon in cell.budgets:
             counted = leakage(known[cell.dataset], rewrites(name, epsilon)[0].texts, source, params.audit.alpha)
             named = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": epsilon}

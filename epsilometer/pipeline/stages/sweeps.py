@@ -1,4 +1,4 @@
-"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, everything else kept.
+"""Stage sweeps@cell: utility and loss of a cell when one setting of its mechanism is varied, all else held fixed.
 
 All values of a setting share candidate sets, targets and noise, so a setting without effect gives equal rows.
 """
@@ -48,7 +48,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     )
     groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
     stream = (params.audit.seed, params.audit.round, "sweep", cell.dataset)
-    drawn = sample(
+    sampled = sample(
         embedded.vectors, cell.trials, params.trials.candidates, params.trials.temperature,
         seed="/".join(map(str, stream)), groups=groups,
     )  # fmt: skip
@@ -57,14 +57,14 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-        (made,) = rewrite_all(built, Job(texts, drawn.source, [epsilon], [noise]))
+        (rewrites,) = rewrite_all(built, Job(texts, sampled.source, [epsilon], [noise]))
         design = Design(alpha=params.audit.alpha, seed=params.audit.seed)
         pool = Pool(texts, embedded)
-        found = attacked(pool, drawn, {epsilon: made}, {ATTACK: attack}, mechanism=built, design=design)
-        kept = measure([texts[i] for i in drawn.source], made.texts, metrics)
+        estimates = attacked(pool, sampled, {epsilon: rewrites}, {ATTACK: attack}, mechanism=built, design=design)
+        similarities = measure([texts[i] for i in sampled.source], rewrites.texts, metrics)
         row: dict[str, Any] = {"dataset": cell.dataset, "mechanism": cell.mechanism, "setting": setting, "value": value}
-        row |= found.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
+        row |= estimates.select("epsilon", "trials", "loss", "point", "upper", "ceiling").row(0, named=True)
         for one in metrics:
-            ends = mean_interval(kept[one], drawn.source, params.audit.alpha)
+            ends = mean_interval(similarities[one], sampled.source, params.audit.alpha)
             row |= dict(zip((one, f"{one}_low", f"{one}_high"), ends, strict=True))
         yield row

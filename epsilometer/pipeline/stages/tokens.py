@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _tokens(params: Params, name: str) -> Iterator[dict[str, str | list[str]]]:
-    """The row of a cell; of a public text only."""
+    """The row of a cell, for a public text only."""
     cell, built = params.cells[name], mechanism(params, name)
     if isinstance(built, HasTokens) and params.datasets[cell.dataset].public:
         text = audited_texts(params, cell.dataset)[0]

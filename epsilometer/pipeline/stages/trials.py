@@ -19,7 +19,7 @@ def main(name: str) -> None:
     table = audited(params, name)
     groups = table["words"].to_numpy() if params.match(name) == "words" else None
     embeddings = np.load(f"data/embeddings/{name}.npy")
-    drawn = sample(
+    sampled = sample(
         embeddings,
         settings.count,
         settings.candidates,
@@ -30,12 +30,12 @@ def main(name: str) -> None:
     rows = pl.DataFrame(
         {
             "trial": np.arange(settings.count),
-            "candidates": pl.Series(drawn.candidates, dtype=pl.Array(pl.Int32, settings.candidates)).arr.to_list(),
-            "target": drawn.target,
+            "candidates": pl.Series(sampled.candidates, dtype=pl.Array(pl.Int32, settings.candidates)).arr.to_list(),
+            "target": sampled.target,
         }
     )
     tables.write(rows, f"data/trials/{name}.parquet", TRIALS)
     sizes = np.unique(groups, return_counts=True)[1] if groups is not None else np.array([len(table)])
     alone = int(sizes[sizes < settings.candidates].sum())
-    counts = {"texts": len(table), "unmatched_dropped": alone} | variety(drawn.candidates)
+    counts = {"texts": len(table), "unmatched_dropped": alone} | variety(sampled.candidates)
     tables.write_json(counts, f"data/trials/{name}.json")

@@ -1,4 +1,4 @@
-"""Stage triples@name: a public corpus of triples, what DP-ST draws from."""
+"""Stage triples@name: a public corpus of triples, from which DP-ST draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main(name: str) -> None:
     """Write data/triples/<name>."""
     params = read()
     entry = params.triples[name]
-    made = build(
+    corpus = build(
         public_texts(params, entry.corpus),
         Path(f"data/triples/{name}"),
         Clustering(
@@ -27,4 +27,4 @@ def main(name: str) -> None:
             device=entry.device,
         ),
     )
-    say(f"triples: {len(made.triples)}")
+    say(f"triples: {len(corpus.triples)}")

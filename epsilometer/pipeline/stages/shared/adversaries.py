@@ -8,7 +8,7 @@ from epsilometer.project.params import Params
 
 
 def attacks(params: Params) -> dict[str, Attack]:
-    """By name, in the order of the parameters; their models load at first use."""
+    """The attacks by name, in the order of the parameters; their models load at first use."""
     return {
         name: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
         for name, settings in params.attacks.items()

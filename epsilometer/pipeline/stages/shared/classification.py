@@ -22,7 +22,7 @@ TASK, ATTRIBUTE = "task", "attribute"
 
 
 def fine_tuning(params: Params) -> FineTuning:
-    """How classifiers are trained; a model that lies in the project is found from the run's folder."""
+    """The settings of training; a model that lies in the project is located from the run's folder."""
     training = params.classification.training
     inside = Path(params.path(training.model))
     return FineTuning(
@@ -36,7 +36,7 @@ def fine_tuning(params: Params) -> FineTuning:
 
 
 def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
-    """The labels of a data set that are classified, and what each is."""
+    """The labels of a data set that are classified, each with its role."""
     labels = params.classification.labels[dataset]
     yield from ((label, TASK) for label in labels.tasks)
     yield from ((label, ATTRIBUTE) for label in labels.attributes)
@@ -50,19 +50,19 @@ def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
 
 
 def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Classifier:
-    """A classifier; the same stream for every mechanism, so that they differ by the texts alone."""
+    """A trained classifier. All mechanisms share one stream, so that classifiers differ by their texts alone."""
     stream = Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
     return fine_tune(examples, classes, fine_tuning(params), stream)
 
 
 def clean_classifier(dataset: str, label: str, seed: int) -> Path:
-    """The folder of a classifier that was trained on clean texts, of an attribute."""
+    """The folder of an attribute's classifier that was trained on clean texts."""
     return Path(f"data/classifiers/{dataset}-{label}-{seed}")
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What one seed's classifier made of the test texts: the numbers of the classes that it guessed.
+    """The guesses of one seed's classifier on the test texts, as numbers of classes.
 
     empty: rewrites without a character among what it was trained and tested on.
     """
@@ -74,7 +74,7 @@ class Tried:
 def rows(
     named: Mapping[str, Any], train: Examples, test: Examples, tried: Sequence[Tried], params: Params
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `DOWNSTREAM`, one a seed: its own scores, and the interval of the mean of all, over test texts."""
+    """Rows of `DOWNSTREAM`, one a seed: its own scores, and the interval of the mean over seeds."""
     classes = sorted({*train.labels})
     truth = np.array([classes.index(name) for name in test.labels])
     low, high = f1_interval(truth, np.stack([one.guesses for one in tried]), len(classes), params.audit.alpha)

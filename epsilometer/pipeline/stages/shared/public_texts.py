@@ -21,18 +21,18 @@ def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
         ]
         return [text for part in parts for text in (part if corpus.count is None else part.head(corpus.count))]
     audited = {text.lower() for text in _audited(params, corpus)}
-    made = (
+    texts = (
         text
         for part in corpus.parts or (None,)
         for text in read(source, corpus.text, asked=Asked(corpus.seed, corpus.count, part))["text"].drop_nulls()
     )
-    return [text for text in made if text.lower() not in audited]
+    return [text for text in texts if text.lower() not in audited]
 
 
 def _audited(params: Params, corpus: PublicCorpus) -> Iterator[str]:
-    """What the generator writes for data sets: made anew, since the prepared ones are private to this stage."""
+    """The texts that the generator writes for data sets, generated again: this stage does not see the prepared ones."""
     for entry in params.datasets.values():
         if entry.source == corpus.source and entry.part in corpus.parts:
             asked = Asked(params.audit.seed, entry.count, entry.part)
-            made = read(params.path(entry.source), entry.text, asked=asked)
-            yield from made["text"].drop_nulls()
+            table = read(params.path(entry.source), entry.text, asked=asked)
+            yield from table["text"].drop_nulls()
