@@ -1,14 +1,14 @@
 """ADePT: a text goes through one noisy vector (Krishna, Gupta and Dupuy 2021).
 
 An LSTM autoencoder reads a text into z = [h; c] of n numbers, which is clipped to an L2 norm C; noise is added, and the
-decoder writes a text, greedily, from what comes out:
+decoder writes a text, greedily, from the result:
 
     z' = z min(1, C / ||z||) + noise.
 
 Any two clipped vectors are at most 2C apart in L2, and at most 2C sqrt(n) in L1 (Habernal 2021, "When differential
 privacy meets NLP: the devil is in the detail"). So with Gaussian noise calibrated to the L2 sensitivity 2C by its
 exact profile (`shared/noise.py`) the claim is (epsilon, delta), with Laplace noise of scale 2C sqrt(n) /
-epsilon it is epsilon, for whole texts: any two of them, of any lengths, since the output's length too is read off z'.
+epsilon it is epsilon, for whole texts: any two of them, of any lengths, since z' decides the output's length too.
 
 Assumptions: vocabulary, weights and greatest length are public, that is, the autoencoder was not trained on the texts
 that are to be protected: its training.json says on what, and the stage says when an audited data set comes from there.
@@ -16,7 +16,7 @@ Words outside the vocabulary are one symbol before the noise, and never come out
 
 `as_published: true` is the published form: Laplace noise of scale 2C / epsilon after an L2 clip, claimed to be
 epsilon-private (an empty output becomes "UNK"). It is not: between z and -z = (C, ..., C) / sqrt(n) the loss at z is
-epsilon sqrt(n). Only its claim is kept, to be refuted: by that exact ratio, for the audit of common texts does not
+epsilon sqrt(n). Only its claim is kept, to be refuted: by that exact ratio, since the audit of common texts does not
 see it. Over many coordinates of small difference Laplace noise acts as Gaussian noise, and the optimal adversary's
 success is near Phi(epsilon ||x - x'|| / 4C), which the claim allows.
 """
@@ -77,7 +77,7 @@ class ADePT(LatentMechanism):
 
     @cached_property
     def norm(self) -> float:
-        """C"""
+        """The clipping norm C."""
         return self.clip or self._model.shape.clip
 
     def unread(self, texts: Sequence[str]) -> Unread:
@@ -97,21 +97,21 @@ class ADePT(LatentMechanism):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=delta)
 
     def law(self, epsilon: float) -> LatentNoise:
-        """Of the L2 sensitivity 2C, or the L1 sensitivity 2C sqrt(n)."""
+        """The noise, calibrated to the L2 sensitivity 2C or the L1 sensitivity 2C sqrt(n)."""
         if self.noise == "gaussian":
             return Gaussian(2 * self.norm * gaussian_scale(epsilon, self.delta))
         return laplace(epsilon, 2 * self.norm * (1 if self.as_published else math.sqrt(self._model.width)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns latents [n, 2 hidden] of L2 norm at most C."""
-        found = self._model.encode(texts).astype(np.float64)
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        encoded = self._model.encode(texts).astype(np.float64)
+        lengths = np.linalg.norm(encoded, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
             raise UserError(f"the autoencoder {str(self.resource)!r} gives vectors that are not finite; train it anew")
-        # A hair less than C, so that no rounding to float32 leads out of the ball.
-        return (found * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
+        # Slightly less than C, so that rounding to float32 never leaves the ball.
+        return (encoded * np.minimum(1, self.norm * (1 - 2.0**-20) / np.maximum(lengths, 1e-300))).astype(np.float32)
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """Greedily."""
+        """The texts of latents [n, 2 hidden], word by word the likeliest."""
         texts = self._model.decode(latents)
         return [text or "UNK" for text in texts] if self.as_published else texts

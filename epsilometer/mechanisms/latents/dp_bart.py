@@ -11,8 +11,8 @@ and need no noise; `pr_plus`, the same on a model that was trained with noise. T
 (the stage `noise_aware`), which holds the record pruning.json.
 
 Assumptions: weights, L, c and the pruned dimensions are public, the model was not trained on the texts to be protected.
-The paper's range of epsilon starts at 10. Below, the claim holds as well, but nothing of a text comes through: that is
-warned of, not refused.
+The paper's range of epsilon starts at 10. Below, the claim holds as well, but nothing of a text comes through: there is
+a warning, not an error.
 
 `as_published: true` is the calibration of the reference scripts (trusthlt/dp-bart-private-rewriting e31c972), the
 classical Gaussian sqrt(2 ln(1.25 / delta)) / epsilon at any epsilon. Its proof ends at epsilon = 1: at delta = 1e-5 a
@@ -54,7 +54,7 @@ LOWEST = 10.0  # epsilon, in the paper
 class DPBART(LatentMechanism):
     """resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c, as published for facebook/bart-base.
 
-    Another model's states have other magnitudes, and want another c.
+    Another model's states have other magnitudes, and need another c.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -85,7 +85,7 @@ class DPBART(LatentMechanism):
         return model
 
     @cached_property
-    def kept(self) -> NDArray[np.int64]:
+    def dimensions(self) -> NDArray[np.int64]:
         """The dimensions of the encoder that are used."""
         from epsilometer.models.locate import locate
 
@@ -108,7 +108,7 @@ class DPBART(LatentMechanism):
                 f"the pruning.json in {str(self.resource)!r} is for {record.width} dimensions, the model has "
                 f"{self._model.width}; train it anew"
             )
-        return record.kept()
+        return record.remaining()
 
     @property
     def bound(self) -> float:
@@ -118,7 +118,7 @@ class DPBART(LatentMechanism):
     @property
     def sensitivity(self) -> float:
         """The largest L2 distance of two clipped latents."""
-        return 2 * self.bound * math.sqrt(self.length * len(self.kept))
+        return 2 * self.bound * math.sqrt(self.length * len(self.dimensions))
 
     def unread(self, texts: Sequence[str]) -> Unread:
         """As `HasUnread`: texts of more than L tokens."""
@@ -129,7 +129,7 @@ class DPBART(LatentMechanism):
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=self.delta)
 
     def law(self, epsilon: float) -> LatentNoise:
-        """Gaussian, of the L2 sensitivity."""
+        """The Gaussian noise, calibrated to the L2 sensitivity."""
         if epsilon < LOWEST:
             warnings.warn(
                 f"dp_bart at epsilon {epsilon:g}: the paper's range starts at {LOWEST:g}; the claim holds, but the "
@@ -140,25 +140,25 @@ class DPBART(LatentMechanism):
         return Gaussian(self.sensitivity * (scale or gaussian_scale(epsilon, self.delta)))
 
     def latents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Returns latents [n, length * kept dimensions], each number in [-c, c]."""
-        kept = self.kept
+        """Returns latents [n, length * used dimensions], each number in [-c, c]."""
+        used = self.dimensions
         states = self._model.states(*self._model.padded(texts, self.length)).numpy()
         if not np.isfinite(states).all():
             raise UserError(f"the encoder of {str(self.resource)!r} gives numbers that are not finite; use float32")
-        return states[:, :, kept].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(kept))
+        return states[:, :, used].clip(-self.bound, self.bound).reshape(len(texts), self.length * len(used))
 
     def decoded(self, latents: NDArray[np.float32]) -> list[str]:
-        """By beam search; the pruned dimensions are 0."""
+        """The texts of latents by beam search; the pruned dimensions are 0."""
         import torch
 
         from epsilometer.mechanisms.latents.shared.beam_search import beam_search
 
-        kept, width = self.kept, self._model.width
+        used, width = self.dimensions, self._model.width
         parts = slices(len(latents), self.length * width)
         texts: list[str] = []
         for part in track(parts, len(parts), "decode latents"):
-            noisy = np.asarray(latents[part]).reshape(-1, self.length, len(kept))
+            noisy = np.asarray(latents[part]).reshape(-1, self.length, len(used))
             states = np.zeros((*noisy.shape[:2], width), np.float32)
-            states[:, :, kept] = noisy
+            states[:, :, used] = noisy
             texts += beam_search(self._model, torch.from_numpy(states), self.length, BEAMS)
         return texts

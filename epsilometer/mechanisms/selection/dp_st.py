@@ -19,8 +19,8 @@ written from the released triples alone, always m of them, so its length says no
 
 Departures from the reference code (sjmeis/DPST 4367fda), all but the language model undone by `as_published: true`:
 there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is the
-number of triples found, which is released; a text without triples is returned as it is. Different clusters share no
-triple, so no epsilon holds: the claim is made as the paper makes it, and must fail.
+number of triples in the text, which is released; a text without triples is returned unchanged. Different clusters share
+no triple, so no epsilon holds: the claim is made as the paper makes it, and must fail.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from epsilometer.mechanisms.selection.shared.writer import Writer
 from epsilometer.models.tagging import Triple, sentences
 
 TEMPLATE = "template"
-_INPUTS = 300  # triples of the corpus that stand for private ones where claims are checked
-_UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned as they are
+_INPUTS = 300  # triples of the corpus that serve as private ones where claims are checked
+_UNCHANGED = 1 << 12  # as_published: numbers for texts that are returned unchanged
 _CELLS = 1 << 21  # similarities in memory at a time
 
 
 @component
 class DPST:
-    """A text becomes `triples` triples of a public corpus.
+    """A mechanism that turns a text into `triples` triples of a public corpus.
 
     resource:   a folder of triples (stage `triples`).
     triples:    m, the public number of triples that are read and released; the budget is shared among them.
@@ -81,7 +81,7 @@ class DPST:
 
     @property
     def releases(self) -> frozenset[str]:
-        """The template spells the triples out; a language model writes a text that they cannot be read off."""
+        """The template spells the triples out; from the text of a language model they cannot be read off."""
         return frozenset({TEXT, UNITS} if self.writer == TEMPLATE else {TEXT})
 
     @cached_property
@@ -137,21 +137,21 @@ class DPST:
         def entries(
             rows: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
         ) -> Iterator[NDArray[np.float64]]:
-            found, back = np.unique(rows, return_inverse=True)
-            far = self._clusters.utility(slots.vectors[found])
-            for drawn, epsilon in zip(outputs, epsilons, strict=True):
+            distinct_rows, back = np.unique(rows, return_inverse=True)
+            far = self._clusters.utility(slots.vectors[distinct_rows])
+            for numbers, epsilon in zip(outputs, epsilons, strict=True):
                 value = np.full(len(rows), -np.inf)
-                inside = np.flatnonzero((drawn < count) & (slots.unchanged[rows] < 0))
-                row, output = rows[inside], drawn[inside]
+                inside = np.flatnonzero((numbers < count) & (slots.unchanged[rows] < 0))
+                row, output = rows[inside], numbers[inside]
                 number = self._clusters.number[output]
-                cluster = self._log_cluster(far, slots.share[found], epsilon)
+                cluster = self._log_cluster(far, slots.share[distinct_rows], epsilon)
                 within = np.empty(len(row))
                 for places, members, near in self._clusters.pairs(slots.vectors, row, number):
                     scaled = self._member_scale(slots.share[row[places]], epsilon)[:, None] * near
                     at = np.searchsorted(members, output[places])
                     within[places] = log_softmax(scaled, axis=1)[np.arange(len(places)), at]
                 value[inside] = cluster[back[inside], number] + within
-                value[(slots.unchanged[rows] >= 0) & (drawn - count == slots.unchanged[rows])] = 0
+                value[(slots.unchanged[rows] >= 0) & (numbers - count == slots.unchanged[rows])] = 0
                 yield value
 
         return Laws(slots.rows, count + (_UNCHANGED if self.as_published else 0), log_probabilities, entries)
@@ -174,34 +174,36 @@ class DPST:
         wanted = slots.rows.take(source)
         # A trial's first uniforms choose the clusters, as many more the members.
         second = np.repeat(np.tile([False, True], len(wanted)), np.repeat(wanted.lengths, 2))
-        made = []
+        results = []
         chosen = sample(Laws(slots.rows, self._clusters.count, log_clusters), source, epsilons, noises)
         for number, epsilon, noise in zip(chosen, epsilons, noises, strict=True):
             uniforms = noise.ragged(2 * wanted.lengths)[second, 0]
-            drawn = np.empty(len(number.values), np.int32)
+            chosen_triples = np.empty(len(number.values), np.int32)
             for places, members, near in self._clusters.pairs(slots.vectors, wanted.values, number.values):
                 scale = self._member_scale(slots.share[wanted.values[places]], epsilon)
                 log_p = log_softmax(scale[:, None] * near, axis=1)
                 if noise.exact is not None:
-                    drawn[places] = [members[noise.exact.choose(row)[0]] for row in log_p]
+                    chosen_triples[places] = [members[noise.exact.choose(row)[0]] for row in log_p]
                     continue
                 cdf = np.cumsum(np.exp(log_p), axis=1)
                 at = (uniforms[places, None] >= cdf / cdf[:, -1:]).sum(axis=1)
-                drawn[places] = members[np.minimum(at, len(members) - 1)]
-            kept = slots.unchanged[wanted.values]
-            units = Ragged(np.where(kept < 0, drawn, len(self._corpus.triples) + kept), wanted.offsets)
-            made.append(Rewrites(self._written(texts, units), units))
-        return made
+                chosen_triples[places] = members[np.minimum(at, len(members) - 1)]
+            unchanged = slots.unchanged[wanted.values]
+            units = Ragged(
+                np.where(unchanged < 0, chosen_triples, len(self._corpus.triples) + unchanged), wanted.offsets
+            )
+            results.append(Rewrites(self._written(texts, units), units))
+        return results
 
     def _slots(self, texts: Sequence[str]) -> _Slots:
-        found = self._corpus.reader.triples(texts)
+        read = self._corpus.reader.triples(texts)
         held: list[list[Triple | str | None]]
         if self.as_published:
-            shares = [1 / max(1, len(triples)) for triples in found]
-            held = [[*triples] or [text] for triples, text in zip(found, texts, strict=True)]
+            shares = [1 / max(1, len(triples)) for triples in read]
+            held = [[*triples] or [text] for triples, text in zip(read, texts, strict=True)]
         else:
-            shares = [1 / self.triples] * len(found)
-            held = [[*t[: self.triples], *[None] * (self.triples - len(t))] for t in found]
+            shares = [1 / self.triples] * len(read)
+            held = [[*t[: self.triples], *[None] * (self.triples - len(t))] for t in read]
         named = [[(slot, share) for slot in slots] for slots, share in zip(held, shares, strict=True)]
         row = {name: i for i, name in enumerate(dict.fromkeys(name for names in named for name in names))}
         vectors = np.zeros((len(row), self._corpus.vectors.shape[1]))
@@ -225,7 +227,7 @@ class DPST:
         return log_softmax(scaled, axis=1)
 
     def _member_scale(self, share: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """What a member's utility is multiplied by, [n]: half of its budget."""
+        """The factor [n] of a member's utility: half of its budget."""
         return epsilon * share / (2 if self.as_published else 4)
 
     def _written(self, texts: Sequence[str], units: Ragged) -> list[str]:
@@ -234,10 +236,10 @@ class DPST:
         drafts = [" ".join(_sentence(triples[u]) for u in row if u < len(triples)) for row in rows]
         if self.writer != TEMPLATE:
             distinct = list(dict.fromkeys(draft for draft in drafts if draft))
-            made = dict(zip(distinct, self._writer.write(distinct), strict=True))
-            drafts = [made.get(draft, "") for draft in drafts]
-        kept = [len(row) > 0 and row[0] >= len(triples) for row in rows]
-        return [text if stays else draft for text, draft, stays in zip(texts, drafts, kept, strict=True)]
+            fluent = dict(zip(distinct, self._writer.write(distinct), strict=True))
+            drafts = [fluent.get(draft, "") for draft in drafts]
+        unchanged = [len(row) > 0 and row[0] >= len(triples) for row in rows]
+        return [text if stays else draft for text, draft, stays in zip(texts, drafts, unchanged, strict=True)]
 
     @cached_property
     def _writer(self) -> Writer:
@@ -304,11 +306,11 @@ class _Clusters:
             return np.log(self.sizes)
 
     def utility(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """u(v, mu_c): [n, clusters]."""
+        """The utilities u(v, mu_c): [n, clusters]."""
         return (vectors @ self.directions.T).clip(0, 1)
 
     def members_utility(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """u(v, w_y): [n, triples]."""
+        """The utilities u(v, w_y): [n, triples]."""
         return (vectors @ self.vectors.T.astype(np.float64)).clip(0, 1)
 
     def log_within(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

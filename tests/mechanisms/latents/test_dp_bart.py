@@ -30,7 +30,7 @@ from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.latents.shared.beam_search import beam_search
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
-from epsilometer.mechanisms.latents.shared.pruning import Pruning, next_kept, scores
+from epsilometer.mechanisms.latents.shared.pruning import Pruning, prune_round, scores
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.broken.shared_noise import SharedNoise
@@ -83,7 +83,7 @@ def make(resource: Path, **settings: Any) -> DPBART:
 
 def extreme(mechanism: DPBART) -> np.ndarray:
     """The latents that the mechanism makes of whatever its encoder might give: signs of huge and of tiny size."""
-    width, length, kept = mechanism._model.width, mechanism.length, mechanism.kept
+    width, length, kept = mechanism._model.width, mechanism.length, mechanism.dimensions
     random = np.random.default_rng(0).normal(size=(30, length, width)).astype(np.float32)
     states = np.concatenate([np.sign(random) * 1e6, -np.sign(random) * 1e6, random * 1e-3, 0 * random[:1]])
     mechanism.__dict__["_model"] = SimpleNamespace(
@@ -281,7 +281,7 @@ def test_pruning_rounds_are_those_of_the_paper() -> None:
     kept, sizes = np.arange(768), []
     score = np.random.default_rng(0).random(768)
     for _ in range(8):
-        kept = next_kept(kept, score)
+        kept = prune_round(kept, score)
         sizes.append(len(kept))
     assert sizes == [576, 432, 324, 243, 182, 137, 103, 77]
     np.testing.assert_array_equal(kept, np.sort(np.argsort(-score)[:77]))
@@ -313,7 +313,7 @@ def test_training_prunes_records_and_leaves_the_encoder_alone(
     first, second = (Pruning.read(pruned[name]) for name in ("pr", "pr_plus"))
     assert first is not None
     assert second is not None
-    assert len(first.kept()) == 18  # 32 -> 24 -> 18
+    assert len(first.remaining()) == 18  # 32 -> 24 -> 18
     assert (first.pruned, first.epsilon) == (second.pruned, None)
     assert (second.variant, second.epsilon, second.delta) == ("pr_plus", 500.0, 1e-5)
     old, new = (Seq2Seq(folder).network.state_dict() for folder in (folders["bart"], pruned["pr"]))

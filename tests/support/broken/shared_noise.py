@@ -24,7 +24,7 @@ class SharedNoise(DPBART):
         before = np.asarray(self.encode(texts))
         made = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
-            one = add(np.zeros((len(texts), len(self.kept)), np.float32), self.law(epsilon), noise)
+            one = add(np.zeros((len(texts), len(self.dimensions)), np.float32), self.law(epsilon), noise)
             after = before + np.tile(one, self.length)
             made.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
         return made

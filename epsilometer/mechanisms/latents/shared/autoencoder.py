@@ -88,7 +88,7 @@ class Autoencoder(nn.Module):
                 self.words.weight[SYMBOLS:] = torch.from_numpy(vectors * (shape.dimensions**-0.5 / vectors.std()))
             self.words.weight.requires_grad_(False)
         for lstm in (self.encoder, self.decoder):
-            # What is remembered at first is remembered whole: orthogonal recurrence, forget gates open.
+            # Memory is complete at first: orthogonal recurrence, forget gates open.
             weights = dict(lstm.named_parameters())
             with torch.no_grad():
                 for gate in weights["weight_hh_l0"].split(shape.hidden):
@@ -109,14 +109,14 @@ class Autoencoder(nn.Module):
             )
         try:
             shape = Shape(**json.loads((folder / "config.json").read_text()))
-            made = cls(shape, json.loads((folder / "vocabulary.json").read_text()))
-            made.load_state_dict(load_file(folder / "model.safetensors"))
+            model = cls(shape, json.loads((folder / "vocabulary.json").read_text()))
+            model.load_state_dict(load_file(folder / "model.safetensors"))
         except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
                 f"(epsilometer stage autoencoder NAME): {str(error)[:200]}"
             ) from error
-        return made.eval()
+        return model.eval()
 
     def save(self, folder: Path) -> None:
         """Write config.json, vocabulary.json and model.safetensors."""
@@ -129,7 +129,7 @@ class Autoencoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers of a latent."""
+        """How many numbers a latent has."""
         return 2 * self.shape.hidden
 
     def ids(self, text: str) -> list[int]:
@@ -160,7 +160,7 @@ class Autoencoder(nn.Module):
         return texts
 
     def loss(self, numbers: Sequence[Sequence[int]], dropped: float) -> Tensor:
-        """Mean cross-entropy of texts of one length, given as word numbers; the decoder is told the words before."""
+        """The mean cross-entropy of texts of one length, given as word numbers; the decoder sees the words before."""
         target = torch.tensor([[*row, END] for row in numbers])
         given = F.pad(target[:, :-1], (1, 0), value=START)
         hide = torch.rand(given.shape) < dropped
@@ -170,7 +170,7 @@ class Autoencoder(nn.Module):
         return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
-        """From the last word to the first, then the start symbol, so that an empty text has a latent too."""
+        """The latents of texts, read from last word to first, then the start symbol, so that empty texts have one."""
         ids = torch.tensor([[*reversed(row), START] for row in numbers])
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)
@@ -233,21 +233,21 @@ def train(
 
 
 def quality(model: Autoencoder, texts: Sequence[str]) -> dict[str, float]:
-    """What comes back of texts without noise: the share of their words in their place, of words at all, of texts.
+    """The shares that come back without noise: of words in their place, of words anywhere, of whole texts.
 
     A word outside the vocabulary counts as lost.
     """
     latent = clipped(torch.from_numpy(model.encode(texts)), model.shape.clip).numpy()
-    made = [text.split(" ") for text in model.decode(latent)]
+    rebuilt = [text.split(" ") for text in model.decode(latent)]
     sources = [words(text)[: model.shape.longest] for text in texts]
     count = sum(map(len, sources))
-    placed = sum(a == b for s, m in zip(sources, made, strict=True) for a, b in zip(s, m, strict=False))
-    kept = sum((Counter(s) & Counter(m)).total() for s, m in zip(sources, made, strict=True))
-    exact = sum(s == m for s, m in zip(sources, made, strict=True))
+    placed = sum(a == b for s, m in zip(sources, rebuilt, strict=True) for a, b in zip(s, m, strict=False))
+    recovered = sum((Counter(s) & Counter(m)).total() for s, m in zip(sources, rebuilt, strict=True))
+    exact = sum(s == m for s, m in zip(sources, rebuilt, strict=True))
     return {
         "held_out_texts": len(texts),
         "word_accuracy": round(placed / count, 4),
-        "words_kept": round(kept / count, 4),
+        "words_kept": round(recovered / count, 4),
         "exact": round(exact / len(texts), 4),
     }
 
@@ -266,7 +266,7 @@ def _vocabulary(
 
 
 def _fit(model: Autoencoder, numbers: list[list[int]], how: Training, random: np.random.Generator) -> None:
-    """Adam, with a short warm-up, and a rate that falls to nothing over the second half."""
+    """Train by Adam, with a short warm-up and a rate that falls to 0 over the second half."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(parameters, lr=how.rate)
     batches = _endless(numbers, how.batch, random)
@@ -281,7 +281,7 @@ def _fit(model: Autoencoder, numbers: list[list[int]], how: Training, random: np
 
 
 def _endless(numbers: Sequence[Sequence[int]], size: int, random: np.random.Generator) -> Iterator[list[int]]:
-    """Batches of texts of one length, in a new random order each time round."""
+    """Batches of texts of one length, in a new random order each time around."""
     while True:
         order = random.permutation(len(numbers)).tolist()
         batches = list(_by_length(numbers, size, order))

@@ -1,4 +1,4 @@
-"""What mechanisms share that encode a text as one vector, add noise to it, and decode what comes out.
+"""The base of mechanisms that encode a text as one vector, add noise to it, and decode the result.
 
 Only the noise touches the private vector; the text is computed from the noisy vector alone. So a claim for the vector
 is a claim for the text, and for whatever else is computed from it.
@@ -24,7 +24,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.shared.noise import LatentNoise, add
 from epsilometer.runtime.progress import track
 
-_TEXTS = 512  # encoded at a time
+_TEXTS = 512  # texts encoded at a time
 _CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 
 
@@ -75,14 +75,14 @@ class LatentMechanism(ABC):
         number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         distinct = list(number)
         starts = range(0, max(1, len(distinct)), _TEXTS)
-        found: NDArray[np.float32] | None = None
+        latents: NDArray[np.float32] | None = None
         for start in track(starts, len(starts), "encode texts"):
             part = self.latents(distinct[start : start + _TEXTS])
-            if found is None:
-                found = _on_disk(len(distinct), part.shape[1])
-            found[start : start + len(part)] = part
-        assert found is not None
-        return found if len(distinct) == len(texts) else found[[number[text] for text in texts]]
+            if latents is None:
+                latents = _on_disk(len(distinct), part.shape[1])
+            latents[start : start + len(part)] = part
+        assert latents is not None
+        return latents if len(distinct) == len(texts) else latents[[number[text] for text in texts]]
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""
@@ -121,13 +121,13 @@ def latents_after(rewrites: Rewrites, columns: int) -> NDArray[np.float32]:
     """The latents after the noise. Raises UserError where there are none, or they are of another length."""
     if rewrites.latents is None:
         raise UserError("these rewrites hold no latents; rewrite with the mechanism itself, which keeps them")
-    found = rewrites.latents.after
-    if found.ndim != 2 or found.shape[1] != columns or len(found) != len(rewrites.texts):
+    after = rewrites.latents.after
+    if after.ndim != 2 or after.shape[1] != columns or len(after) != len(rewrites.texts):
         raise UserError(
-            f"the latents after the noise have the shape {found.shape}, those of the candidates {columns} numbers for "
+            f"the latents after the noise have the shape {after.shape}, those of the candidates {columns} numbers for "
             f"each of {len(rewrites.texts)} texts; rewrite again with the mechanism and the resource of the attack"
         )
-    return found
+    return after
 
 
 def slices(rows: int, columns: int) -> list[slice]:

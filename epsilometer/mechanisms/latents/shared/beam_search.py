@@ -1,8 +1,8 @@
 """Beam search from given encoder states, in batches of a fixed number of rows, over the model's output vocabulary.
 
-Plain beam search: hypotheses are ranked by their mean log-probability a token, the end counted; a text is done when as
-many hypotheses have ended as there are beams. In contrast to `generate` of transformers it computes the head for the
-outputs alone and reads the states once for all beams' steps; there is no blocking of repeated n-grams.
+Plain beam search: hypotheses are ranked by their mean log-probability per token, the end counted; a text is done when
+as many hypotheses have ended as there are beams. In contrast to `generate` of transformers, it computes the head for
+the outputs alone and reads the states once for all beams' steps; repeated n-grams are not blocked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     begin = torch.tensor(_beginning(model), device=model.device).expand(rows, -1)
     logits = model._decode(begin, hidden, cache)[:, -1]
     scores = torch.full((count, beams), -torch.inf)
-    scores[:, 0] = 0  # all beams are alike at first: one of them goes on
+    scores[:, 0] = 0  # all beams are equal at first: one of them continues
     written: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in range(count)]
     ended: list[list[_Ended]] = [[] for _ in range(count)]
     for step in range(1, longest + 1):
@@ -63,8 +63,8 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
         word = torch.empty(rows, dtype=torch.long)
         for i in range(count):
             going: list[tuple[float, int, int]] = []
-            found = zip(best[i].tolist(), beam[i].tolist(), place[i].tolist(), strict=True)
-            for rank, (score, b, p) in enumerate(found):
+            best_first = zip(best[i].tolist(), beam[i].tolist(), place[i].tolist(), strict=True)
+            for rank, (score, b, p) in enumerate(best_first):
                 if p != end:
                     going.append((score, b, p))
                 elif rank < beams and len(ended[i]) < beams:
@@ -84,7 +84,7 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
 
 
 def _best(ended: list[_Ended], going: list[list[int]], scores: Tensor, beams: int) -> list[int]:
-    """The best of what ended; where too little did, of what was cut off too."""
+    """The best hypothesis that ended; where too few did, those that were cut off compete too."""
     if len(ended) < beams:
         cut = [_Ended(score / len(row), row) for score, row in zip(scores.tolist(), going, strict=True)]
         ended = ended + cut

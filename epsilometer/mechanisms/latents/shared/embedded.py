@@ -1,4 +1,4 @@
-"""What ADePT reads when nothing else is given: an autoencoder of the embedded generators' texts."""
+"""ADePT's default resource: an autoencoder of the embedded generators' texts."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Numbers of an audit: a draw is the inverse CDF of a 53-bit uniform, so noise end
 (Laplace). Adding it in floating point would leave the low bits of the sum dependent on the input, so that a sum can
 rule an input out (Mironov 2012, "On significance of the least significant bits for differential privacy"). Sums are
 therefore rounded to a public grid, of a power of two between 1/512 and 1/256 of the noise's scale, the same for every
-input. What is left is the uniforms' own coarseness, which moves the probability of a grid cell by at most 2^-52: for
+input. What remains is the coarseness of the uniforms, which moves the probability of a grid cell by at most 2^-52: for
 10,000 coordinates an additive slack of order 10^-8, beside a usual delta of 10^-5. Claims are those of the exact laws.
 
 Numbers of a publication: the vector is rounded towards 0 to multiples of scale / 2^24, which leads out of no ball and
@@ -50,7 +50,7 @@ from epsilometer.core.randomness import Noise
 _GRID = 8  # sums are multiples of a power of two, at most 2^-8 scales
 _STEPS = 1 << 24  # of a publication's grid, to one scale of the noise
 _CELLS = 1 << 18  # numbers at a time: the working arrays stay in the processor's cache
-_SAFE = 1 + 1e-9  # above what root finding leaves open
+_SAFE = 1 + 1e-9  # factor: more than the error of root finding
 
 
 def gaussian_log_delta(epsilon: float, scale: float) -> float:
@@ -83,7 +83,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
 def classical_gaussian_scale(epsilon: float, delta: float, as_published: bool = False) -> float:
     """sigma over the L2 sensitivity by the classical formula, sqrt(2 ln(1.25 / delta)) / epsilon.
 
-    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1: above, it is refused, unless it is to stand for a
+    Its proof (Dwork and Roth 2014, theorem A.1) needs epsilon < 1. Above that it is refused, unless it reproduces a
     published mechanism that used it, whose claim is then false.
     """
     _check(epsilon, delta)
@@ -99,7 +99,7 @@ class LatentNoise(Protocol):
 
     @property
     def scale(self) -> float:
-        """Of one coordinate, in the latents' own units."""
+        """The scale of one coordinate, in the latents' own units."""
         ...
 
     @property
@@ -128,7 +128,7 @@ class Gaussian:
 
     @property
     def deviation(self) -> float:
-        """sigma"""
+        """The standard deviation of one coordinate, sigma."""
         return self.scale
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ class Gaussian:
         return ndtri(uniforms) * self.scale
 
     def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
-        """The discrete Gaussian."""
+        """[count] draws of the discrete Gaussian."""
         return exact.gaussian(np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -153,7 +153,7 @@ class Laplace:
 
     @property
     def deviation(self) -> float:
-        """sqrt(2) scale"""
+        """The standard deviation of one coordinate, sqrt(2) scale."""
         return math.sqrt(2) * self.scale
 
     def quantiles(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,7 +161,7 @@ class Laplace:
         return np.copysign(np.log(2 * np.minimum(uniforms, 1 - uniforms)) * self.scale, uniforms - 0.5)
 
     def integers(self, exact: Exact, count: int) -> NDArray[np.int64]:
-        """The discrete Laplace law."""
+        """[count] draws of the discrete Laplace law."""
         return exact.laplace(np.ones(count, np.uint64), np.full(count, _STEPS, np.uint64))
 
     def log_density(self, noise: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -176,7 +176,7 @@ def laplace(epsilon: float, sensitivity: float) -> Laplace:
 
 
 def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[np.float32]:
-    """The vectors [n, d] with noise, each with its own stream; on the grid that the module's docstring tells of."""
+    """The vectors [n, d] with noise, each from its own stream, on the grid that the module's docstring describes."""
     count, columns = before.shape
     grid = 2.0 ** (math.floor(math.log2(law.scale)) - _GRID)
     after = np.empty((count, columns), np.float32)
@@ -188,16 +188,16 @@ def add(before: NDArray[np.float32], law: LatentNoise, noise: Noise) -> NDArray[
             moved = law.integers(noise.exact, before[part].size).reshape(before[part].shape)
             after[part] = (np.trunc(before[part].astype(np.float64) / step) + moved) * step
             continue
-        drawn = law.quantiles(_uniforms(noise[part], columns))
-        drawn += before[part]
-        after[part] = np.rint(drawn / grid) * grid
+        noisy = law.quantiles(_uniforms(noise[part], columns))
+        noisy += before[part]
+        after[part] = np.rint(noisy / grid) * grid
     return after
 
 
 def _uniforms(noise: Noise, columns: int) -> NDArray[np.float64]:
     """Returns uniforms [n, columns] in the open unit interval.
 
-    With thousands of numbers a trial a generator object for each costs nothing beside them, and numpy's own Philox is
+    With thousands of numbers a trial, the cost of a generator object for each is negligible, and numpy's own Philox is
     six times as fast as the one that `Noise` computes on arrays.
     """
     bits = np.empty((len(noise), columns), np.uint64)

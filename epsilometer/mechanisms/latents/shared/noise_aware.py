@@ -1,9 +1,9 @@
 """Training an encoder-decoder for the states that DP-BART gives its decoder (PR and PR+ of Igamberdiev and Habernal).
 
-The encoder stays as it is; the decoder learns to write a public text from the encoder's states of that text, cut and
+The encoder is frozen; the decoder learns to write a public text from the encoder's states of that text, cut and
 clipped as the mechanism does it. For `pr`, round after round, a quarter of the dimensions is dropped before the next
-steps. For `pr_plus` the dropped dimensions are those of the model that is started from, and the noise of one epsilon is
-added anew to every text of every step.
+steps. For `pr_plus` the dropped dimensions are those of the starting model, and fresh noise of one epsilon is added to
+every text at every step.
 
 Departures: the paper trains the encoder as well, for 20 epochs of 500 steps of 32 texts, and keeps for pr_plus the
 checkpoint that a person picked.
@@ -27,7 +27,7 @@ from torch.nn import functional as F
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_scale
-from epsilometer.mechanisms.latents.shared.pruning import Pruning, next_kept, scores
+from epsilometer.mechanisms.latents.shared.pruning import Pruning, prune_round, scores
 from epsilometer.models.locate import quiet_loading
 from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
@@ -64,7 +64,7 @@ def train(
     resource: an encoder-decoder; for pr_plus one with a pruning.json where dimensions are to be dropped. The same call
     gives the same weights on one kind of processor with the same number of threads. Raises UserError for a model of
     another kind, too few texts, or a length beyond the model's window. loss_before and loss_after are the
-    cross-entropies of held-out texts under the model as it was, and as it is, each with the dimensions that it has.
+    cross-entropies of held-out texts under the starting and the trained model, each with its own dimensions.
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
@@ -72,19 +72,19 @@ def train(
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
     earlier = Pruning.read(model.folder)
-    kept = np.arange(model.width) if earlier is None else earlier.kept()
+    used = np.arange(model.width) if earlier is None else earlier.remaining()
     random = np.random.default_rng(how.seed)
     order = random.permutation(len(texts))
     held, known = [texts[i] for i in order[:_HELD_OUT]], [texts[i] for i in order[_HELD_OUT:]]
     task = _Task(model, how, known)
-    before, dimensions = task.measured(held, kept), []
+    before, dimensions = task.measured(held, used), []
     for _ in range(how.rounds):
-        if how.variant == "pr":  # by the weights as they are by now
-            kept = next_kept(kept, scores(model.network, model.width))
-        dimensions.append(len(kept))
-        task.fit(known, kept, random, f"train, {len(kept)} of {model.width} dimensions")
-    pruned = np.setdiff1d(np.arange(model.width), kept)
-    record = {"loss_before": before, "loss_after": task.measured(held, kept), "dimensions": dimensions}
+        if how.variant == "pr":  # by the current weights
+            used = prune_round(used, scores(model.network, model.width))
+        dimensions.append(len(used))
+        task.fit(known, used, random, f"train, {len(used)} of {model.width} dimensions")
+    pruned = np.setdiff1d(np.arange(model.width), used)
+    record = {"loss_before": before, "loss_after": task.measured(held, used), "dimensions": dimensions}
     noisy = how.variant == "pr_plus"
     _write(model, out)
     Pruning(
@@ -118,26 +118,26 @@ class _Task:
         for weight in self.weights:
             weight.requires_grad_(True)
 
-    def loss(self, texts: Sequence[str], kept: NDArray[np.int64], generator: torch.Generator) -> Tensor:
-        """Mean cross-entropy of the texts' pieces."""
+    def loss(self, texts: Sequence[str], used_dimensions: NDArray[np.int64], generator: torch.Generator) -> Tensor:
+        """The mean cross-entropy of the texts' pieces."""
         from transformers.modeling_outputs import BaseModelOutput
 
         model, how = self.model, self.how
         ids, mask = model.padded(texts, how.length)
-        states = model.states(ids, mask).clone()  # of inference mode no more
+        states = model.states(ids, mask).clone()  # out of inference mode
         used = torch.zeros(model.width)
-        used[torch.from_numpy(kept)] = 1
+        used[torch.from_numpy(used_dimensions)] = 1
         states = states.clamp(-how.clip, how.clip)
         if how.variant == "pr_plus":
-            reach = 2 * how.clip * (how.length * len(kept)) ** 0.5
+            reach = 2 * how.clip * (how.length * len(used_dimensions)) ** 0.5
             states += reach * gaussian_scale(how.epsilon, how.delta) * torch.randn(states.shape, generator=generator)
         states = (states * used).to(model.device)
         labels = torch.from_numpy(np.where(mask == 1, ids, _IGNORED))
         if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
             labels = F.pad(labels[:, 1:], (0, 1), value=_IGNORED)
-        told = labels >= 0
-        given = F.pad(torch.where(told, labels, model.pad)[:, :-1], (1, 0), value=model.start)
-        known = told & (labels < len(self.slot))
+        has_label = labels >= 0
+        given = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
+        known = has_label & (labels < len(self.slot))
         wanted = torch.where(known, self.slot[labels.clamp(0, len(self.slot) - 1)], _IGNORED)
         logits = model.network(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
@@ -147,13 +147,13 @@ class _Task:
         ).logits
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten().to(model.device), ignore_index=_IGNORED)
 
-    def measured(self, texts: Sequence[str], kept: NDArray[np.int64]) -> float:
-        """The loss on texts, under noise that is the same every time."""
+    def measured(self, texts: Sequence[str], used: NDArray[np.int64]) -> float:
+        """The loss on texts, under the same noise every time."""
         with torch.no_grad(), self.model._only_outputs():
-            return round(float(self.loss(texts, kept, torch.Generator().manual_seed(self.how.seed + 1))), 4)
+            return round(float(self.loss(texts, used, torch.Generator().manual_seed(self.how.seed + 1))), 4)
 
-    def fit(self, texts: Sequence[str], kept: NDArray[np.int64], random: np.random.Generator, label: str) -> None:
-        """Adam at a rate that falls to nothing over the second half."""
+    def fit(self, texts: Sequence[str], used: NDArray[np.int64], random: np.random.Generator, label: str) -> None:
+        """Train by Adam at a rate that falls to 0 over the second half."""
         how = self.how
         optimiser = torch.optim.Adam(self.weights, lr=how.rate)
         with self.model._only_outputs():
@@ -161,7 +161,7 @@ class _Task:
                 for group in optimiser.param_groups:
                     group["lr"] = how.rate * min(1, 2 * (1 - step / how.steps))
                 part = [texts[i] for i in random.integers(0, len(texts), how.batch)]
-                loss = self.loss(part, kept, self.noise)
+                loss = self.loss(part, used, self.noise)
                 optimiser.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
@@ -169,7 +169,7 @@ class _Task:
 
 
 def _write(model: Seq2Seq, out: Path) -> None:
-    """The model's folder with the new weights; bounds of its logits were measured on the old ones, and go."""
+    """Write the model's folder with the new weights, without the bounds of logits measured on the old ones."""
     shutil.copytree(model.folder, out, dirs_exist_ok=True)
     (out / "bounds.json").unlink(missing_ok=True)
     with quiet_loading():

@@ -1,4 +1,4 @@
-"""Which dimensions of an encoder's states a decoder hardly looks at, and the record of those left out (DP-BART-PR).
+"""The dimensions of an encoder's states that a decoder hardly uses, and the record of those left out (DP-BART-PR).
 
 Igamberdiev and Habernal 2023, "DP-BART for privatized text rewriting under local differential privacy":
 the score of a dimension is the sum of the absolute weights with which it enters the keys of the decoder's first
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FILE = "pruning.json"
-SHARE = 0.25  # of the dimensions left, a round
-# How the models of transformers call a cross-attention, and its projection to keys.
+SHARE = 0.25  # of the remaining dimensions dropped in a round, as in the paper
+# The names that models of transformers give a cross-attention, and its projection to keys.
 _ATTENTIONS = ("encoder_attn", "EncDecAttention", "crossattention")
 _KEYS = ("k_proj", "k", "key")
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What was done to an encoder-decoder, kept in its folder as pruning.json.
+    """The record of a pruned encoder-decoder, in its folder as pruning.json.
 
     variant: pr or pr_plus; pruned: the dimensions that are 0; width: of all; length, clip: what it was trained at, and
     for pr_plus with which noise.
@@ -62,7 +62,7 @@ class Pruning:
         """Put the record into a model's folder."""
         (folder / FILE).write_text(json.dumps(asdict(self)) + "\n")
 
-    def kept(self) -> NDArray[np.int64]:
+    def remaining(self) -> NDArray[np.int64]:
         """The dimensions that are left, ascending."""
         return np.setdiff1d(np.arange(self.width), self.pruned)
 
@@ -92,8 +92,8 @@ def scores(network: Any, width: int) -> NDArray[np.float64]:
     return score
 
 
-def next_kept(kept: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
+def prune_round(left: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int64]:
     """The dimensions left after another round: of 768 in turn 576, 432, 324, 243, 182, 137, 103, 77."""
-    count = int(len(kept) * (1 - SHARE) + 0.5)
-    order = np.argsort(-score[kept], kind="stable")
-    return np.sort(kept[order[:count]])
+    count = int(len(left) * (1 - SHARE) + 0.5)
+    order = np.argsort(-score[left], kind="stable")
+    return np.sort(left[order[:count]])

@@ -1,4 +1,4 @@
-"""What DP-ST reads when nothing else is given: a public corpus of triples, from the embedded generators' texts."""
+"""DP-ST's default resource: a public corpus of triples, from the embedded generators' texts."""
 
 from __future__ import annotations
 

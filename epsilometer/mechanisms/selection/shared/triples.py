@@ -1,12 +1,12 @@
-"""A public corpus of triples, what DP-ST draws from: collected, freed of near-duplicates, embedded and clustered.
+"""A public corpus of triples, from which DP-ST draws: collected, freed of near-duplicates, embedded and clustered.
 
 After Meisenbacher et al.'s DP-ST: triples of public texts as "s | r | o"; near-duplicates by MinHash (Broder 1997;
-threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), one member kept; the first 32
+threshold 0.4 on the Jaccard similarity of character 3-grams, 128 permutations), of which one stays; the first 32
 dimensions of a sentence embedding; mini-batch k-means (Sculley 2010). Everything here must come from public text.
 
 Departures: of near-duplicates the most frequent triple stays, then the shortest, then the first in the alphabet (there:
-the one of lowest perplexity under GPT-2), and one only falls to a triple that stays, so that groups do not chain; a
-triple without a near-duplicate stays too (there it is dropped).
+the one of lowest perplexity under GPT-2), and a triple is dropped only for one that stays, so that groups do not
+chain; a triple without a near-duplicate stays too (there it is dropped).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _CHUNK = 512  # texts at a time: progress is reported after each
 
 @dataclass(frozen=True)
 class TripleCorpus:
-    """n triples, their unit vectors, and what they were made with.
+    """n triples, their unit vectors, and the models that made them.
 
     triples:    n.
     vectors:    float32 [n, dimensions], of length 1.
     centroids:  for each number K of clusters float32 [K, dimensions].
     members:    for each K int32 [n]: the cluster of each triple.
-    encoder:    the sentence encoder behind the vectors, by name; tagger: what found the triples.
+    encoder:    the sentence encoder behind the vectors, by name; tagger: the one that read the triples.
     heads:      the folder of the embedded tagger's weights; device: where encoder and tagger run.
     """
 
@@ -72,7 +72,7 @@ class TripleCorpus:
         return embed(self._encoder, triples, self.vectors.shape[1])
 
     def save(self, folder: Path, counts: Mapping[str, int], count_of: Sequence[int]) -> None:
-        """Write all that a mechanism needs; counts: what became of the texts; count_of: how often each triple came."""
+        """Write all that a mechanism needs; counts: what became of the texts; count_of: occurrences of each triple."""
         columns = {name: [triple[i] for triple in self.triples] for i, name in enumerate(list(SCHEMA)[:3])}
         tables.write(
             pl.DataFrame({**columns, "count": count_of}, schema=dict(SCHEMA)), folder / "triples.parquet", SCHEMA
@@ -85,15 +85,21 @@ class TripleCorpus:
             for name in ("heads.safetensors", "labels.json"):
                 (folder / HEADS.name).mkdir(exist_ok=True)
                 shutil.copyfile(self.heads / name, folder / HEADS.name / name)
-        made = {"encoder": self.encoder, "tagger": self.tagger, "clusters": sorted(self.centroids)}
-        tables.write_json({**made, "counts": dict(counts)}, folder / "meta.json")  # last: without it there is no corpus
+        settings = {"encoder": self.encoder, "tagger": self.tagger, "clusters": sorted(self.centroids)}
+        tables.write_json(
+            {**settings, "counts": dict(counts)}, folder / "meta.json"
+        )  # last: without it there is no corpus
 
     @classmethod
     def load(cls, folder: Path, device: str = "cpu") -> TripleCorpus:
         """Read a folder that `save` wrote. Raises UserError for anything else."""
         try:
-            made = json.loads((folder / "meta.json").read_text("utf-8"))
-            encoder, name, sizes = str(made["encoder"]), str(made["tagger"]), [int(size) for size in made["clusters"]]
+            settings = json.loads((folder / "meta.json").read_text("utf-8"))
+            encoder, name, sizes = (
+                str(settings["encoder"]),
+                str(settings["tagger"]),
+                [int(size) for size in settings["clusters"]],
+            )
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
             centroids = {size: np.load(folder / f"centroids-{size}.npy", allow_pickle=False) for size in sizes}
             members = {size: np.load(folder / f"members-{size}.npy", allow_pickle=False) for size in sizes}
@@ -136,26 +142,26 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     """
     clusters, seed = settings.clusters, settings.seed
     reader = tagger(settings.tagger, device=settings.device)
-    found: Counter[Triple] = Counter()
+    counted: Counter[Triple] = Counter()
     with_triple = 0
     starts = range(0, len(texts), _CHUNK)
     for start in track(starts, len(starts), "find triples"):
         for triples in reader.triples(texts[start : start + _CHUNK]):
-            found.update(triples)
+            counted.update(triples)
             with_triple += bool(triples)
-    if not found:
+    if not counted:
         raise UserError(
             f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
         )
-    ranked = sorted(found, key=lambda triple: (-found[triple], len(triple.text), triple.text))
+    ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
     stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed)
-    kept = np.unique(stand_in)
-    if max(clusters) > len(kept):
+    unique = np.unique(stand_in)
+    if max(clusters) > len(unique):
         raise UserError(
-            f"clusters must be at most the number of triples, {len(kept)} after near-duplicates, got {max(clusters)}"
+            f"clusters must be at most the number of triples, {len(unique)} after near-duplicates, got {max(clusters)}"
         )
-    total = np.bincount(stand_in, [found[triple] for triple in ranked]).astype(int)[kept]
-    chosen = [ranked[i] for i in kept]
+    total = np.bincount(stand_in, [counted[triple] for triple in ranked]).astype(int)[unique]
+    chosen = [ranked[i] for i in unique]
     model, starts = Encoder(settings.encoder, device=settings.device), range(0, len(chosen), _CHUNK)
     parts = [
         embed(model, chosen[i : i + _CHUNK], settings.dimensions) for i in track(starts, len(starts), "embed triples")
@@ -173,7 +179,7 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     counts = {
         "texts": len(texts),
         "texts_with_triples": with_triple,
-        "triples": found.total(),
+        "triples": counted.total(),
         "distinct": len(ranked),
         "kept": len(chosen),
     }
@@ -183,7 +189,7 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
 
 
 def stand_ins(texts: Sequence[str], threshold: float = 0.4, seed: int = 0) -> NDArray[np.int64]:
-    """Returns [n]: for each text the number of the one that stands for it, itself where it stays.
+    """Returns [n]: for each text the number of the one that represents it, itself where it stays.
 
     Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
     estimates it, reaches the threshold. Raises UserError for a threshold outside (0, 0.95].
@@ -196,8 +202,8 @@ def stand_ins(texts: Sequence[str], threshold: float = 0.4, seed: int = 0) -> ND
     index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
     signatures: dict[int, MinHash] = {}
     result = np.arange(len(texts))
-    made = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
-    for i, signature in enumerate(track(made, len(texts), "find near-duplicates")):
+    hashes = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
+    for i, signature in enumerate(track(hashes, len(texts), "find near-duplicates")):
         near = [j for j in index.query(signature) if signature.jaccard(signatures[j]) >= threshold]
         if near:
             result[i] = min(near)
@@ -221,7 +227,7 @@ def cluster(vectors: NDArray[np.float32], size: int, seed: int = 0) -> tuple[NDA
     from threadpoolctl import threadpool_limits
 
     model = MiniBatchKMeans(size, batch_size=8192, max_iter=10, n_init=3, random_state=seed)
-    with threadpool_limits(1):  # sums over threads come out differently on another number of cores
+    with threadpool_limits(1):  # sums over threads differ with the number of cores
         members = model.fit_predict(np.ascontiguousarray(vectors, np.float64))
     return model.cluster_centers_.astype(np.float32), members.astype(np.int32)
 

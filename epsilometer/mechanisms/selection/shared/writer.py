@@ -1,4 +1,4 @@
-"""Texts from notes by a language model, its likeliest tokens: how released triples become a fluent text again."""
+"""Fluent texts from released triples: a language model turns notes into a text by its likeliest tokens."""
 
 from __future__ import annotations
 
