@@ -1,6 +1,6 @@
 """Components named by their file: how one is declared, and how it is found and built.
 
-A component is a class with typed settings; which one is meant is said by the file it stands in (`dp_mlm` is
+A component is a class with typed settings. It is named by its file (`dp_mlm` is
 `epsilometer/mechanisms/tokens/dp_mlm.py`) or by the path of a user's own file. There is no list of names anywhere.
 """
 
@@ -76,7 +76,7 @@ def module(kind: str, name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UserError(f"{name} is not a Python file that can be imported")
     if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.append(folder)  # for the helpers beside it; last, so that none takes a library's place
+        sys.path.append(folder)  # for the helpers beside it; last, so that none shadows a library
     _check_helpers(path)
     own = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = own
@@ -107,15 +107,15 @@ def _check_helpers(path: Path) -> None:
 
 def find(kind: str, name: str, method: str) -> Callable[..., Any]:
     """The one class with `method` that the component's module defines, or else its plain function of that name."""
-    where = module(kind, name)
+    defining = module(kind, name)
     classes = [
         c
-        for _, c in inspect.getmembers(where, inspect.isclass)
-        if c.__module__ == where.__name__ and callable(getattr(c, method, None))
+        for _, c in inspect.getmembers(defining, inspect.isclass)
+        if c.__module__ == defining.__name__ and callable(getattr(c, method, None))
     ]
     if len(classes) == 1:
         return classes[0]
-    function = getattr(where, method, None)
+    function = getattr(defining, method, None)
     if not classes and inspect.isfunction(function):
         return function
     raise UserError(
@@ -124,29 +124,29 @@ def find(kind: str, name: str, method: str) -> Callable[..., Any]:
     )
 
 
-def build(cls: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:
-    """Construct a component from its settings; wrong settings are refused with their place (`where`) in the input."""
+def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> Any:
+    """Construct a component from its settings; wrong settings are refused with their `place` in the input."""
     parameters = inspect.signature(cls).parameters
     for key in settings:
         if key not in parameters:
-            raise unknown(f"setting in {where}", key, parameters)
+            raise unknown(f"setting in {place}", key, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]
     if missing:
-        raise UserError(f"{where} needs the setting {missing[0]!r}, which is missing")
+        raise UserError(f"{place} needs the setting {missing[0]!r}, which is missing")
     try:
         return cls(**settings)
     except ValidationError as error:
-        raise UserError(describe(error, where)) from error
+        raise UserError(describe(error, place)) from error
 
 
-def describe(error: ValidationError, where: str) -> str:
+def describe(error: ValidationError, prefix: str) -> str:
     """The first complaints of a validation, one a line: place, rule and value."""
     lines = []
     for item in error.errors()[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
         value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
-        lines.append(f"{(where + place).lstrip('.')}: {message}{value}")
+        lines.append(f"{(prefix + place).lstrip('.')}: {message}{value}")
     return "\n".join(lines)
 
 
@@ -174,7 +174,7 @@ def by_name(
 
 
 def described(given: Any) -> str:
-    """What was given, for a message: a number as it stands, a class by name, anything else by its type."""
+    """The words for a value in a message: a number itself, a class by name, anything else by its type."""
     if isinstance(given, (bool, int, float)) or given is None:
         return repr(given)
     return f"the class {given.__name__}" if inspect.isclass(given) else type(given).__name__

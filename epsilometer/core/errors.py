@@ -1,4 +1,4 @@
-"""What a user did wrong, said so that it can be put right."""
+"""The errors that a user can fix, with messages that say how."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import os
 import re
 from collections.abc import Iterable
 
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and what no encoding has
+_OBEYED = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
+)  # control characters, and surrogates, which no encoding has
 
-# What a disk may answer, and what to do about it; these messages quote no text.
+# What may be wrong with a disk, and what to do about it; these messages quote no text.
 _DISK = {
     errno.ENOSPC: "there is no space left on the disk that it writes to; free some",
     errno.EDQUOT: "the disk's quota is used up; free some space",
@@ -20,7 +22,7 @@ _DISK = {
     errno.EPERM: "it may not write where it must; give the folder's permissions back (chmod u+w, chattr -i)",
     errno.EIO: "the disk reports an error; have it looked at",
 }
-_FULL = os.strerror(errno.ENOSPC)  # of libraries that tell of it without its number
+_FULL = os.strerror(errno.ENOSPC)  # for libraries that report it without its number
 
 
 class UserError(ValueError):
@@ -31,7 +33,7 @@ class UserError(ValueError):
 
 
 def printable(text: str) -> str:
-    """A text that a terminal shows and does not obey: control characters but tabs and line breaks become U+FFFD."""
+    """The text without what a terminal obeys: control characters but tabs and line breaks become U+FFFD."""
     return _OBEYED.sub("\ufffd", text)
 
 
@@ -44,5 +46,5 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
 
 
 def disk_trouble(error: BaseException) -> str | None:
-    """What the disk answered and what to do about it; None where it is not the disk's error. Quotes no text."""
+    """The disk's complaint and its remedy; None where the error is not the disk's. Quotes no text."""
     return _DISK.get(errno.ENOSPC if _FULL in str(error) else getattr(error, "errno", None) or 0)

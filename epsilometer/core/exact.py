@@ -7,8 +7,8 @@ floating-point comparison, and no output of positive weight is out of reach.
 
 `laplace` and `gaussian` are algorithms 1 to 3 of Canonne, Kamath and Steinke 2020, "The discrete Gaussian for
 differential privacy": their laws hold exactly. `choose` draws exactly from weights that are integers times powers of
-two; these are computed from logarithms, each within a factor e^(+-error) of what it stands for (`weight_error`). They
-are a function of the logarithms alone, so that drawing from `Weights` again is drawing from weights computed anew.
+two; these are computed from logarithms, each within a factor e^(+-error) of its weight (`weight_error`). They are a
+function of the logarithms alone, so that stored `Weights` are the same as weights that are computed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-SLACK = 2.0**-20  # the part of epsilon that a publication leaves unspent, for what rounding costs
+SLACK = 2.0**-20  # the part of epsilon that a publication leaves unspent to cover rounding
 _LN2_HIGH = float.fromhex("0x1.62e42fefp-1")  # ln 2 to 33 bits: products with integers below 2^20 are exact
 _LN2_LOW = float.fromhex("0x1.473de6af278edp-34")  # the rest
 _MANTISSA = 50
@@ -37,22 +37,22 @@ def system_words(count: int) -> Words:
 
 
 def weight_error(outputs: int, log_range: float) -> float:
-    """By how many nats a weight of `choose` differs from e^(log-weight) at most.
+    """The most nats by which a weight of `choose` differs from e^(log-weight).
 
-    outputs: how many there are; log_range: the largest log-weight less the smallest one that counts. Of two inputs'
-    laws the logarithm of the ratio is off by at most four times this: twice in the weight, twice in the sum of all.
+    outputs: how many there are; log_range: the largest log-weight less the smallest one that counts. The log-ratio
+    of two inputs' laws is off by at most four times this: twice for the weights, twice for the sums of all.
     """
     return 2.0 ** -_bits(outputs) + (log_range + 4) * 2.0**-51
 
 
 def _bits(outputs: int) -> int:
-    """Of the fraction of a weight: the sum of all fractions stays below 2^62."""
+    """The bits of a weight's fraction: the sum of all fractions stays below 2^62."""
     return min(_MANTISSA, 61 - outputs.bit_length())
 
 
 @dataclass(frozen=True)
 class Weights:
-    """e^(log-weights) as integers of some 47 bits times powers of two, so that none is lost, however small.
+    """The weights e^(log-weight) as integers of some 47 bits times powers of two, so that none is lost, however small.
 
     outputs: int32 [m], the possible ones, the largest power of two first; ends: int64 [m], running sums of their
     integers; starts, shifts, reached: of each power of two the sum before it, its exponent above the smallest, and the
@@ -67,7 +67,7 @@ class Weights:
 
     @classmethod
     def of(cls, log_weights: NDArray[np.floating]) -> Weights:
-        """From logarithms [m], each to `weight_error`; minus infinity is no weight at all."""
+        """The weights of logarithms [m], each to `weight_error`; minus infinity is no weight at all."""
         possible = np.flatnonzero(log_weights > -np.inf)
         below = log_weights[possible].astype(np.float64) - log_weights.max()
         level = np.floor(below / np.log(2))
@@ -85,12 +85,12 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """What the arrays take in memory."""
+        """The memory that the arrays take."""
         return self.outputs.nbytes + self.ends.nbytes
 
 
 class Table:
-    """The weights that were used last, within `limit` bytes (a few hundred more for each entry)."""
+    """The most recently used weights, within `limit` bytes (a few hundred more for each entry)."""
 
     def __init__(self, limit: int = 1 << 28) -> None:
         self.limit, self.bytes = limit, 0
@@ -104,7 +104,7 @@ class Table:
         return weights
 
     def put(self, key: Hashable, weights: Weights) -> None:
-        """Enter weights under a new key, and drop those that were not used for longest where there is no room."""
+        """Enter weights under a new key, and drop the least recently used ones where there is no room."""
         self._entries[key] = weights
         self.bytes += weights.bytes
         while self.bytes > self.limit:
@@ -113,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Exact:
-    """words: where random bits come from, another place than the operating system in tests only."""
+    """Exact draws. words: the source of random bits, the operating system everywhere but in tests."""
 
     words: Callable[[int], Words] = system_words
 
@@ -131,13 +131,13 @@ class Exact:
         """Returns [count] uniform integers from 0 up to below a bound of any size."""
         bits = (bound - 1).bit_length()
         size = max(1, -(-bits // 64))  # words
-        found: list[int] = []
-        while missing := count - len(found):
+        accepted: list[int] = []
+        while missing := count - len(accepted):
             words = self.words(size * missing).tobytes()
             numbers = (words[i : i + 8 * size] for i in range(0, len(words), 8 * size))
             shifted = (int.from_bytes(number, "little") >> (64 * size - bits) for number in numbers)
-            found += [number for number in shifted if number < bound]
-        return found
+            accepted += [number for number in shifted if number < bound]
+        return accepted
 
     def exponential(self, numerators: Words, denominators: Words) -> NDArray[np.bool_]:
         """Returns [n] coins, true with probability e^(-numerator / denominator); the fractions [n] are at most 1.
@@ -162,33 +162,33 @@ class Exact:
         while len(left):
             rate, scale = numerators[left], denominators[left]
             rest = self.below(scale)
-            kept = self.exponential(rest, scale)
-            left_now, rate, scale, rest = left[kept], rate[kept], scale[kept], rest[kept]
+            accepted = self.exponential(rest, scale)
+            left_now, rate, scale, rest = left[accepted], rate[accepted], scale[accepted], rest[accepted]
             size = ((rest + scale * self._tries(len(left_now))) // rate).astype(np.int64)
             negative = self.words(len(left_now)) & np.uint64(1) == 1
-            counts = ~negative | (size > 0)  # 0 would come out twice
+            counts = ~negative | (size > 0)  # 0 would be counted twice
             out[left_now[counts]] = np.where(negative, -size, size)[counts]
-            left = np.concatenate([left[~kept], left_now[~counts]])
+            left = np.concatenate([left[~accepted], left_now[~counts]])
         return out
 
     def gaussian(self, deviations: Words) -> NDArray[np.int64]:
         """Returns [n] integers of P(k) ~ e^(-k^2 / (2 s^2)), the discrete Gaussian; s: [n] integers from 1 to 2^31.
 
-        Algorithm 3: Laplace noise of scale s is proposed, and kept with probability e^(-(|k| - s)^2 / 2 s^2).
+        Algorithm 3: Laplace noise of scale s is proposed, and accepted with probability e^(-(|k| - s)^2 / 2 s^2).
         """
         out, left = np.empty(len(deviations), np.int64), np.arange(len(deviations))
         while len(left):
             s = deviations[left]
-            drawn = self.laplace(np.ones(len(left), np.uint64), s)
-            away = np.abs(np.abs(drawn) - s.astype(np.int64)).astype(np.uint64)
+            proposed = self.laplace(np.ones(len(left), np.uint64), s)
+            away = np.abs(np.abs(proposed) - s.astype(np.int64)).astype(np.uint64)
             whole, rest = away // s, away % s
             # ((whole s + rest) / s)^2 / 2, in three fractions that are at most 1 and fit into 64 bits.
-            kept = self._powers(np.ones_like(s), np.full_like(s, 2), whole * whole)
+            accepted = self._powers(np.ones_like(s), np.full_like(s, 2), whole * whole)
             for numerator, denominator, times in ((rest, s, whole), (rest * rest, 2 * s * s, np.ones_like(s))):
-                at = np.flatnonzero(kept)
-                kept[at] = self._powers(numerator[at], denominator[at], times[at])
-            out[left[kept]] = drawn[kept]
-            left = left[~kept]
+                at = np.flatnonzero(accepted)
+                accepted[at] = self._powers(numerator[at], denominator[at], times[at])
+            out[left[accepted]] = proposed[accepted]
+            left = left[~accepted]
         return out
 
     def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
@@ -203,7 +203,7 @@ class Exact:
         return weights.outputs[np.searchsorted(weights.ends, at, side="right")].astype(np.int64)
 
     def _tries(self, count: int) -> Words:
-        """Returns [count]: how many coins of probability 1 / e come up before one does not."""
+        """Returns [count]: how many coins of probability 1 / e succeed before one fails."""
         out, left = np.zeros(count, np.uint64), np.arange(count)
         while len(left):
             one = np.ones(len(left), np.uint64)

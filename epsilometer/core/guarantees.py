@@ -12,7 +12,7 @@ from typing import Any
 from epsilometer.core.errors import UserError
 
 EPSILONS = (1e-9, 1e9)  # the least and the largest nominal epsilon
-NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: what is computed with it by mistake shows
+NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: a number computed with it by mistake shows
 
 
 class Granularity(StrEnum):
@@ -41,8 +41,7 @@ class Guarantee:
 
     epsilon:      nats per unit of `granularity`, and per unit of `metric` where there is one.
     delta:        the additive slack for a whole text.
-    granularity:  the unit to which epsilon belongs; numbers of different granularities are not comparable as they
-    stand.
+    granularity:  the unit to which epsilon belongs; numbers of different granularities do not compare.
     neighbours:   the pairs of inputs that the claim covers.
     metric:       None for plain (local) differential privacy, d = 1 for each differing unit; else the name of the
                   distance d that multiplies epsilon (metric differential privacy, Chatzikokolakis et al. 2013).
@@ -92,20 +91,20 @@ def at_budget(epsilon: float | None) -> str:
     return "" if number is None else f" at epsilon {number:g}"
 
 
-def check_epsilons(epsilons: Sequence[float], where: str = "epsilons") -> None:
-    """Refuse what is no list, or an empty one, and what is no number within EPSILONS, with its place."""
+def check_epsilons(epsilons: Sequence[float], place: str = "epsilons") -> None:
+    """Refuse anything but a list of distinct numbers within EPSILONS, naming the `place` of the fault."""
     given: Any = epsilons
     if isinstance(given, (str, Real)) or not hasattr(given, "__len__"):
-        raise UserError(f"{where} must be a list of numbers, got {given!r}; write [{given}]")
+        raise UserError(f"{place} must be a list of numbers, got {given!r}; write [{given}]")
     if not len(given):
-        raise UserError(f"{where} is empty; give at least one epsilon > 0")
+        raise UserError(f"{place} is empty; give at least one epsilon > 0")
     for i, epsilon in enumerate(given):
         if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and float(epsilon) > 0):
-            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({where}[{i}])")
+            raise UserError(f"epsilon must be a finite number > 0, got {epsilon} ({place}[{i}])")
         if not EPSILONS[0] <= float(epsilon) <= EPSILONS[1]:
             raise UserError(
                 f"epsilon must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}, beyond which neither 64-bit numbers nor a "
-                f"figure's axis tell one from another, got {epsilon:g} ({where}[{i}])"
+                f"figure's axis tell one from another, got {epsilon:g} ({place}[{i}])"
             )
     if len(set(epsilons)) < len(epsilons):
-        raise UserError(f"{where} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")
+        raise UserError(f"{place} holds an epsilon twice: {', '.join(f'{e:g}' for e in epsilons)}")

@@ -1,4 +1,4 @@
-"""Which files a Python file uses: those that its imports reach, read off their syntax. Nothing is executed."""
+"""The files that a Python file uses: those that its imports reach, read off their syntax. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TOP = _PACKAGE / "__init__.py"
 def reached(
     file: Path, folders: Sequence[Path] = (), follow: Callable[[Path], bool] = lambda _: True
 ) -> tuple[list[Path], set[str]]:
-    """The files that a file's imports reach, itself the first, and the names of the top-level modules found elsewhere.
+    """The files that a file's imports reach, itself first, and the names of the top-level modules that lie elsewhere.
 
     Imports inside functions count, those for type checking alone do not. Modules are looked for beside the file (as
-    `component.module` has Python do), then in `folders`, then where this package lies; what is found in none of them
-    is a library's, and is not followed, nor is this package's `__init__`, which imports what is asked of it alone.
+    `component.module` has Python do), then in `folders`, then where this package lies; a module that is in none of
+    them is a library's, and is not followed. Nor is this package's `__init__`, which imports only what is asked of it.
     follow: which files count. Raises UserError where a file is missing or is not Python.
     """
     places = tuple(dict.fromkeys(place.resolve() for place in (file.parent, *folders, _PACKAGE.parent)))
@@ -53,7 +53,7 @@ def beside(file: Path) -> dict[str, Path]:
             continue
         reached.append(path)
         for names, start in _statements(path):
-            todo += [found for name in names for found in _resolved(name, [start or folder])]
+            todo += [one for name in names for one in _resolved(name, [start or folder])]
         todo = [one for one in todo if one.is_relative_to(folder) and not one.is_relative_to(_PACKAGE)]
     return {path.relative_to(folder).parts[0].removesuffix(".py"): path for path in reached[1:]}
 
@@ -84,7 +84,7 @@ def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
 
 
 def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
-    """Of each import the modules that it may mean, and the folder that a relative one starts from."""
+    """For each import the modules that it may mean, and the folder that a relative one starts from."""
     try:
         tree = ast.parse(file.read_bytes())
     except FileNotFoundError:

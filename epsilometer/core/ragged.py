@@ -20,14 +20,14 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
-        """From a sequence of rows of integers."""
+        """The rows of a sequence of rows of integers."""
         lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
         values = np.fromiter((v for row in rows for v in row), np.int64, int(lengths.sum()))
         return cls.from_lengths(values, lengths)
 
     @classmethod
     def from_lengths(cls, values: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ragged:
-        """From the flat values and each row's length."""
+        """The rows of flat values, by each row's length."""
         return cls(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
     def __len__(self) -> int:
@@ -35,17 +35,17 @@ class Ragged:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """[rows]"""
+        """The length of each row, [rows]."""
         return np.diff(self.offsets)
 
     @property
     def row_numbers(self) -> NDArray[np.int64]:
-        """[total]: the row of each value."""
+        """The row of each value, [total]."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """[total]: the place of each value within its row."""
+        """The place of each value within its row, [total]."""
         return np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.lengths)
 
     def take(self, rows: NDArray[np.integer]) -> Ragged:
@@ -58,9 +58,9 @@ class Ragged:
         return Ragged(self.values[index], out.offsets)
 
     def row(self, number: int) -> NDArray[np.integer]:
-        """One row."""
+        """The values of one row."""
         return self.values[self.offsets[number] : self.offsets[number + 1]]
 
     def to_series(self) -> pl.Series:
-        """As a polars list column."""
+        """The rows as a polars list column."""
         return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.values))))

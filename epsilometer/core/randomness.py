@@ -4,7 +4,7 @@ The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy
 arrays: the n-th number of a trial is a pure function of (key, trial, n). So the text of a trial cannot depend on batch
 size, order, worker count or on which other trials ran. The key is a hash of the stream's name.
 
-A seeded stream is reproducible, hence invertible by whoever knows the seed: fit for audits, not for publication.
+A seeded stream is reproducible, hence invertible by whoever knows the seed: good for audits, not for publication.
 `Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
 (`epsilometer.core.exact`), which every mechanism with a claim draws from where the stream has them.
 """
@@ -45,7 +45,7 @@ def _rounds(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tu
 
 
 def _open_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """64 random bits -> the midpoint of one of 2^53 cells of (0, 1): never 0, never 1."""
+    """The midpoint of one of 2^53 cells of (0, 1), chosen by 64 random bits: never 0, never 1."""
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
@@ -93,7 +93,7 @@ class Noise:
         return out[first % 2 : first % 2 + draws].T
 
     def ragged(self, lengths: NDArray[np.integer], draws: int = 1) -> NDArray[np.float64]:
-        """[sum(lengths), draws]: `draws` numbers for each unit of each trial, trial after trial; lengths: [n]."""
+        """Returns [sum(lengths), draws]: `draws` numbers for each unit of each trial, trial by trial; lengths: [n]."""
         lengths = np.asarray(lengths, np.int64)
         starts = np.cumsum(lengths) - lengths
         unit = np.arange(lengths.sum()) - np.repeat(starts, lengths)
@@ -101,7 +101,7 @@ class Noise:
         return self._at(np.repeat(np.repeat(self.trials, lengths), draws), number).reshape(-1, draws)
 
     def generator(self, row: int) -> np.random.Generator:
-        """A numpy generator of its own for one trial, for code that wants one."""
+        """A trial's own numpy generator, for code that needs one."""
         if self.key is None:
             return np.random.default_rng()  # seeded by the operating system
         # numpy's Philox is the 64-bit variant; trials are 2^128 counters apart, so their streams never meet.
@@ -122,7 +122,7 @@ class Noise:
     def _words(
         self, trials: NDArray[np.int64], blocks: NDArray[np.int64]
     ) -> Iterator[tuple[slice, tuple[NDArray[np.uint64], ...]]]:
-        """Slices, and of each Philox block in them four words: the high and the low half of two numbers."""
+        """Slices, and the four words of each Philox block in them: the high and the low half of two numbers."""
         assert self.key is not None
         for start in range(0, len(trials), _CHUNK):
             part = slice(start, start + _CHUNK)

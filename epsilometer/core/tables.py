@@ -1,4 +1,4 @@
-"""The typed tables that cross a stage border: columns, validation, and Parquet that is written whole or not at all."""
+"""The typed tables that pass between stages: columns, validation, and Parquet that is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -113,15 +113,15 @@ def write_array(array: NDArray[Any], path: Path | str) -> None:
     with _whole(path) as partial, partial.open("wb") as file:
         try:
             np.save(file, array, allow_pickle=False)
-        except OSError as error:  # numpy says how much was written, and not why no more
+        except OSError as error:  # numpy says how much was written, not why it stopped
             raise OSError(error.errno or errno.ENOSPC, os.strerror(error.errno or errno.ENOSPC), str(path)) from error
 
 
 class ArrayWriter:
     """Write an array [rows, columns] of float32 as .npy, rows in any order; the file appears when all were written.
 
-    Use as a context manager; an exception inside leaves no file behind. The array lies on disk, not in memory; it is
-    made when the first rows tell how many columns there are, and not at all when none come.
+    Use as a context manager; an exception inside leaves no file behind. The array lies on disk, not in memory. It is
+    created with the first rows, which say how many columns there are; without rows there is no file.
     """
 
     def __init__(self, path: Path | str, rows: int) -> None:
@@ -163,7 +163,7 @@ class ArrayWriter:
 
 
 def _take_space(path: Path) -> None:
-    """Have the disk set aside a file's whole size: a mapped one that finds it full later ends the process by SIGBUS."""
+    """Reserve a file's whole size on disk: a mapped file that meets a full disk later ends the process by SIGBUS."""
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -192,7 +192,7 @@ def write_text(text: str, path: Path | str) -> None:
 
 @contextmanager
 def _whole(path: Path | str) -> Iterator[Path]:
-    """A hidden file beside `path` that takes its name when all went well, and vanishes otherwise."""
+    """A hidden file beside `path` that is renamed to it on success, and deleted otherwise."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

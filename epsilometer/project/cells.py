@@ -26,14 +26,14 @@ def mechanism(params: Params, cell: str) -> Mechanism:
 
 def build(params: Params, entry: Cell) -> Mechanism:
     """An entry's mechanism. Raises UserError where it takes a privacy budget and the entry names none."""
-    where = f"mechanisms.{entry.mechanism}"
-    made = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{where}.settings")
-    budgets(made, entry.epsilons, f"{where}.epsilons")
-    return made
+    place = f"mechanisms.{entry.mechanism}"
+    built = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{place}.settings")
+    budgets(built, entry.epsilons, f"{place}.epsilons")
+    return built
 
 
 def trials(dataset: str) -> Trials:
-    """The drawn trials of a data set."""
+    """The trials of a data set."""
     return Trials.of(tables.read(f"data/trials/{dataset}.parquet", TRIALS))
 
 
@@ -49,12 +49,12 @@ def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -
         table = table[rows]
     units = table["units"]
     before, after = latents_path(cell, None), latents_path(cell, epsilon)
-    made = Rewrites(
+    stored_rewrites = Rewrites(
         table["text"].to_list(),
         None if units.has_nulls() else Ragged.from_lengths(units.explode().to_numpy(), units.list.len().to_numpy()),
         Latents(_on_disk(before, rows), _on_disk(after, rows)) if after.exists() else None,
     )
-    return made, table["claim"]
+    return stored_rewrites, table["claim"]
 
 
 def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
@@ -64,7 +64,7 @@ def _on_disk(path: Path, rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows of an array on disk: what latents are asked for, part by part, and nothing else of an array."""
+    """Some rows of an array on disk, with as much of an array's interface as latents need: parts, read one by one."""
 
     array: NDArray[np.float32]
     rows: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What can be found wrong with an audit before it runs: each component is built, each local file of texts is read."""
+"""Check an audit before it runs: each component is built, each local file of texts is read."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
 
 _SAMPLE = 1000  # texts of a generator
-_TEXT = 1000  # bytes that a text takes at the least, its embedding included
+_TEXT = 1000  # least bytes that a text takes, its embedding included
 
 
 def check(params: Params) -> list[str]:
-    """What the audit would download, by name; loads no model.
+    """The names of what the audit would download; loads no model.
 
-    Raises UserError for what cannot be built or is not what it should be; and, when all else is right, for the files
-    that are not there, with all that would be downloaded.
+    Raises UserError for anything that cannot be built or is invalid; and, when all else is right, for missing files,
+    with the list of downloads.
     """
     _check_writable(params)
     _check_memory(params)
     checksums.check(EMBEDDED)
     _check_links(params)
     absent = [
-        f"{where}: there is no {path!r}; put it there, or correct the path"
-        for where, path in params.data_paths()
-        if where != "classification.training.model" and not Path(params.path(path)).exists()
+        f"{setting}: there is no {path!r}; put it there, or correct the path"
+        for setting, path in params.data_paths()
+        if setting != "classification.training.model" and not Path(params.path(path)).exists()
     ]
     pins = [
         _check_dataset(params, name, dataset)
@@ -73,8 +73,8 @@ def check(params: Params) -> list[str]:
                 attack.check(dataset.public)
         remote = getattr(attack, "endpoint", False)
         model = getattr(attack, "model", None)
-        made = {f"data/models/{stage}" for stage in params.models}  # by a stage, so it may not be there yet
-        models += [model] if model and not remote and model not in made else []
+        outputs = {f"data/models/{stage}" for stage in params.models}  # of a stage, so it may not be there yet
+        models += [model] if model and not remote and model not in outputs else []
     for name, settings in params.utility.metrics.items():
         used = getattr(metric(name, settings), "model", None)
         models += [used] if used and not (EMBEDDED / used).is_dir() else []
@@ -90,7 +90,7 @@ def check(params: Params) -> list[str]:
 
 def _check_resources(params: Params) -> None:
     """Refuse a resource that neither lies there nor is made by a stage."""
-    made = [
+    outputs = [
         *(f"data/prepared/{name}.parquet" for name in params.datasets),
         *(f"data/vectors/{name}.npz" for name in params.words.sources),
         "data/lists.npz",
@@ -103,10 +103,10 @@ def _check_resources(params: Params) -> None:
     for kind in ("cells", "downstream"):
         for name, cell in getattr(params, kind).items():
             resource = cell.resource
-            if resource is not None and os.path.normpath(resource) not in made and not Path(resource).exists():
+            if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
                 raise UserError(
-                    f"{unknown(f'resource in {kind}.{name}.resource', resource, made)}; a resource is made by a stage, "
-                    "or is a file or folder of your own"
+                    f"{unknown(f'resource in {kind}.{name}.resource', resource, outputs)}; a resource is made by a "
+                    "stage, or is a file or folder of your own"
                 )
 
 
@@ -125,37 +125,37 @@ def _check_memory(params: Params) -> None:
         if dataset.count is not None and dataset.source.endswith(".py")
     ]
     gib, free = 2**30, psutil.virtual_memory().available
-    for where, count, each in needs:
+    for setting, count, each in needs:
         if count * each > free:
             raise UserError(
-                f"{where}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} GiB "
-                f"are free; give at most {free // each:,}, or free some"
+                f"{setting}: {count:,} take at least {count * each / gib:,.1f} GiB of memory, and {free / gib:,.1f} "
+                f"GiB are free; give at most {free // each:,}, or free some"
             )
 
 
 def _trial(candidates: int) -> int:
-    """The bytes that a trial takes at the least: its candidates, its target's slot, its number, its claim, a guess."""
+    """The least bytes that a trial takes: its candidates, its target's slot, its number, its claim, a guess."""
     return 4 * candidates + 20
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a link that leads out of the project, as a relative path would be that says so."""
+    """Refuse a link that leads out of the project, as a relative path out of it is refused."""
     project = Path(params.root).resolve()
     outside = [Path(params.path(folder)).resolve() for folder in params.outside]
-    for found, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
-        for where, path in found:
+    for paths, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
+        for setting, path in paths:
             real = Path(params.path(path)).resolve()
             if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):
                 raise UserError(
-                    f"{where}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is there "
-                    "into the project, name its folder under `outside` (data only), or give its absolute path"
+                    f"{setting}: {path!r} is a link that leads out of the project, to {str(real)!r}; copy what is "
+                    "there into the project, name its folder under `outside` (data only), or give its absolute path"
                 )
 
 
 def _check_writable(params: Params) -> None:
     """Refuse a folder that results, or DVC's record of them, cannot be written to."""
-    made = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
-    for folder in (Path("data"), *made, Path("reports"), Path(params.root, ".dvc")):
+    folders = [folder for folder in Path("data").glob("*/") if folder.name != "embedded"]
+    for folder in (Path("data"), *folders, Path("reports"), Path(params.root, ".dvc")):
         place = next(part for part in (folder, *folder.parents) if part.exists())
         try:
             with tempfile.TemporaryFile(dir=place):
@@ -168,14 +168,14 @@ def _check_writable(params: Params) -> None:
 
 
 def _pinned_corpus(source: str) -> hub.Pin | None:
-    """The pin that a corpus is, if it is one and there."""
+    """The pin of a corpus that is a pin and exists; None for others."""
     return hub.read_pin(Path(source)) if source.endswith(".json") and Path(source).exists() else None
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
-    """Refuse a source without the named columns, split, or texts enough; a pin is returned, since it is not at hand.
+    """Refuse a source without the named columns or split, or with too few texts. A pin is returned unread.
 
-    Of a generator a sample is looked at.
+    Of a generator, a sample is checked.
     """
     source = params.path(dataset.source)
     if source.endswith(".json"):
@@ -202,7 +202,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
     if count == dataset.count and (labels := params.classification.labels.get(name)) is not None:
         settings = params.classification
         sizes = settings.texts.model_dump(), params.audit.seed, settings.training.batch
-        to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # what is wrong with a label is said there
+        to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # refuses unusable labels
     return None
 
 
@@ -215,7 +215,7 @@ def _classifier_model(params: Params) -> list[str]:
     return _pinned_model(path, "classification.training.model") if Path(path).exists() else [model]
 
 
-def _pinned_model(source: str, where: str) -> list[str]:
+def _pinned_model(source: str, place: str) -> list[str]:
     """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
     path = Path(source)
     if path.suffix != ".json" or not path.exists():
@@ -224,4 +224,4 @@ def _pinned_model(source: str, where: str) -> list[str]:
         pin = json.loads(path.read_bytes())
         return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f'{where}: {source} must be {{"model": id, "revision": commit}}') from error
+        raise UserError(f'{place}: {source} must be {{"model": id, "revision": commit}}') from error

@@ -1,4 +1,4 @@
-"""Which code made a result: the first-party files that its Python files reach by imports, and the packages' versions.
+"""The code that made a result: the first-party files that its Python files reach by imports, and package versions.
 
 A record is read off the syntax; nothing is executed. What cannot change a result is left out (`NEUTRAL`), so that an
 edit of the progress bar makes nothing stale.
@@ -25,6 +25,8 @@ Record = dict[str, dict[str, str]]
 # tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
 NEUTRAL = ("runtime", "pipeline/guard")
 
+_DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's files
+
 
 def record(files: Iterable[Path], project: Path) -> Record:
     """Returns the record of some Python files and of all that their imports reach.
@@ -46,7 +48,7 @@ def record(files: Iterable[Path], project: Path) -> Record:
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:
-    """Returns a name for all that rewrites depend on, so that a run goes on with what another began only if it may.
+    """Returns a name for all that rewrites depend on, so that a run continues another's work only if nothing changed.
 
     settings: anything that JSON can hold; code: Python files, which count with all that they reach; data: files and
     folders, by path, size and time of change, Python files among them as code.
@@ -88,7 +90,7 @@ def _counts(file: Path) -> bool:
 
 
 def _shown(path: Path, project: Path) -> str:
-    """From the project's folder, or from the one that this package lies in; of a file elsewhere its name alone."""
+    """The path from the project's folder, or from this package's; the name alone of a file elsewhere."""
     for folder in (project, PACKAGE.parent):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -98,7 +100,7 @@ def _shown(path: Path, project: Path) -> str:
 @cache
 def _hash(file: Path, changed: int) -> str:
     with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:_DIGITS]
 
 
 @cache

@@ -79,11 +79,13 @@ def compare_cells(
             if params.cells[f"{dataset}-{name}"].epsilons is None:
                 raise UserError(f"{name} {_NO_BUDGET}")
             guesses = tables.read(f"data/guesses/{dataset}-{name}.parquet", GUESSES)
-            found = guesses.filter(epsilon=epsilon)
-            if found.is_empty():
+            at_epsilon = guesses.filter(epsilon=epsilon)
+            if at_epsilon.is_empty():
                 known = ", ".join(f"{e:g}" for e in guesses["epsilon"].unique().sort())
                 raise UserError(f"{name} was not audited at epsilon {epsilon:g} on {dataset}; it was at {known}")
-            by_attack = {a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in found.group_by("attack")}
+            by_attack = {
+                a: (p.sort("trial")["guess"] == target).to_numpy() for (a,), p in at_epsilon.group_by("attack")
+            }
             released = estimates.filter(pl.col("released"), dataset=dataset, mechanism=name, epsilon=epsilon)["attack"]
             right.append({attack: by_attack[attack] for attack in released if attack in by_attack})
         rows += _paired(dataset, (first, second), right)
@@ -109,30 +111,30 @@ def compare_texts(
     for (mechanism, _), (label, _) in zip(sides, named, strict=True):
         if not has_budget(mechanism):
             raise UserError(f"{label} {_NO_BUDGET}")
-    drawn, embedded = api.draw(texts, trials, design)
-    right = [_right(api.Pool(texts, embedded), drawn, at, attacks, design=design) for at in sides]
+    sampled, embedded = api.draw(texts, trials, design)
+    right = [_right(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
     return judged(_paired(name, named, right), _label(named[0]), _label(named[1]), design.alpha)
 
 
 def _right(
-    pool: api.Pool, drawn: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
+    pool: api.Pool, sampled: Trials, at: tuple[Mechanism, float], attacks: Mapping[str, Attack], design: Design
 ) -> Right:
     """Whether each attack that sees what is released names the source, by trial."""
     mechanism, epsilon = at
-    trials = len(drawn.target)
+    trials = len(sampled.target)
     noise = Noise.named(trials, design.seed, "rewrite", epsilon)
-    rewrites = rewrite_all(mechanism, Job(pool.texts, drawn.source, [epsilon], [noise]))
+    rewrites = rewrite_all(mechanism, Job(pool.texts, sampled.source, [epsilon], [noise]))
     right = {}
     for label, attack in api.seeing(api.applicable(attacks, mechanism), mechanism, "released").items():
         noise = Noise.named(trials, design.seed, "attack", label, epsilon)
         context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded)
-        (guess,) = guess_all(attack, rewrites, drawn.candidates, [context])
-        right[label] = guess == drawn.target
+        (guess,) = guess_all(attack, rewrites, sampled.candidates, [context])
+        right[label] = guess == sampled.target
     return right
 
 
 def _paired(dataset: str, sides: Sequence[tuple[str, float]], right: Sequence[Right]) -> list[dict[str, Any]]:
-    """The rows of one data set; what attacked one side alone is said."""
+    """The rows of one data set; prints a note on attacks on one side alone."""
     one, other = right
     for (name, _), mine, theirs in ((sides[0], one, other), (sides[1], other, one)):
         alone = [attack for attack in mine if attack not in theirs]

@@ -1,4 +1,4 @@
-"""What a search measured, kept as it comes, for a search that goes on and for one with another target."""
+"""The measurements of a search, stored as they come, for a search that continues, or has another target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str, float, int, int]
 
 
 class Journal(UserDict[Key, Batch]):
-    """Guesses by what they were made in; every new batch is a line of JSON at the end of the file."""
+    """Guesses by their trials; each new batch is a line of JSON at the end of the file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Journal(UserDict[Key, Batch]):
         for line in path.read_text().splitlines() if path.exists() else []:
             try:
                 attack, epsilon, first, count, successes, posteriors = json.loads(line)
-            except ValueError:  # a kill cut it off: as if it were not written
+            except ValueError:  # cut off by a kill: treated as not written
                 continue
             self.data[attack, epsilon, first, count] = Batch(
                 successes, None if posteriors is None else np.array(posteriors, np.float64)
@@ -33,5 +33,5 @@ class Journal(UserDict[Key, Batch]):
     def __setitem__(self, key: Key, batch: Batch) -> None:
         self.data[key] = batch
         posteriors = None if batch.posteriors is None else batch.posteriors.tolist()
-        with self.path.open("a") as file:  # the line break first, since what stands before may be cut off
+        with self.path.open("a") as file:  # the line break first, since the last line may be cut off
             file.write("\n" + json.dumps([*key, batch.successes, posteriors]))

@@ -46,7 +46,7 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")  # names become names of files and of stag
 _NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells", "downstream")
 
 
-# What is shown with a mistake in such an entry.
+# Shown with a mistake in such an entry.
 _EXAMPLE = """an entry of your own looks like this:
 mechanisms:
   mine: &mine {mechanism: mine, file: mine.py, epsilons: [1, 10]}
@@ -75,7 +75,7 @@ class Audit(Section):
 
 
 class Layout(Section):
-    """Of a file of texts: as in `epsilometer.corpora.files.Layout`."""
+    """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
 
     separator: str | None = None
     quotes: bool = True
@@ -143,7 +143,7 @@ class PublicCorpus(Section):
 
 
 class TriplesEntry(Section):
-    """What DP-ST reads.
+    """A corpus of triples, which DP-ST reads.
 
     clusters: the sizes of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity
     of near-duplicates; tagger: the embedded one, or a spaCy pipeline.
@@ -159,7 +159,10 @@ class TriplesEntry(Section):
 
 
 class AutoencoderEntry(Section):
-    """What ADePT reads; shape, training: as in `latents/shared/autoencoder.py`; vectors: a file of word vectors."""
+    """An autoencoder, which ADePT reads.
+
+    shape, training: as in `latents/shared/autoencoder.py`; vectors: a file of word vectors.
+    """
 
     corpus: PublicCorpus
     shape: Mapping[str, Any] = {}
@@ -168,7 +171,7 @@ class AutoencoderEntry(Section):
 
 
 class NoiseAwareEntry(Section):
-    """What DP-BART reads when pruned: the model to start from; training as in `latents/shared/noise_aware.py`."""
+    """A pruned model, which DP-BART reads: the model to start from; training as in `latents/shared/noise_aware.py`."""
 
     model: str
     corpus: PublicCorpus
@@ -265,7 +268,7 @@ class TextCounts(Section):
 
 
 class Training(Section):
-    """As in `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
+    """Settings of `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
 
     model: str = "data/embedded/models/deberta"
     seeds: PositiveInt = 5
@@ -311,7 +314,7 @@ class Sweep(Cell):
 
 
 class Runtime(Section):
-    """What cannot change a result: trials a slice, workers, and where these run (`runtime/scaling.py`)."""
+    """Settings that cannot change a result: trials a slice, workers, and where these run (`runtime/scaling.py`)."""
 
     block: PositiveInt = 1 << 16
     workers: PositiveInt = 1
@@ -343,7 +346,7 @@ class Params(Section):
     """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder.
 
     A relative path stays within the project. outside: folders beside it, relative to the project, that data may be read
-    from all the same; an absolute path is taken to be meant.
+    from all the same; an absolute path is always allowed.
     """
 
     root: str = "."
@@ -435,16 +438,16 @@ class Params(Section):
                 )
 
     def _check_labels(self, dataset: str, labels: Labels) -> None:
-        where = f"classification.labels.{dataset}"
+        setting = f"classification.labels.{dataset}"
         if dataset not in self.datasets:
             raise unknown("data set in classification.labels", dataset, self.datasets)
         for label in (every := (*labels.tasks, *labels.attributes)):
             if label not in self.datasets[dataset].labels:
-                raise unknown(f"label in {where}", label, self.datasets[dataset].labels)
+                raise unknown(f"label in {setting}", label, self.datasets[dataset].labels)
             if every.count(label) > 1:
-                raise UserError(f"{where}: {label!r} is named twice; a label is a task or an attribute")
+                raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
         if not every:
-            raise UserError(f"{where} must name at least one label under tasks or attributes")
+            raise UserError(f"{setting} must name at least one label under tasks or attributes")
 
     @model_validator(mode="after")
     def _confined(self) -> Params:
@@ -455,22 +458,22 @@ class Params(Section):
                         f"a name in {kind} must be letters, digits, '.', '_' and '-', at most 100, and start with a "
                         f"letter or digit, got {name!r}; files are named after it"
                     )
-        for where, path in self.data_paths():
+        for setting, path in self.data_paths():
             if _leaves(path) and not any(_below(path, folder) for folder in self.outside):
                 raise UserError(
-                    f"{where} must lie in the project or in a folder named under `outside`, got {path!r}; add "
+                    f"{setting} must lie in the project or in a folder named under `outside`, got {path!r}; add "
                     f"`outside: [{os.path.dirname(path)}]` to read from there, or give an absolute path"
                 )
-        for where, path in self.code_paths():
+        for setting, path in self.code_paths():
             if _leaves(path):
                 raise UserError(
-                    f"{where} must lie in the project, got {path!r}; move it there, or give an absolute path"
+                    f"{setting} must lie in the project, got {path!r}; move it there, or give an absolute path"
                 )
         up = PurePath(os.path.normpath(self.root)).parts.count("..")
-        for where, path in _texts(self.read_paths(), ""):
+        for setting, path in _texts(self.read_paths(), ""):
             if _leaves(path, up):
                 raise UserError(
-                    f"{where} must lie in the project, got {path!r}; move it there, or give an absolute path"
+                    f"{setting} must lie in the project, got {path!r}; move it there, or give an absolute path"
                 )
         return self
 
@@ -505,12 +508,15 @@ class Params(Section):
         yield from (("utility.metrics", name) for name in self.utility.metrics)
 
     def read_paths(self) -> Mapping[str, Any]:
-        """What may hold paths relative to the run's folder: resources, models, settings."""
+        """The settings that may hold paths relative to the run's folder: resources, models, settings of components."""
         entries = {"mechanisms": self.mechanisms, "cells": self.cells, "downstream": self.downstream}
         return {
             **{
-                kind: {name: {"resource": entry.resource, "settings": entry.settings} for name, entry in found.items()}
-                for kind, found in entries.items()
+                kind: {
+                    name: {"resource": entry.resource, "settings": entry.settings}
+                    for name, entry in named_entries.items()
+                }
+                for kind, named_entries in entries.items()
             },
             "attacks": self.attacks,
             "utility": {"metrics": self.utility.metrics},
@@ -520,7 +526,7 @@ class Params(Section):
         }
 
     def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:
-        """(setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
+        """Yield (setting, value, epsilon, the mechanism's settings) for each value of a sweep."""
         sweep = self.sweeps[name]
         for setting, values in sweep.vary.items():
             for value in values:
@@ -530,11 +536,11 @@ class Params(Section):
                     yield setting, value, sweep.epsilon, {**sweep.settings, setting: value}
 
     def match(self, dataset: str) -> Match:
-        """In what the candidates of a data set's trials agree."""
+        """Whether the candidates of a data set's trials have equally many words ("words") or not ("none")."""
         return self.datasets[dataset].match or self.trials.match
 
     def path(self, of: str) -> str:
-        """A source or mechanism file, from the run's folder."""
+        """The path of a source or mechanism file, from the run's folder."""
         return str(Path(self.root) / of)
 
     def code(self, entry: MechanismEntry) -> Path:
@@ -542,20 +548,20 @@ class Params(Section):
         return Path(self.root, entry.file) if entry.file else shipped("mechanisms")[entry.mechanism]
 
 
-def _check_entry(entry: MechanismEntry, where: str) -> None:
+def _check_entry(entry: MechanismEntry, place: str) -> None:
     """Refuse epsilons out of range, a path for a name, and a name for a path."""
     if entry.epsilons is not None:
-        check_epsilons(entry.epsilons, f"{where}.epsilons")
+        check_epsilons(entry.epsilons, f"{place}.epsilons")
     if not _NAME.fullmatch(entry.mechanism) or entry.mechanism.endswith(".py"):
         raise UserError(
-            f"{where}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
+            f"{place}.mechanism must be a name for tables and files, got {entry.mechanism!r}; write the path under "
             f"`file`\n{_EXAMPLE}"
         )
     if entry.file is None and entry.mechanism not in shipped("mechanisms"):
-        message = unknown(f"mechanism in {where}", entry.mechanism, sorted(shipped("mechanisms")))
+        message = unknown(f"mechanism in {place}", entry.mechanism, sorted(shipped("mechanisms")))
         raise UserError(f"{message}; one of your own needs `file`\n{_EXAMPLE}")
     if entry.file is not None and not entry.file.endswith(".py"):
-        raise UserError(f"{where}.file must be the path of a .py file, got {entry.file!r}\n{_EXAMPLE}")
+        raise UserError(f"{place}.file must be the path of a .py file, got {entry.file!r}\n{_EXAMPLE}")
 
 
 def _leaves(path: str, up: int = 0) -> bool:
@@ -567,16 +573,16 @@ def _below(path: str, folder: str) -> bool:
     return PurePath(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
 
 
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
     """Every string in settings, with its place."""
     if isinstance(value, str):
-        yield where, value
+        yield place, value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _texts(part, f"{where}.{key}" if where else str(key))
+            yield from _texts(part, f"{place}.{key}" if place else str(key))
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
-            yield from _texts(part, f"{where}[{i}]")
+            yield from _texts(part, f"{place}[{i}]")
 
 
 def read(path: Path | str = "params.yaml") -> Params:
@@ -589,10 +595,10 @@ def read(path: Path | str = "params.yaml") -> Params:
         raise UserError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(raw, dict):
         raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
-    for where, text in _texts(raw, ""):
+    for setting, text in _texts(raw, ""):
         if re.search("[\ud800-\udfff]", text):
             raise UserError(
-                f"{path}: {where} holds half of a character ({text!a}), which no file can hold; write the whole "
+                f"{path}: {setting} holds half of a character ({text!a}), which no file can hold; write the whole "
                 "character, or both halves as one escape (\\U0001F600)"
             )
     try:
@@ -632,6 +638,6 @@ def _nearest(error: ValidationError) -> str | None:
                 )
                 arguments = getattr(annotation, "__args__", ())
                 section = arguments[-1] if arguments else annotation or section
-            where = ".".join(str(part) for part in place) or "the top level"
-            return str(unknown(f"key in {where}", key, getattr(section, "model_fields", {})))
+            place_name = ".".join(str(part) for part in place) or "the top level"
+            return str(unknown(f"key in {place_name}", key, getattr(section, "model_fields", {})))
     return None

@@ -1,4 +1,4 @@
-"""Where the stages keep what they hand to each other, relative to the run's folder."""
+"""The files that stages hand to each other, relative to the run's folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epsilometer.project.params import Params
 
 @contextmanager
 def inside(folder: str | Path) -> Iterator[None]:
-    """Have a project's folder as the current one. Raises UserError for a folder without params.yaml."""
+    """Make a project's folder the current one. Raises UserError for a folder without params.yaml."""
     if not Path(folder, "params.yaml").is_file():
         raise UserError(f"{str(folder)!r} is no folder of a project (params.yaml); give one, or a list of texts")
     with chdir(folder):
@@ -40,12 +40,12 @@ def audited_texts(params: Params, dataset: str) -> list[str]:
 
 
 def rewrites_path(cell: str, epsilon: float | None) -> Path:
-    """One table an epsilon; `none.parquet` for a mechanism without a budget."""
+    """The table of a cell's rewrites at one epsilon; `none.parquet` for a mechanism without a budget."""
     return Path(f"data/rewrites/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def stated_path(cell: str) -> Path:
-    """What the cell's mechanism states of itself at each epsilon (`auditing.stated`)."""
+    """The statements of the cell's mechanism about itself at each epsilon (`auditing.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 
@@ -65,10 +65,10 @@ def curves_path(cell: str) -> Path:
 
 
 def privatized_path(cell: str, epsilon: float) -> Path:
-    """The rewritten texts that classifiers are trained on; one table an epsilon."""
+    """The table of rewritten texts that classifiers are trained on, at one epsilon."""
     return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")
 
 
 def varied_path(what: str, cell: str) -> Path:
-    """What ablations (`ablations`, `first_tokens`) and sweeps (`sweeps`) found in a cell."""
+    """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
     return Path(f"data/varied/{what}/{cell}.parquet")

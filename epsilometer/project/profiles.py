@@ -2,8 +2,8 @@
 
     python -m epsilometer.project.profiles profiles/atis.yaml runs/atis/params.yaml
 
-A profile states what differs. DVC's templates need every section that they loop over, so the copy also has the sections
-that the profile leaves out, with their defaults. `root` leads from the copy to the project.
+A profile holds only what differs from the defaults. DVC's templates need every section that they loop over, so the copy
+also has the sections that the profile leaves out. `root` leads from the copy to the project.
 """
 
 from __future__ import annotations
