@@ -92,8 +92,8 @@ def readable(folder: Path) -> bool:
 def number_type(precision: str, device: str) -> torch.dtype:
     """The type to compute in. "auto" is bfloat16 where the hardware multiplies it natively, else float32.
 
-    "float64" is for what must come out the same on every processor: what kernels differ in is then a billionth of what
-    it is in float32, and vanishes on a grid.
+    "float64" is for results that must be the same on every processor: differences between kernels are then a billionth
+    of those in float32, and vanish on a grid.
 
     Raises UserError for another precision, an unknown device, or "cuda" without a CUDA device.
     """
@@ -182,10 +182,10 @@ class Bert:
         return result
 
     def _side_by_side(self, work: Callable[[list[int]], None], blocks: Sequence[list[int]], label: str) -> None:
-        """Work off the blocks, on a processor one block a core.
+        """Process the blocks, on a processor one block a core.
 
-        That leaves no core waiting for another at the end of every product, and a product that one core computes comes
-        out the same however many cores there are.
+        That leaves no core waiting for another at the end of every product, and a product that one core computes is the
+        same however many cores there are.
         """
         if self._device != "cpu":
             for block in track(blocks, len(blocks), label):
@@ -248,7 +248,7 @@ class Bert:
         context = self._attend(self._layers[-1], hidden, lengths)
         if positions is None:
             return self._feed(self._layers[-1], hidden, context)[:total]
-        # Past its attention the last layer has work only at the positions asked for.
+        # Past its attention, the last layer is computed only at the positions asked for.
         wanted = torch.from_numpy(np.cumsum([0, *lengths[:-1]]) + positions).to(self._device)
         return self._feed(self._layers[-1], self._fill(hidden[wanted]), self._fill(context[wanted]))[: len(wanted)]
 
@@ -265,7 +265,7 @@ class Bert:
         return self._fill(self._embedding_norm(hidden))
 
     def _fill(self, rows: Tensor) -> Tensor:
-        """Rows with zeros below, up to whole slices."""
+        """The rows with zeros below, up to whole slices."""
         return F.pad(rows, (0, 0, 0, -len(rows) % SLICE[self._device]))
 
     def _attend(self, layer: Layer, hidden: Tensor, lengths: list[int]) -> Tensor:

@@ -5,8 +5,8 @@ With the laws P_t and P'_t of the next token after either prompt and the same to
     M_t = sqrt(P_t P'_t) / rho_t,    rho_t = sum over tokens of sqrt(P_t P'_t),
 
 so that a text y has the probability M(y) = prod sqrt(P_t P'_t) / rho_t and ln sqrt(P P') / M = sum ln rho_t, at most 0,
-which depends on y. Two forward passes a token where drawing from P takes one. The laws are those of `generation`, whose
-reading of prompts, caches and batches this shares.
+which depends on y. A token takes two forward passes, where drawing from P takes one. The laws are those of
+`generation`, whose reading of prompts, caches and batches this shares.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def generate_between(
                cannot come from a prompt with another, and has minus infinity.
     uniforms:  [n, at least the largest limit]. A row depends on its own pair, limits and uniforms alone.
     """
-    drawn = _Drawn(model, law, epsilon, limits, uniforms=uniforms)
+    draws = _Draws(model, law, epsilon, limits, uniforms=uniforms)
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]
     order = np.lexsort((pairs[:, 1], pairs[:, 0], lengths[:, 1], lengths[:, 0]))
     borders = np.flatnonzero(np.diff(lengths[order], axis=0).any(axis=1)) + 1
@@ -46,12 +46,12 @@ def generate_between(
     for group in np.split(order, borders):
         for start in range(0, len(group), size):
             rows = group[start : start + size]
-            drawn.go_on(rows, [opened(model, prompts, pairs[rows, side]) for side in (0, 1)])
-    return drawn.log_rho, drawn.loss
+            draws.go_on(rows, [opened(model, prompts, pairs[rows, side]) for side in (0, 1)])
+    return draws.log_rho, draws.loss
 
 
-class _Drawn:
-    """What was drawn so far: of each row the sums of ln rho_t and of the tokens' losses."""
+class _Draws:
+    """The draws so far: for each row the sums of ln rho_t and of the tokens' losses."""
 
     def __init__(
         self,

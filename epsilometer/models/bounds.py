@@ -1,10 +1,11 @@
 """Clip bounds of a model's logits: the range [low, high] that the sensitivity of a token mechanism rests on.
 
 Any range that was fixed without looking at private texts gives a true claim, since logits are clipped to it; it shapes
-utility alone. A narrow range means a low temperature 2 (high - low) / epsilon, a wide one spares the largest logits.
+utility alone. A narrow range means a low temperature 2 (high - low) / epsilon; a wide one leaves the largest logits
+unclipped.
 `measure` takes the mean of all logits at public texts as the lower end, as the papers do (Meisenbacher et al. 2024,
 DP-MLM), and the 90 % quantile of a position's largest logit as the upper end. The papers' mean + 4 standard deviations
-supposes logits of a certain spread: of our encoder-decoder it lies below nine in ten of the largest logits, and at
+supposes logits of a certain spread: for our encoder-decoder it lies below nine in ten of the largest logits, and at
 epsilon 100 the likeliest token is then drawn with probability .11 instead of .90. What was measured, on which texts and
 weights, is kept beside the range, and another model or revision does not inherit it.
 """
@@ -26,7 +27,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.locate import REVISIONS, hub_id, locate, read_pin
 from epsilometer.runtime import checksums
 
-# What the mechanisms' authors measured, each on the weights that `models.REVISIONS` pins. (Their GPT-2 paraphraser,
+# Measured by the mechanisms' authors, each on the weights that `models.REVISIONS` pins. (Their GPT-2 paraphraser,
 # [-96.85249956065758, -8.747697966442914], was never published under a name and revision that a pin could hold: whoever
 # has those very weights gives the range as `clip`.)
 PUBLISHED_BOUNDS = {
@@ -38,6 +39,7 @@ PUBLISHED_BOUNDS = {
 }
 
 RULE = "low: mean of all logits; high: 90 % quantile of the largest logit of a position"
+_HIGH = 0.9  # the quantile in RULE: clips one position in ten, and not by the spread of small logits
 QUANTILES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 
@@ -80,7 +82,7 @@ def bounds(model: str | Path) -> tuple[float, float]:
 
 
 def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]:
-    """Bounds and what they were read off. logits: parts [positions, outputs]; texts: what they were measured on.
+    """Bounds, with the statistics behind them. logits: parts [positions, outputs]; texts: what they were measured on.
 
     Streams over the parts: moments of all logits, and quantiles over positions of the largest, mean and smallest one.
     """
@@ -101,7 +103,7 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
     mean = shift + total / count
     deviation = float(np.sqrt(max(0.0, squares / count - (total / count) ** 2)))
     positions = {name: np.concatenate(parts) for name, parts in seen.items()}
-    high = float(np.quantile(positions["largest logit"], 0.9))
+    high = float(np.quantile(positions["largest logit"], _HIGH))
     if not (np.isfinite([mean, high]).all() and mean < high):
         raise UserError(f"the logits have mean {mean} and largest values about {high}: they cannot be given bounds")
     return {
@@ -119,7 +121,7 @@ def measure(logits: Iterable[NDArray[np.float32]], texts: str) -> dict[str, Any]
 
 
 def store(model: str | Path, measured: Mapping[str, Any], out: Path | None = None, replace: bool = False) -> Path:
-    """Write measured bounds where `bounds` finds them again; returns the file.
+    """Write measured bounds to the file that `bounds` reads, and return its path.
 
     For a folder that is bounds.json in it, with a hash of its weights; for a hub model `out`, a pin of the model with
     its revision (by default named after the model, in the current folder). Raises UserError where the file exists
@@ -165,11 +167,11 @@ def weights_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _range(stated: Mapping[str, Any], where: Path) -> tuple[float, float]:
+def _range(stated: Mapping[str, Any], source: Path) -> tuple[float, float]:
     try:
         low, high = float(stated["low"]), float(stated["high"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where} must state the numbers low and high; measure again") from error
+        raise UserError(f"{source} must state the numbers low and high; measure again") from error
     if not (np.isfinite([low, high]).all() and low < high):
-        raise UserError(f"{where} must state low < high, got {low} and {high}; measure again")
+        raise UserError(f"{source} must state low < high, got {low} and {high}; measure again")
     return low, high

@@ -1,4 +1,4 @@
-"""Any decoder-only language model by id or folder, in safetensors (GPT-2, Qwen, Llama and their kin)."""
+"""Any decoder-only language model by id or folder, in safetensors (GPT-2, Qwen, Llama and their relatives)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class CausalLM(Generator):
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids, opened but not closed by the model's special tokens, so that the text can go on; not cut."""
-        found = []
+        ids = []
         for encoding in self._pieces.encode_batch(list(texts)):
             length = len(encoding.ids)
             while length > 1 and encoding.special_tokens_mask[length - 1]:
                 length -= 1
-            found.append(encoding.ids[:length])
-        return found
+            ids.append(encoding.ids[:length])
+        return ids
 
     def chat_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text as one message to the model, by its chat template. Raises UserError without one."""

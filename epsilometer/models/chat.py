@@ -1,12 +1,12 @@
 """Chat models behind an OpenAI-compatible endpoint: many conversations in, one answer each out.
 
-Where the endpoint lies and its key are read from the environment, OPENAI_BASE_URL and OPENAI_API_KEY, by the client
-library itself: they are in no parameter file, no log, no error (an error names the URL's host) and not in the store.
+The client library itself reads the endpoint's address and key from the environment, OPENAI_BASE_URL and
+OPENAI_API_KEY: they are in no parameter file, no log, no error (an error names the URL's host) and not in the store.
 
-Every answer is kept on disk the moment it comes, under a hash of the question, the endpoint and the model, and beside
-the revision that answered. So a run that was stopped, even by kill -9, goes on where it was: no answer is lost, and no
-question that was answered is asked again, unless the endpoint has meanwhile moved on to another revision: then one call
-never mixes the two. Which revision it serves is seen when something new is asked. Requests that meet
+Every answer is stored on disk as it arrives, under a hash of the question, the endpoint and the model, and with the
+revision that answered. So a run that was stopped, even by kill -9, continues where it was: no answer is lost, and no
+answered question is asked again, unless the endpoint has moved on to another revision; one call never mixes two. Which
+revision the endpoint serves is known once something new is asked. Requests that meet
 408, 409, 429, 5xx, a time-out or a broken connection are repeated by the client library, after the time that the server
 asks for (up to two minutes), else after exponential back-off with jitter.
 """
@@ -39,14 +39,14 @@ Message = Mapping[str, str]  # role and content
 CONNECT = 5.0  # seconds to connect in
 FIRST_RETRIES = 1  # of the first request: an endpoint that cannot be reached is named within 20 seconds
 RETRIES = 6  # of the others: with their waits about 24 s, longer than a server takes to restart
-WHOLE = 3  # requests until an answer must be one
+WHOLE = 3  # requests, the last of which must be answered properly
 # What an endpoint may add to the name of the model that was asked: a date, or the revision of a hub model.
 _SNAPSHOT = re.compile(r"(@.+|-\d{4}(-?\d{2}-?\d{2})?)?")
 
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer: its text (what `keep` made of it), and the tokens of question and answer as the model counts them.
+    """An answer: its text (as `keep` returned it), and the tokens of question and answer as the model counts them.
 
     revision: the model's name as the endpoint gives it, which may say more than the name that was asked.
     """
@@ -62,7 +62,7 @@ class Chat:
 
     model:    its name there; an endpoint that answers with another model is refused.
     store:    a file (SQLite) that holds the answers, made where there is none. It holds no question, only its hash; but
-              who has the file can check a guess of a question, so it belongs where the texts may lie.
+              whoever has the file can check a guess of a question, so it belongs where the texts may lie.
     workers:  requests at a time.
     timeout:  seconds that one request may take.
 
@@ -76,7 +76,7 @@ class Chat:
 
         self._client = OpenAI(timeout=Timeout(timeout, connect=CONNECT), max_retries=RETRIES)
         url = self._client.base_url
-        # A hash: the store shall not say where the endpoint lies.
+        # A hash: the store must not reveal the endpoint's address.
         self._source = _key(model, {"host": url.host, "port": url.port, "path": url.path}).hex()
 
     def complete(
@@ -126,7 +126,7 @@ class Chat:
             return [store.get(key, revision) for key in keys]
 
     def _ask_first(self, key: bytes, ask: Callable[..., str]) -> str:
-        """With few tries at first, so that nobody waits for an endpoint that is not there. Returns the revision."""
+        """Ask with few tries at first, so that nobody waits for an unreachable endpoint. Returns the revision."""
         from openai import APIConnectionError, InternalServerError, RateLimitError
 
         try:
@@ -137,7 +137,7 @@ class Chat:
             return ask(key)
 
     def _ask_rest(self, keys: list[bytes], ask: Callable[..., str], revision: str) -> None:
-        """Several at a time; the first that fails for good ends it, after those under way have been stored."""
+        """Ask several at a time; the first to fail for good ends that, after those under way have been stored."""
         pool = ThreadPoolExecutor(self._workers)
         try:
             asked = [pool.submit(ask, key) for key in keys]
@@ -172,7 +172,7 @@ class Chat:
         )
 
     def _explain(self, error: OpenAIError) -> str:
-        """What went wrong, in words that hold nothing of the request and nothing that the server wrote."""
+        """The error in words that quote nothing of the request and nothing that the server wrote."""
         from openai import APITimeoutError
 
         if _unreachable(error):
@@ -193,7 +193,7 @@ class Chat:
 class _Store:
     """Answers on disk, by the hash of their question and by revision.
 
-    SQLite: whole or not there, whenever the process dies.
+    SQLite: an answer is stored whole or not at all, whenever the process dies.
     """
 
     def __init__(self, path: Path) -> None:
@@ -202,7 +202,7 @@ class _Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Workers write, one at a time; another process may write to the same file.
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
-            # An answer outlives the process at once, and a power failure costs the last ones, not the file.
+            # An answer survives the process at once; a power failure costs the last answers, not the file.
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(
@@ -215,15 +215,15 @@ class _Store:
             ) from None
 
     def revision(self, source: str) -> str:
-        """The one that answered last; empty where none did."""
+        """The revision that answered last; empty where none did."""
         row = self._database.execute(
             "SELECT revision FROM completions WHERE source = ? ORDER BY rowid DESC LIMIT 1", (source,)
         ).fetchone()
         return row[0] if row else ""
 
     def has(self, key: bytes, revision: str) -> bool:
-        found = self._database.execute("SELECT 1 FROM completions WHERE question = ? AND revision = ?", (key, revision))
-        return bool(found.fetchone())
+        row = self._database.execute("SELECT 1 FROM completions WHERE question = ? AND revision = ?", (key, revision))
+        return bool(row.fetchone())
 
     def get(self, key: bytes, revision: str) -> Completion:
         row = self._database.execute(
@@ -257,7 +257,7 @@ def _unreachable(error: OpenAIError) -> bool:
 
 
 def check_environment() -> str:
-    """The host in OPENAI_BASE_URL. There is no default: texts go only where somebody said that they shall.
+    """The host in OPENAI_BASE_URL. There is no default: texts go only where the user sends them.
 
     Raises UserError when the URL or the key is missing or unusable; neither is quoted.
     """

@@ -1,6 +1,6 @@
-"""A text as one message to a model that was taught to follow instructions, by the template of its tokeniser.
+"""A text as one message to an instruction-tuned model, by the template of its tokeniser.
 
-The template's own special tokens are such; those that are written in the message are characters.
+The template's own special tokens count as special; those that are written in the message are characters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MARK = "THEMESSAGE"
 
 
 def encode(tokenizer: Any, text: str, special: bool = False) -> list[int]:
-    """Token ids of a text, nothing added. special: whether special tokens written in it are such, or characters.
+    """Token ids of a text, nothing added. special: whether special tokens written in it count as such.
 
     tokenizer: a fast tokeniser of transformers.
     """

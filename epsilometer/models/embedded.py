@@ -1,4 +1,4 @@
-"""What components read when nothing else is given: made once from the embedded weights and kept in the user's cache.
+"""Components' default resources: made once from the embedded weights, and stored in the user's cache.
 
 The pipeline makes the same files in stages of its own, where DVC watches them.
 """
@@ -62,8 +62,8 @@ def weights(name: str) -> Path:
 def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
     """Returns the resource of this name in the user's cache, a file or a folder, made on first use.
 
-    Raises UserError where the cache cannot be written to, and leaves nothing half written there. What a killed process
-    has left is deleted.
+    Raises UserError where the cache cannot be written to, and leaves nothing half written there. The remains of
+    killed processes are deleted.
     """
     from platformdirs import user_cache_path
 
@@ -72,7 +72,7 @@ def cached(name: str, description: str, make: Callable[[Path], None]) -> Path:
         from epsilometer.models.bounds import weights_hash
 
         path = path.with_name(f"{name}-{weights_hash(EMBEDDED / name)[:8]}")
-    here = platform.node()  # several machines may share a home, and their processes have like numbers
+    here = platform.node()  # machines may share a home, and process numbers repeat between them
     for left in path.parent.glob(f"partial-{here}-*"):
         number = re.match(r"\d+(?=-)", left.name.removeprefix(f"partial-{here}-"))
         if number and abandoned(left, int(number[0])):

@@ -29,7 +29,7 @@ class Encoder:
     cut:         number of texts cut so far.
     dimensions:  size of a vector.
 
-    Raises UserError for a model that cannot be had, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched, an unknown precision or device.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
@@ -40,7 +40,7 @@ class Encoder:
         self.cut = 0
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, float32 [texts, dimensions]. Fastest on thousands at a time; repeats are not looked for."""
+        """Unit vectors, float32 [texts, dimensions]. Fastest on thousands at a time; repeats are encoded again."""
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         vectors, cut = self._model.encode(texts)

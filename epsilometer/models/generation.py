@@ -9,8 +9,8 @@ the exponential mechanism (McSherry and Talwar 2007, definition 2 and theorem 6)
 high - low: for any two prompts the probabilities of a token differ by a factor of at most e^epsilon. Token t of a trial
 is drawn by inverse CDF from number t of the trial's own stream, or exactly in a publication (`epsilometer.core.exact`).
 
-Each distinct prompt is read once, for all trials and epsilons, and so is what several of them have drawn alike so far.
-Continuations go on in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
+Each distinct prompt is read once, for all trials and epsilons, and so is a beginning that several of them have drawn.
+Continuations run in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
 others fit into fewer batches.
 """
 
@@ -32,7 +32,7 @@ from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
 ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
 FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
-BATCHES = 16  # batches that go on side by side: rows that ended leave them, those of like length go together
+BATCHES = 16  # batches side by side: rows that ended leave them, rows of equal length share one
 _BUCKET = 4  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
@@ -40,7 +40,7 @@ _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of
 
 @dataclass(frozen=True)
 class TokenLaw:
-    """The law of one token. low, high: clip bounds; top_k: as many tokens alone may come out (breaks the claim)."""
+    """The law of one token. low, high: clip bounds; top_k: draw among the k likeliest alone (breaks the claim)."""
 
     low: float
     high: float
@@ -70,7 +70,7 @@ class TokenLaw:
 
 @dataclass(frozen=True)
 class Softmax(TokenLaw):
-    """A model's own softmax at a temperature, which stands in epsilon's place: nothing is clipped, nothing claimed."""
+    """A model's own softmax; epsilon is its temperature. Nothing is clipped, nothing claimed."""
 
     low: float = -float("inf")
     high: float = float("inf")
@@ -97,7 +97,7 @@ def generate(
     draws:     [n, at least max(limits)] numbers in the open unit interval, one a token; or a publication's exact
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
-    state = _Drawn(model, law, epsilons, limits, draws=draws)
+    state = _Draws(model, law, epsilons, limits, draws=draws)
     size = BATCHES * ROWS[model.device]
     counts = np.bincount(source, minlength=len(prompts))
     for readings in _together(_read(model, prompts, source), prompts, counts, size):
@@ -151,7 +151,7 @@ def log_likelihoods(
     sequences: Sequence[Tokens],
     epsilons: NDArray[np.floating],
 ) -> NDArray[np.float64]:
-    """[n]: ln P(sequence | prompt) at each row's epsilon, summed over tokens; minus infinity where it cannot occur."""
+    """Returns [n]: ln P(sequence | prompt) at each row's epsilon, minus infinity where the sequence cannot occur."""
     total = np.zeros(len(sequences))
     for rows, logits in forced(model, prompts, source, sequences):
         for row, values in zip(rows, logits, strict=True):
@@ -164,7 +164,7 @@ def log_likelihoods(
 
 
 def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where vocabulary ids stand among the model's outputs, and whether they do."""
+    """The places of vocabulary ids among the model's outputs, and whether they are among them."""
     ids = np.asarray(tokens, np.int64)
     at = np.minimum(np.searchsorted(model.outputs, ids), len(model.outputs) - 1)
     return at, model.outputs[at] == ids
@@ -204,8 +204,8 @@ def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tupl
     return slots, torch.cat([first for _, (first, _) in readings]), [cache for _, (_, cache) in readings]
 
 
-class _Drawn:
-    """What was drawn so far: ids [n, longest], and how many of them in each row."""
+class _Draws:
+    """The tokens drawn so far: ids [n, longest], and how many of them in each row."""
 
     def __init__(
         self,
@@ -223,33 +223,33 @@ class _Drawn:
         self, rows: NDArray[np.integer], position: int, logits: Tensor, slots: NDArray[np.integer]
     ) -> NDArray[np.bool_]:
         """Draw the token at a position of rows [n] from logits[slots]; whether each row goes on."""
-        size, drawn = ROWS[self.model.device], []
+        size, chosen = ROWS[self.model.device], []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             epsilons = _tensor(self._epsilons[part], logits.device)
             own = logits[self.model.tensor(slots[start : start + size])]
             if isinstance(self._draws, Exact):
                 weights = self._law.log_weights(own, epsilons).cpu().numpy()
-                drawn.append(np.array([self._draws.choose(row)[0] for row in weights]))
+                chosen.append(np.array([self._draws.choose(row)[0] for row in weights]))
             else:
                 uniforms = _tensor(self._draws[part, position], logits.device)
-                drawn.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
-        ids = self.model.outputs[np.concatenate(drawn)]
+                chosen.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
+        ids = self.model.outputs[np.concatenate(chosen)]
         self.ids[rows, position] = ids
         self._lengths[rows] = position + 1
         return (ids != self.model.end) & (position + 1 < self._limits[rows])
 
     def ragged(self) -> Ragged:
         """The drawn ids."""
-        kept = np.arange(self.ids.shape[1]) < self._lengths[:, None]
-        return Ragged.from_lengths(self.ids[kept].astype(np.int32), self._lengths)
+        written = np.arange(self.ids.shape[1]) < self._lengths[:, None]
+        return Ragged.from_lengths(self.ids[written].astype(np.int32), self._lengths)
 
 
 def _tensor(values: NDArray[np.floating], device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, np.float64)).to(device)
 
 
-def _go_on(state: _Drawn, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
+def _go_on(state: _Draws, rows: NDArray[np.integer], prefixes: Prefixes) -> None:
     """Draw rows to their ends. prefixes: of their prompts."""
     position = 0
     while True:
@@ -269,7 +269,7 @@ def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integ
 
 
 class Prefixes:
-    """What some rows have behind them: the prompt, and the tokens drawn since. Rows that are alike share a slot.
+    """The text that rows have read: the prompt, and the tokens drawn since. Equal rows share a slot.
 
     logits: [slots, outputs] of the next token; slots: [rows], counted through the caches.
     """
@@ -296,7 +296,7 @@ class Prefixes:
 
 
 def _some(model: Generator, caches: Sequence[Any], held: int, slots: NDArray[np.integer], size: int) -> Any:
-    """A cache of these slots, ascending, filled up to `size`; only the caches that hold some of them are looked at."""
+    """A cache of these slots, ascending, filled up to `size`; only the caches that hold some of them are read."""
     first = int(slots[0]) // held
     some = caches[first : int(slots[-1]) // held + 1]
     return gather(some, model.tensor(filled(slots - first * held, size)))

@@ -1,8 +1,8 @@
-"""What encoder-decoders and decoder-only language models share: loading, output vocabulary, key-value caches.
+"""The base of encoder-decoders and decoder-only language models: loading, output vocabulary, key-value caches.
 
 Everything runs by transformers in batches of one exact length and a fixed number of rows, filled up where rows are
 missing, so that the numbers of a row do not depend on what else is in the batch (see `bert`). Logits are rounded to
-multiples of 1/1024, so that what little kernels may differ in hardly ever reaches a drawn token.
+multiples of 1/1024, so that small differences between kernels hardly ever reach a drawn token.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ KINDS = {
     "causal": "a decoder-only language model",
 }
 
-# Vocabulary entries that fill up a model's table and stand for nothing.
+# Vocabulary entries that fill up a model's table and have no meaning.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
 
 
 class Generator(ABC):
-    """A transformers model that puts out one token after another.
+    """A transformers model that generates one token after another.
 
     network:    the transformers model, in evaluation mode, on `device`.
     tokenizer:  its tokeniser (transformers), without padding or cut.
     window:     longest prompt in tokens, special ones included.
     end:        the id of the end-of-sequence token.
-    outputs:    int64, ascending: the ids that may be drawn, a public set: all that are text, and the end. Left out are
-                special and unused entries, and those that the model's generation settings suppress.
+    outputs:    int64, ascending: the ids that may be drawn, a public set: all that are text, and the end, without
+                special and unused entries and those that the model's generation settings suppress.
 
     Raises UserError for a model of another kind, without a vocabulary head, a fast tokeniser or an end of sequence.
     """
@@ -56,8 +56,8 @@ class Generator(ABC):
     def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
         self.folder = locate(model)
         self.device = device
-        if (found := architecture(self.folder)) != self._kind:
-            raise UserError(f"model {str(model)!r} is {KINDS[found]}; give {KINDS[self._kind]}")
+        if (actual := architecture(self.folder)) != self._kind:
+            raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")
         kind = number_type(precision, device)
         with quiet_loading():
             import transformers
@@ -92,7 +92,7 @@ class Generator(ABC):
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
 
     def plain(self, text: str) -> list[int]:
-        """Token ids of a text alone, as the model would put it out."""
+        """Token ids of a text alone, as the model would generate it."""
         ids: list[int] = self._pieces.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -111,11 +111,11 @@ class Generator(ABC):
 
     @abstractmethod
     def longest(self, prompt: int) -> int:
-        """The most tokens that can be put out after a prompt of so many."""
+        """The most tokens that can be generated after a prompt of so many."""
 
     @abstractmethod
     def room(self, new: int) -> int:
-        """The longest prompt that can be read if `new` tokens are to be put out after it; 0 where that is too many."""
+        """The longest prompt that leaves room for `new` generated tokens; 0 where they are too many."""
 
     def tensor(self, values: NDArray[np.integer]) -> Tensor:
         """Ids on the model's device."""
@@ -175,15 +175,15 @@ def filled(rows: NDArray[np.integer], size: int) -> NDArray[np.integer]:
 
 
 def gather(caches: Sequence[Any], rows: Tensor) -> Any:
-    """A new key-value cache of these rows of some caches, counted through; the caches stay as they are."""
+    """A new key-value cache of these rows of some caches, numbered across them; the caches stay unchanged."""
     first = caches[0]
-    made = copy.copy(first)
+    gathered = copy.copy(first)
     if hasattr(first, "cross_attention_cache"):
-        made.self_attention_cache = gather([c.self_attention_cache for c in caches], rows)
-        made.cross_attention_cache = gather([c.cross_attention_cache for c in caches], rows)
-        made.is_updated = dict(first.is_updated)
-        return made
-    made.layers = []
+        gathered.self_attention_cache = gather([c.self_attention_cache for c in caches], rows)
+        gathered.cross_attention_cache = gather([c.cross_attention_cache for c in caches], rows)
+        gathered.is_updated = dict(first.is_updated)
+        return gathered
+    gathered.layers = []
     for layers in zip(*(cache.layers for cache in caches), strict=True):
         if not isinstance(getattr(layers[0], "keys", None), Tensor):
             raise UserError(f"the model keeps {type(layers[0]).__name__}, not keys and values; give another model")
@@ -191,12 +191,12 @@ def gather(caches: Sequence[Any], rows: Tensor) -> Any:
         one = len(layers) == 1
         layer.keys = (layers[0].keys if one else torch.cat([part.keys for part in layers]))[rows]
         layer.values = (layers[0].values if one else torch.cat([part.values for part in layers]))[rows]
-        made.layers.append(layer)
-    return made
+        gathered.layers.append(layer)
+    return gathered
 
 
 def architecture(model: str | Path) -> str:
-    """What kind of language model it is by its configuration: one of `KINDS`.
+    """The kind of a language model by its configuration: one of `KINDS`.
 
     Raises UserError for any other.
     """

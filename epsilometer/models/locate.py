@@ -1,4 +1,4 @@
-"""Where a named model lies: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
+"""The folder of a named model: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
 
 Only weights in safetensors and plain configuration are ever fetched: no pickles, no code.
 """
@@ -34,7 +34,7 @@ def hub_id(name: str) -> tuple[str, str | None]:
 
 
 def read_pin(name: str | Path) -> dict[str, Any] | None:
-    """What a small file {"model": id, "revision": commit, ...} says; None where `name` is no .json file.
+    """The content of a small file {"model": id, "revision": commit, ...}; None where `name` is no .json file.
 
     Raises UserError for a .json file of another content.
     """
@@ -54,9 +54,9 @@ def locate(name: str | Path) -> Path:
     """The folder of a model: config, tokeniser and safetensors weights. Downloads a hub model that is not there yet.
 
     name: "all-MiniLM-L6-v2" (embedded), a folder, a Hugging Face id such as "roberta-base" or "id@revision", or a small
-    file that pins one. What was fetched has its checksums stated beside it, which are compared from then on, as are
-    those of any folder that states some.
-    Raises UserError when there is no such folder, no such weights in it or a damaged file, or the model cannot be had.
+    file that pins one. A fetched model gets its checksums beside it, which are compared from then on, as are those of
+    any folder that has some.
+    Raises UserError for a missing folder, one without such weights or with a damaged file, and a failed download.
     """
     pin = read_pin(name)
     name = f"{pin['model']}@{pin['revision']}" if pin else name
@@ -88,7 +88,7 @@ def would_download(name: str | Path) -> bool:
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """Silences transformers' progress bars and load reports; what matters in these is checked by the caller."""
+    """Silence transformers' progress bars and load reports; the caller checks what matters in them."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -138,6 +138,6 @@ def _download(name: str) -> Path:
 
 def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    # Weights in a pickle's format with none in safetensors beside them would be what a library falls back on.
+    # A library would fall back on weights in pickle format where there are none in safetensors beside them.
     safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
     return configured and safe and any(folder.rglob("*.safetensors"))

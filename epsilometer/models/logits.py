@@ -1,4 +1,4 @@
-"""Where a model's logits enter a law or a score: finite, and on a grid."""
+"""Make a model's logits fit for a law or a score: finite, and on a grid."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GRID = 1024  # logits are multiples of 1/GRID
 def on_grid(logits: Tensor, model: Path) -> Tensor:
     """The logits in float32, rounded to multiples of 1/GRID.
 
-    So what little kernels may differ in hardly ever reaches a drawn token. model: the folder that they come from.
-    Raises UserError for a logit that is not finite, of which no law can be made.
+    So small differences between kernels hardly ever reach a drawn token. model: the folder that they come from.
+    Raises UserError for a logit that is not finite, which allows no law.
     """
     import torch
 

@@ -1,11 +1,11 @@
-"""What a masked language model would put at one word of a text: the logits that DP-MLM samples from.
+"""The logits of a masked language model at one word of a text, from which DP-MLM samples.
 
 The input is a pair (Meisenbacher et al. 2024, "DP-MLM"): the whole text, a separator, and the text again with one word
 replaced by one mask token. Where the pair does not fit the model's window, each half is a window of its own, centred on
 the word in subwords (the reference code counts in words there, so that in long texts the mask falls outside).
 
 Only the hidden state at the mask goes through the vocabulary head, and no softmax is taken. Logits are rounded to
-multiples of 1/1024, so that what little kernels may differ in on another processor hardly ever reaches a sampled word.
+multiples of 1/1024, so that small differences between processors hardly ever reach a sampled word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EQUAL_ROWS = 8  # inputs in every batch that transformers sees
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
-# Vocabulary entries that fill up a model's table and stand for nothing.
+# Vocabulary entries that fill up a model's table and have no meaning.
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
 
 
@@ -43,12 +43,12 @@ class MaskedLM:
     device:      "cpu" or "cuda".
     token_types: whether the model is given which tokens belong to the second half, as it was in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
-                 word's start or inside; two entries may share one. Special and unused entries, and such as decode to
-                 white space or to part of a character, are left out: a public choice.
+                 word's start or inside; two entries may share one. Special and unused entries, and those that
+                 decode to white space or to part of a character, are left out: a public choice.
     output_ids:  their ids in the model's vocabulary, ascending.
     window:      longest input in tokens, both halves and separators together.
 
-    Raises UserError for a model that cannot be had or has no vocabulary head, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched or has no vocabulary head, an unknown precision or device.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class PairInput(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """What a model puts round a pair: special tokens before, between and after; token types of all five parts."""
+    """What a model puts around a pair: special tokens before, between and after; token types of all five parts."""
 
     ids: tuple[list[int], list[int], list[int]]
     kinds: list[int]
@@ -282,7 +282,7 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
 
 
 def _frame(tokenizer: Tokenizer, mask: int | None) -> _Frame:
-    """Read off the tokeniser's own pair of two letters. Raises UserError without a mask token."""
+    """The frame, read off the tokeniser's own pair of two letters. Raises UserError without a mask token."""
     if mask is None:
         raise UserError("the model's tokeniser has no mask token; give a masked language model")
     pair = tokenizer.encode("a", "b")
@@ -329,7 +329,7 @@ def _centred(length: int, middle: int, size: int) -> slice:
 
 
 def _positions(model: Any) -> int:
-    """The longest input in tokens; RoBERTa and its kin keep the first places of their table for padding."""
+    """The longest input in tokens; RoBERTa and its relatives keep the first places of their table for padding."""
     tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
     reserved = [part.padding_idx + 1 for part in tables if getattr(part, "padding_idx", None) is not None]
     return model.config.max_position_embeddings - max(reserved, default=0)

@@ -1,8 +1,8 @@
 """Candidate rewrites of a text by a language model, at a temperature: a local one, or one behind a chat endpoint.
 
 Candidate number i of a text is a function of the text and of i: the local model draws it from a stream that both name,
-the endpoint is sent i as the seed, and what it answered is kept on disk (`chat`). So k candidates are the first k of
-more, equal texts have equal candidates, and no question that was answered is asked again.
+the endpoint is sent i as the seed, and its answers are stored on disk (`chat`). So k candidates are the first k of
+any larger number, equal texts have equal candidates, and no answered question is asked again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ INSTRUCTION = (
     "Rewrite the text below as one fluent, coherent English text of about the same length. Some of its words may have "
     "been replaced by unfitting ones; keep what meaning there is. Answer with the rewrite and nothing else.\n\nText: {}"
 )
-DOCUMENT = "Document : {}\nParaphrase of the document :"  # what encoder-decoders are asked (DP-Prompt)
-MARKER = "{} >>>>>"  # what paraphrasers go on from (DP-Paraphrase)
+DOCUMENT = "Document : {}\nParaphrase of the document :"  # the prompt of encoder-decoders (DP-Prompt)
+MARKER = "{} >>>>>"  # the prompt that paraphrasers continue (DP-Paraphrase)
 _ROWS = 1 << 12  # candidates drawn at a time
 
 
 class Provider(ABC):
-    """Who writes candidates. prompt: what is asked, {} standing for the text; by default what suits the model."""
+    """A writer of candidates. prompt: the request, with {} for the text; by default one that suits the model."""
 
     def __init__(self, prompt: str | None, temperature: float, longest: int) -> None:
         if prompt is not None and "{}" not in prompt:
@@ -49,9 +49,9 @@ class Provider(ABC):
 
 
 class Remote(Provider):
-    """A model behind an OpenAI-compatible endpoint; see `chat` for where it lies. It sees the texts that it is given.
+    """A model behind an OpenAI-compatible endpoint (`chat` says how it is found). It sees the texts that it is given.
 
-    store: a file that keeps the answers; workers: requests at a time.
+    store: a file of the answers; workers: requests at a time.
     """
 
     def __init__(
@@ -132,5 +132,5 @@ class Local(Provider):
 
 @lru_cache(maxsize=1)
 def local(model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> Local:
-    """The local provider of these settings: loaded once, and its candidates kept, for mechanisms that share it."""
+    """The local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
     return Local(model, prompt, temperature, longest, device=device)

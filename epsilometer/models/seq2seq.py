@@ -21,7 +21,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, positions
 from epsilometer.models.locate import quiet_loading
 
-_NEVER = -29.0  # the bias of entries that a trained decoder never puts out lies below
+_NEVER = -29.0  # entries with a smaller bias are those that a trained decoder never generates (bias -30)
 
 
 class Seq2Seq(Generator):
@@ -60,8 +60,8 @@ class Seq2Seq(Generator):
         """
         ids = np.full((len(texts), length), self.pad, np.int64)
         mask = np.zeros_like(ids)
-        for row, kept in enumerate(self.cut(self.tokens(texts), length)):
-            ids[row, : len(kept)], mask[row, : len(kept)] = kept, 1
+        for row, row_ids in enumerate(self.cut(self.tokens(texts), length)):
+            ids[row, : len(row_ids)], mask[row, : len(row_ids)] = row_ids, 1
         return ids, mask
 
     @torch.inference_mode()
@@ -131,7 +131,7 @@ def assemble(decoder_folder: Path, encoder_folder: Path, out: Path) -> None:
     encoder_folder:  a BERT without a head, with its tokeniser; its word embeddings are the decoder's, in and out. Where
                      the decoder's configuration says `encoder_layers`, it stands on the first so many layers.
     out:             the folder to write: an EncoderDecoderModel in float32. Vocabulary entries that the decoder was
-                     never trained to put out (bias -30) are named in its generation settings (`suppress_tokens`).
+                     never trained to generate (bias -30) are named in its generation settings (`suppress_tokens`).
     """
     with quiet_loading():
         from safetensors.torch import load_file

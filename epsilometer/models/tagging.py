@@ -2,8 +2,8 @@
 
 The embedded tagger is two small heads on the frozen hidden states of all-MiniLM-L6-v2: the first layer of either head
 is linear in a word's features, these are the mean of its pieces' states in all seven layers, so every layer's states go
-through that map at once and no feature vector of 2,688 numbers is ever kept. Any spaCy pipeline with a parser can stand
-in for it (`tagger`).
+through that map at once and no feature vector of 2,688 numbers is ever kept. Any spaCy pipeline with a parser can
+replace it (`tagger`).
 
 Sentences end at a full stop, exclamation or question mark before white space, and at a line's end. A triple's members
 are single words, which `phrase` extends to the words that belong to them by their tags. All these rules are public.
@@ -33,13 +33,13 @@ HEADS = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-heads"
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in the heads' training: contractions whole, punctuation apart
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")
 _CHUNK = 2048  # sentences in memory at a time; cannot change a result
-_DECIMALS = 6  # scores are rounded, so that what little kernels may differ in does not reach a label
+_DECIMALS = 6  # of rounded scores, so that small differences between kernels do not reach a label
 _POSSESSIVE = frozenset(["my", "your", "his", "her", "its", "our", "their"])
 _MODIFIER = frozenset(["ADJ", "NUM", "NOUN", "PROPN"])
 
 
 class Triple(NamedTuple):
-    """Lower-cased, each part at least one word."""
+    """A triple in lower case, each part at least one word."""
 
     subject: str
     relation: str
@@ -47,7 +47,7 @@ class Triple(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As the embeddings and the near-duplicate search see it."""
+        """The triple as one text, for embeddings and the search for near-duplicates."""
         return " | ".join(self)
 
 
@@ -69,11 +69,11 @@ class TripleReader(Protocol):
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, by punctuation before white space and by lines."""
-    return [part for part in (found.strip() for found in _END.split(text)) if part]
+    return [part for part in (piece.strip() for piece in _END.split(text)) if part]
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """What is tagged: words with their apostrophes, and every other mark on its own."""
+    """The units that are tagged: words with their apostrophes, and every other mark on its own."""
     return _WORD.findall(sentence)
 
 
@@ -169,14 +169,14 @@ class SpacyTagger:
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
         """The triples of each text in their order, at most one a sentence."""
 
-        def found(parts: Sequence[Sequence[str]]) -> list[Triple | None]:
+        def find(parts: Sequence[Sequence[str]]) -> list[Triple | None]:
             from spacy.tokens import Doc
 
             vocabulary = self._pipeline.vocab
             documents = self._pipeline.pipe(Doc(vocabulary, words=list(words)) for words in parts)
             return [as_triple(_parsed(document)) for document in documents]
 
-        return _in_texts(texts, found)
+        return _in_texts(texts, find)
 
 
 def as_triple(tagged: Tagged) -> Triple | None:
@@ -217,10 +217,10 @@ def phrase(tagged: Tagged, role: int) -> range:
 
 
 def _in_texts(texts: Sequence[str], find: Any) -> list[list[Triple]]:
-    """Split the texts into sentences and their words, find the triples of all at once, and hand them back by text."""
+    """Split the texts into sentences and their words, find the triples of all at once, and return them by text."""
     parts = [[words_and_marks(sentence) for sentence in sentences(text)] for text in texts]
-    found = iter(find([words for part in parts for words in part]))
-    return [[triple for _ in part if (triple := next(found)) is not None] for part in parts]
+    triples = iter(find([words for part in parts for words in part]))
+    return [[triple for _ in part if (triple := next(triples)) is not None] for part in parts]
 
 
 def _best(scores: NDArray[np.float64]) -> tuple[int, int, int] | None:

@@ -31,10 +31,10 @@ def corrupt(
 ) -> tuple[list[Unit], list[int]]:
     """The units after replacement by `fill`, deletion (never of all) and local shuffling, and the place of each before.
 
-    replace, delete: probability of a unit; shuffle: by how many places a unit moves at most. The place of a replaced
-    unit is kept too.
+    replace, delete: probability of a unit; shuffle: the most places that a unit moves. A replaced unit
+    keeps its place too.
     """
     chance = generator.random((3, len(units)))
     order = np.argsort(np.arange(len(units)) + shuffle * chance[2], kind="stable")
-    kept = [int(i) for i in order if chance[0, i] >= delete] or [int(order[0])]
-    return [fill() if chance[1, i] < replace else list(units[i]) for i in kept], kept
+    places = [int(i) for i in order if chance[0, i] >= delete] or [int(order[0])]
+    return [fill() if chance[1, i] < replace else list(units[i]) for i in places], places

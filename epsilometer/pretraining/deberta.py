@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH, LAYERS, HEADS, INNER = 256, 4, 4, 512
 WINDOW = 512
 MASKED = 0.2  # of the pieces
-SEEN = 0.1  # of these, left as they are, so that the model looks at pieces that are not masked too
+SEEN = 0.1  # of these, left unchanged, so that the model also looks at pieces that are not masked
 
 
 class Deberta:
@@ -75,11 +75,11 @@ class Deberta:
             for first in range(0, len(rows), 20):
                 logits, wanted, _ = self._masked(rows[first : first + 20], generator)
                 best.append(logits.topk(5).indices == wanted[:, None])
-        found = torch.cat(best).float()
+        hits = torch.cat(best).float()
         return {
-            "masked_top1": float(found[:, 0].mean()),
-            "masked_top5": float(found.sum(1).mean()),
-            "pieces": len(found),
+            "masked_top1": float(hits[:, 0].mean()),
+            "masked_top5": float(hits.sum(1).mean()),
+            "pieces": len(hits),
         }
 
     def save(self, folder: Path) -> None:
@@ -100,10 +100,10 @@ class Deberta:
         if not chosen.any():
             chosen[:, 1] = True
         shown = np.where(chosen & (generator.random(ids.shape) >= SEEN), self._special.mask, ids)
-        source, where, wanted = (torch.from_numpy(part).to(self._device) for part in (shown, chosen, ids[chosen]))
+        source, masked, wanted = (torch.from_numpy(part).to(self._device) for part in (shown, chosen, ids[chosen]))
         device_type = source.device.type
         with torch.autocast(device_type, torch.bfloat16, enabled=device_type == "cuda"):
             attend = (source != self._special.pad).long()
-            states = self.module.deberta(source, attention_mask=attend).last_hidden_state[where]
+            states = self.module.deberta(source, attention_mask=attend).last_hidden_state[masked]
             logits = self.module.cls(states)
         return logits, wanted, int(attend.sum())

@@ -1,8 +1,8 @@
-"""Telling an attention head where to look.
+"""A training aid that shows attention heads where to look.
 
-What these models need most is to copy and to match: to look at the equal token, or at the one behind it. A small model
-finds this out late by its predictions alone, and early when for some heads the right places are part of the loss. It
-is a training aid only: the model that is saved is the usual one.
+These models must above all copy and match: look at the equal token, or at the one after it. A small model learns this
+late from its predictions alone, and early when the right places are part of the loss of some heads. The saved model is
+an ordinary one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A small judge: a causal language model (Qwen3's architecture) that names the source of a rewrite.
 
-It continues the plain prompt of `language.judge_prompt` by a label. Three heads are told where to look, one a layer:
-every token at the labels before it (which tells it the option that it belongs to), then a candidate's token at its
-equals in the rewrite (outside of it where it has none), then the last position at the tokens that have equals. The head
-that matches begins with equal projections of query and key. What to make of it, the answers teach.
+It continues the plain prompt of `judge_prompt` by a label. Three heads are shown where to look, one a layer:
+every token at the labels before it (which show the option that it belongs to), then a candidate's token at its equals
+in the rewrite (outside of it where it has none), then the last position at the tokens that have equals. The head that
+matches begins with equal projections of query and key. How to use these, the model learns from the answers.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Judge:
         target = torch.tensor([trial.target for trial in trials], device=ids.device)
         loss = torch.nn.functional.cross_entropy(logits, labels[target])
         figures = {f"{kind}{count} right": float((logits[:, labels].argmax(1) == target).float().mean())}
-        for layer, where in enumerate(places):
-            guided = astray(out.attentions[layer], [0], where)
+        for layer, targets in enumerate(places):
+            guided = astray(out.attentions[layer], [0], targets)
             loss = loss + 0.3 * guided
             figures[f"astray{layer}"] = float(guided.detach())
         return loss, int((ids != self._special.pad).sum()), figures
@@ -143,8 +143,8 @@ class Judge:
     ) -> list[Trial]:
         """One trial a row: its source among others, of like length (the batch's) or of any.
 
-        replaced: the share of the rewrite's words that become random words of other texts; None: all sorts of
-        corruption, by a degree drawn for each trial.
+        replaced: the share of the rewrite's words that become random words of other texts; None: any kind of
+        corruption, to a degree drawn for each trial.
         """
         trials = []
         elsewhere = [rows[int(i)] for i in generator.integers(len(rows), size=100)]
@@ -202,7 +202,7 @@ class Judge:
         lengths = [sum(map(len, row)) + sum(map(len, fixed)) for row in rows]
         ids = np.full((len(rows), max(lengths)), self._special.pad)
         marks, equals = (np.zeros((len(rows), max(lengths), max(lengths)), bool) for _ in range(2))
-        found = np.zeros(ids.shape, bool)
+        has_equal = np.zeros(ids.shape, bool)
         for number, row in enumerate(rows):
             end = 0
             for slot, (part, text) in enumerate(zip(fixed, row, strict=False)):
@@ -216,14 +216,14 @@ class Judge:
                     rewrite = slice(begin, end)
                 else:
                     equals[number, begin:end, rewrite] = ids[number, begin:end, None] == ids[number, None, rewrite]
-                    found[number, begin:end] = equals[number, begin:end].any(1)
-                    lost = begin + np.flatnonzero(~found[number, begin:end])
+                    has_equal[number, begin:end] = equals[number, begin:end].any(1)
+                    lost = begin + np.flatnonzero(~has_equal[number, begin:end])
                     equals[number, lost] = True
                     equals[number, lost, rewrite] = False
             marks[number, :, 0] = True
             ids[number, end : end + len(fixed[-1])] = fixed[-1]
         final = np.zeros_like(equals)
-        final[np.arange(len(rows)), np.array(lengths) - 1] = found
+        final[np.arange(len(rows)), np.array(lengths) - 1] = has_equal
         tokens, last, *places = (
             torch.from_numpy(array).to(self._device) for array in (ids, np.array(lengths) - 1, marks, equals, final)
         )

@@ -1,7 +1,7 @@
 """A small paraphraser (GPT-2's architecture): continues "text >>>>> " by a paraphrase of the text, and ends.
 
 Copying what need not change is most of paraphrasing, so the model begins as one that copies (`_copying`), and the heads
-that do so are told where to look where a text is to be copied.
+that do so are shown where to look when a text is to be copied.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class Paraphraser:
             result = {"perplexity_of_paraphrases": float(np.exp(total / count))}
             for name, rows in (("pairs", self._held_pairs), ("lines", self._held_lines)):
                 chosen = [row for row in rows.spread(1000) if len(row[0]) <= 24][::5][:60]
-                kept = []
+                recalled = []
                 for row in chosen:
                     have, want = Counter(self._greedy(row)), Counter(row[0].tolist())
-                    kept.append((have & want).total() / want.total())
-                result[f"pieces_kept_of_{name}"] = float(np.mean(kept))
+                    recalled.append((have & want).total() / want.total())
+                result[f"pieces_kept_of_{name}"] = float(np.mean(recalled))
         return result
 
     def save(self, folder: Path) -> None:
@@ -130,11 +130,11 @@ class Paraphraser:
         """bool [rows, length, length]: from the token before a copied piece, that piece's place in the source."""
         import torch
 
-        where = torch.zeros((*ids.shape, ids.shape[1]), dtype=torch.bool)
+        places = torch.zeros((*ids.shape, ids.shape[1]), dtype=torch.bool)
         for number, row in enumerate(batch):
             piece = torch.arange(len(row[0]))
-            where[number, len(self._prompt(row)) - 1 + piece, 1 + piece] = True
-        return where.to(ids.device)
+            places[number, len(self._prompt(row)) - 1 + piece, 1 + piece] = True
+        return places.to(ids.device)
 
     def _greedy(self, row: Row) -> list[int]:
         import torch

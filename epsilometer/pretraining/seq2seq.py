@@ -1,6 +1,6 @@
 """A two-layer decoder on the first layers of all-MiniLM-L6-v2: copies, denoises, and paraphrases when asked to.
 
-The encoder is frozen. Its last layers are left out: they are made for the meaning of the whole text and keep neither
+The encoder is frozen. Its last layers are left out: they serve the meaning of the whole text and preserve neither
 words nor places well (a linear reading of a token's identity is right for 99 % of the tokens after three layers, for
 87 % after six; of its place for 76 % and 29 %), and a decoder can copy only what it can read.
 """
@@ -119,8 +119,8 @@ class Seq2Seq:
         loss = torch.nn.functional.cross_entropy(logits.float(), wanted)
         figures = {f"{kind} right": float((logits.argmax(-1) == wanted).float().mean())}
         if kind != "pair":
-            where = torch.from_numpy(_diagonal(places, target.shape[1] - 1, source.shape[1])).to(source.device)
-            guided = [astray(a, h, where) for a, h in zip(out.cross_attentions, GUIDED, strict=True)]
+            diagonal = torch.from_numpy(_diagonal(places, target.shape[1] - 1, source.shape[1])).to(source.device)
+            guided = [astray(a, h, diagonal) for a, h in zip(out.cross_attentions, GUIDED, strict=True)]
             loss = loss + 0.1 * sum(guided)
             figures |= {f"astray{i}": float(g.detach()) for i, g in enumerate(guided)}
         return loss, int(ok.sum()), figures
@@ -130,16 +130,16 @@ class Seq2Seq:
         import torch
 
         rows = [row for row in self._held_lines.spread(1000) if len(row[0]) <= 24][::3][:160]
-        kept, exact = [], []
+        recalled, exact = [], []
         with torch.inference_mode():
             for first in range(0, len(rows), 40):
                 part = rows[first : first + 40]
                 written = self._greedy([[self._special.begin, *row[0].tolist(), self._special.end] for row in part], 32)
                 for row, ids in zip(part, written, strict=True):
                     have, want = Counter(ids), Counter(row[0].tolist())
-                    kept.append((have & want).total() / want.total())
+                    recalled.append((have & want).total() / want.total())
                     exact.append(ids == row[0].tolist())
-        return {"pieces_kept": float(np.mean(kept)), "exact_copies": float(np.mean(exact)), "lines": len(rows)}
+        return {"pieces_kept": float(np.mean(recalled)), "exact_copies": float(np.mean(exact)), "lines": len(rows)}
 
     def _greedy(self, sources: Sequence[Sequence[int]], most: int) -> list[list[int]]:
         import torch
@@ -157,7 +157,7 @@ class Seq2Seq:
         return [row[: row.index(self._special.end)] if self._special.end in row else row for row in rows]
 
     def save(self, folder: Path) -> None:
-        """decoder.safetensors, what was trained, and config.json."""
+        """Write the trained weights, decoder.safetensors, and config.json."""
         import torch
         from safetensors.torch import save_file
 
@@ -171,7 +171,7 @@ class Seq2Seq:
 
 def _diagonal(places: Sequence[tuple[int, list[int]]], queries: int, keys: int) -> NDArray[np.bool_]:
     """bool [rows, queries, keys]: query i, which writes piece i of the text, looks at its place in the source."""
-    where = np.zeros((len(places), queries, keys), bool)
+    diagonal = np.zeros((len(places), queries, keys), bool)
     for row, (first, origin) in enumerate(places):
-        where[row, origin, first + np.arange(len(origin))] = True
-    return where
+        diagonal[row, origin, first + np.arange(len(origin))] = True
+    return diagonal

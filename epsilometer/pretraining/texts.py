@@ -45,7 +45,7 @@ class Rows:
         return tuple(column.row(number).astype(np.int64) for column in self.columns)
 
     def batch(self, generator: np.random.Generator, tokens: int) -> list[Row]:
-        """Neighbouring rows of about so many tokens together, round a row drawn uniformly."""
+        """Neighbouring rows of about so many tokens together, around a row drawn uniformly."""
         centre = int(generator.integers(len(self)))
         count = min(len(self), max(2, tokens // sum(map(len, self[centre]))))
         first = min(max(0, centre - count // 2), len(self) - count)
@@ -118,10 +118,10 @@ def _store(path: Path, columns: int, tokenizer: Tokenizer, stored: Path) -> None
             if all(len(column) in PIECES for column in ids):
                 sides["held" if crc32(row[0].encode()) % HELD_OUT == 0 else "train"].append(ids)
     arrays: dict[str, NDArray[np.generic]] = {}
-    for side, found in sides.items():
-        found.sort(key=lambda row: sum(map(len, row)))
+    for side, encoded in sides.items():
+        encoded.sort(key=lambda row: sum(map(len, row)))
         for i in range(columns):
-            ragged = Ragged.of([row[i] for row in found])
+            ragged = Ragged.of([row[i] for row in encoded])
             arrays |= {f"{side}{i}.values": ragged.values.astype(np.uint16), f"{side}{i}.offsets": ragged.offsets}
     stored.parent.mkdir(parents=True, exist_ok=True)
     partial = stored.with_suffix(".partial")

@@ -1,8 +1,8 @@
 """The training loop: resumable at any step, and the same whether it was interrupted or not.
 
-What a step reads depends on the seed and the step's number alone. The learning rate rises and then stays; in place of
+A step's data depend on the seed and the step's number alone. The learning rate rises and then stays; in place of
 a decay, the weights that are used are a moving average (Polyak and Juditsky 1992) over the last few hundred steps, so
-that training can end, or go on, at any time.
+that training can end, or continue, at any time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 WARM_UP = 50  # steps
 AVERAGED = 400  # steps that the average reaches back
 SAVED = 150.0  # seconds between two checkpoints
-MOMENTS = ("exp_avg", "exp_avg_sq")  # what AdamW keeps of a weight
+MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's state of a weight
 SAID = 30.0  # seconds between two lines of progress
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Of a model, over all its runs."""
+    """The training of a model so far, over all its runs."""
 
     steps: int = 0
     tokens: int = 0
@@ -46,13 +46,13 @@ class Progress:
 
 
 class Recipe(Protocol):
-    """How one model is made and judged."""
+    """How one model is trained and evaluated."""
 
     module: Module
     rate: float  # the highest learning rate
 
     def loss(self, generator: np.random.Generator) -> tuple[Tensor, int, dict[str, float]]:
-        """Of a batch drawn by the generator: the loss, the number of tokens, and figures worth a look."""
+        """The loss of a batch drawn by the generator, its number of tokens, and figures for the log."""
         ...
 
     def quality(self) -> dict[str, float]:
@@ -69,7 +69,7 @@ def train(
 ) -> Progress:
     """Train until enough; leaves the averaged weights in the recipe's module.
 
-    checkpoint: a file; when it is there, training goes on from it, otherwise from the module's weights and `begun`.
+    checkpoint: a file; where it exists, training continues from it, otherwise from the module's weights and `begun`.
     """
     import torch
 
@@ -103,7 +103,7 @@ def train(
 
 
 class _State:
-    """What a checkpoint holds: weights, their average, the optimiser's moments, and how far training has come."""
+    """The content of a checkpoint: weights, their average, the optimiser's moments, and the progress of training."""
 
     def __init__(self, recipe: Recipe, begun: Progress) -> None:
         import torch
@@ -126,12 +126,12 @@ class _State:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
         self.optimiser.step()
-        kept = min(1 - 1 / AVERAGED, (1 + run) / (10 + run))
+        decay = min(1 - 1 / AVERAGED, (1 + run) / (10 + run))
         with torch.no_grad():
-            torch._foreach_lerp_(list(self.average.values()), list(self.weights.values()), 1 - kept)
+            torch._foreach_lerp_(list(self.average.values()), list(self.weights.values()), 1 - decay)
 
     def store(self, checkpoint: Path) -> None:
-        """Write all of it; the file is whole or not there."""
+        """Write the whole state; a file is complete or absent."""
         import torch
         from safetensors.torch import save_file
 
@@ -146,7 +146,7 @@ class _State:
         partial.replace(checkpoint)
 
     def restore(self, checkpoint: Path) -> None:
-        """Go on from a file that `store` wrote."""
+        """Continue from a file that `store` wrote."""
         import torch
         from safetensors import safe_open
 

@@ -1,7 +1,7 @@
 """A small vocabulary: the pieces of all-MiniLM-L6-v2's WordPiece that a text uses most, with its embeddings.
 
 A third of the pieces covers nearly all running text; the table of a small model is then no larger than its layers. A
-word whose piece is not kept is spelt in shorter ones: all single letters are kept.
+word without a piece of its own is spelt in shorter ones: all single letters are included.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def full() -> Tokenizer:
 
 
 def of(folder: Path) -> Tokenizer:
-    """The tokeniser of a saved model, as it was before `save` gave it what the model puts round a text."""
+    """The tokeniser of a saved model, as it was before `save` added what the model puts around a text."""
     from tokenizers import Tokenizer
 
     state = json.loads((folder / "tokenizer.json").read_text()) | {"post_processor": None}
@@ -147,12 +147,12 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: str) -> Tensor:
     return torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows], device=device)
 
 
-def _restricted(base: Tokenizer, kept: list[int]) -> Tokenizer:
+def _restricted(base: Tokenizer, pieces: list[int]) -> Tokenizer:
     """The tokeniser with these pieces only, renumbered in their order."""
     from tokenizers import Tokenizer
 
     state = json.loads(base.to_str())
-    number = {old: new for new, old in enumerate(kept)}
+    number = {old: new for new, old in enumerate(pieces)}
     state["model"]["vocab"] = {piece: number[i] for piece, i in state["model"]["vocab"].items() if i in number}
     state["added_tokens"] = [{**token, "id": number[token["id"]]} for token in state["added_tokens"]]
     state["post_processor"] = None  # this depends on the model
