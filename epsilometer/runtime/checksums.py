@@ -1,4 +1,4 @@
-"""Models have the checksums of all their files beside them, so that a damaged one is not taken for a new one.
+"""Checksums of all files of a model, beside them, so that a damaged model is not mistaken for a new one.
 
 Weights, configuration, tokeniser and clip bounds alike: a flipped bit in any of them can change a claim. SHA256SUMS is
 in the format of `sha256sum`: `sha256sum --check SHA256SUMS` says the same as `check`.
@@ -36,7 +36,7 @@ def check(path: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """State the checksums of all files below a folder but what is written for people (.md)."""
+    """State the checksums of all files below a folder except documents (.md)."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME and file.suffix != ".md")
     lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
     partial = folder / f".{NAME}.{os.getpid()}.partial"
@@ -50,7 +50,7 @@ def write(folder: Path) -> None:
 def restate(path: Path) -> None:
     """State the checksum of one file that was changed on purpose, in the nearest SHA256SUMS above it, if there is one.
 
-    What is stated of the other files stays.
+    The checksums of the other files stay.
     """
     place = path.resolve()
     folder = next((f for f in place.parents if (f / NAME).is_file()), None)
@@ -73,13 +73,13 @@ def _stated(folder: Path) -> dict[str, str]:
 
 
 def _sha256(path: Path) -> str:
-    found = path.stat()
-    return _read(path, found.st_ino, found.st_size, found.st_mtime_ns)
+    status = path.stat()
+    return _read(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, *_: int) -> str:
-    """Of a file as it was when first read in this process: models are located several times, and may be large."""
+    """The hash of a file as first read in this process: models are located several times, and may be large."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -26,13 +26,13 @@ _stream: TextIO | None = None
 
 
 def speak_to(stream: TextIO) -> None:
-    """Have progress and notes written there from now on, and not on standard error."""
+    """Write progress and notes to this stream from now on, instead of standard error."""
     global _stream
     _stream = stream
 
 
 def stream() -> TextIO:
-    """Where progress and notes are written."""
+    """The stream that progress and notes are written to."""
     return _stream or sys.stderr
 
 
@@ -55,9 +55,9 @@ class Progress:
 
 
 def parse(line: str) -> Progress | None:
-    """What a line of a program's output says about its progress, if anything."""
-    found = _LINE.fullmatch(line.strip())
-    return found and Progress(found["label"], int(found["done"]), int(found["total"]), int(found["left"]))
+    """The progress that a line of a program's output states; None where it states none."""
+    match = _LINE.fullmatch(line.strip())
+    return match and Progress(match["label"], int(match["done"]), int(match["total"]), int(match["left"]))
 
 
 def note(text: str) -> None:
@@ -66,12 +66,12 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print what a result must not be read without on standard error."""
+    """Print a warning that belongs to a result on standard error."""
     print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def now_and_then() -> Callable[[str], None]:
-    """Says a line, unless the last one, or the beginning, was a moment ago."""
+    """A function that says a line, unless the last one, or the beginning, was a moment ago."""
     last = time.monotonic()
 
     def sometimes(text: str) -> None:
@@ -104,9 +104,9 @@ class Pace:
     """Work of unknown speed, cut into parts of some seconds: says how far it is, and early on how long it will take.
 
     label: of the progress; total: the size of the work, in units of about equal effort (characters), infinite where it
-    is not known: then nothing is said; shorter: given the seconds that all of it takes, what would take less. next: how
-    many units the next part may have at most; 0 stands for as little as possible. In a `with`, in which a `track` tells
-    how far the part at work is.
+    is not known: then nothing is said; shorter: given the seconds that all of it takes, a hint how to take less. next:
+    the most units of the next part; 0 means as few as possible. Use it in a `with`, in which a `track` reports how far
+    the current part is.
     """
 
     def __init__(self, label: str, total: float, shorter: Callable[[float], str]) -> None:

@@ -2,7 +2,7 @@
 
 A worker builds its function once (a mechanism or attacks, with their models) and maps it over slices; results come back
 in the slices' order, and only so many slices are under way at a time that neither memory nor the queue grows with their
-number. What a slice gives must not depend on the worker: streams are named by trial, so it does not.
+number. A slice's result does not depend on the worker, since streams are named by trial.
 
 On Ray a worker is an actor with one processor core and a share of a GPU. Results wait for their turn as bytes in Ray's
 object store. A slice whose worker died is run again by another one. An exception travels as a result, so that a user's
@@ -40,7 +40,7 @@ R = TypeVar("R")
 _AHEAD = 3  # slices under way for each worker: at work, next, done but not yet due
 _SHARE = 4  # slices for each worker at least, so that the last ones do not leave most workers idle
 _LEAST = 256  # trials in a slice that is cut smaller for that
-_TRIES = 4  # workers that a slice may lose before it is taken to be what kills them
+_TRIES = 4  # workers that a slice may lose before it counts as the cause
 _PATIENCE = 180.0  # seconds without any worker before that is an error
 _THREADS = "OMP_NUM_THREADS"
 _CONNECT = 10.0  # seconds for a cluster's address to answer
@@ -96,10 +96,10 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
 def run(
     build: Callable[[], Callable[[S], R]], parts: Sequence[S], engine: Engine = HERE, label: str = "slices"
 ) -> Iterator[R]:
-    """What the function that `build` makes gives for each part, in order.
+    """The results of the function that `build` returns for each part, in order.
 
     `build` is called here, or once in each worker; unless the engine is this process it and the parts must be
-    picklable. Raises what the function raises, and UserError where workers die or cannot be had.
+    picklable. Raises what the function raises, and UserError where workers die or cannot start.
     """
     mapped = _in_this if engine.here else _in_processes if engine.ray is None else _on_ray
     with closing(mapped(build, parts, engine)) as results:
@@ -150,7 +150,7 @@ def _begin(build: Callable[[], Callable[[Any], Any]]) -> None:
 
 
 def _end_with_parent() -> None:
-    """A pool's processes would wait for work for ever after their parent was killed."""
+    """End this process with its parent: a pool's processes would wait forever after their parent was killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -197,7 +197,7 @@ class _Crew:
         self._ray = ray
         self._actor = ray.remote(_Worker).options(num_cpus=1, num_gpus=engine.gpus)
         self._given = ray.put(ray.cloudpickle.dumps(build)), os.getcwd()
-        self._starting: dict[Any, Any] = {}  # what tells that it is ready, and the actor
+        self._starting: dict[Any, Any] = {}  # the reference to its readiness, and the actor
         self._load: dict[Any, int] = {}  # the slices that a ready actor has
         self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
         self._failed_starts = 0
@@ -222,7 +222,7 @@ class _Crew:
 
     def wait(self) -> Iterator[tuple[int, NDArray[np.uint8] | None]]:
         """Wait for news: slices that are done, with their results, or lost, with None. May end with nothing."""
-        found, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
+        ready, _ = self._ray.wait([*self._busy, *self._starting], timeout=5.0)
         if self._load:
             self._alive = time.monotonic()
         elif time.monotonic() - self._alive > _PATIENCE:
@@ -230,7 +230,7 @@ class _Crew:
                 f"no worker could start on the Ray cluster within {_PATIENCE:.0f} s: each needs {self._needs}, and "
                 "nothing is free; wait, add nodes, or set fewer runtime.gpus"
             )
-        for one in found:
+        for one in ready:
             if one in self._starting:
                 self._started(one)
             else:
@@ -256,7 +256,7 @@ class _Crew:
     def _result(self, one: Any, actor: Any) -> NDArray[np.uint8] | None:
         try:
             result: NDArray[np.uint8] = self._ray.get(one)
-        except self._ray.exceptions.RayTaskError as error:  # what `_Worker.work` cannot catch: arguments that fail
+        except self._ray.exceptions.RayTaskError as error:  # not caught by `_Worker.work`: arguments that fail
             raise UserError(f"a slice could not be handed to a worker ({type(error.cause).__name__})") from None
         except self._ray.exceptions.RayError:
             if actor in self._load:  # its first slice that is reported lost
@@ -282,7 +282,7 @@ class _Worker:
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:
-        """What is wrong with this node; empty when nothing is."""
+        """The fault of this node; empty when there is none."""
         try:
             os.chdir(self._folder)
         except OSError as error:
@@ -293,24 +293,24 @@ class _Worker:
         """A slice's result, or the exception that it ended with, as bytes."""
         import ray.cloudpickle
 
-        made: tuple[Any, Exception | None]
+        outcome: tuple[Any, Exception | None]
         try:
             if self._work is None:
                 self._work = pickle.loads(self._build)()
-            made = self._work(part), None
+            outcome = self._work(part), None
         except Exception as error:
-            made = None, _portable(error)
-        return np.frombuffer(ray.cloudpickle.dumps(made), np.uint8)
+            outcome = None, _portable(error)
+        return np.frombuffer(ray.cloudpickle.dumps(outcome), np.uint8)
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, if it survives the way; with a note where it happened, which quotes nothing."""
-    where = "".join(traceback.format_tb(error.__traceback__))
+    """The error, if it can be pickled; with a note on where it happened, which quotes nothing."""
+    trace = "".join(traceback.format_tb(error.__traceback__))
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__name__} in a worker")
-    error.add_note(f"in a worker on Ray:\n{where}")
+    error.add_note(f"in a worker on Ray:\n{trace}")
     return error
 
 
@@ -323,14 +323,14 @@ def _opened(result: NDArray[np.uint8]) -> Any:
 
 @contextmanager
 def cluster(engine: Engine) -> Iterator[Any]:
-    """The module ray, connected for the time of the context; a cluster that the caller has connected to stays as it is.
+    """The module ray, connected for the time of the context; a connection that the caller has made stays.
 
     Raises UserError where Ray is not installed, where no cluster answers, and where no node is large enough.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS") or None if engine.ray == "auto" else engine.ray
     if address is None:
-        # Ray listens on all interfaces unless it takes this machine for one of a kind that it does not cluster.
+        # Ray listens on all interfaces unless told that this machine is of a kind that it does not cluster.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
@@ -342,17 +342,17 @@ def cluster(engine: Engine) -> Iterator[Any]:
     with ExitStack() as ending:
         if not ray.is_initialized():
             if address is None:
-                # A folder of its own, so that no other stage takes this cluster for one that stays.
+                # A folder of its own, so that no other stage mistakes this cluster for a permanent one.
                 folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
-                where: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
-                where["include_dashboard"] = False
+                options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
+                options["include_dashboard"] = False
             else:
                 _reach(address)
-                where = {"address": address}
+                options = {"address": address}
             ending.callback(ray.shutdown)
             try:
-                ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+                ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
             except Exception as error:  # of many kinds, by what is wrong
                 remedy = (
                     "a busy machine may not manage it in the 30 seconds that Ray allows: run again when there is less "
@@ -375,7 +375,7 @@ def cluster(engine: Engine) -> Iterator[Any]:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address where nothing listens, or something else than Ray, which Ray itself would try for minutes."""
+    """Refuse an address where nothing listens, or not Ray, since Ray itself would try it for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), _CONNECT) as connection:
@@ -390,7 +390,7 @@ def _reach(address: str) -> None:
 
 
 def _check_room(nodes: Sequence[dict[str, Any]], gpus: float) -> None:
-    """Refuse a share of a GPU that no node can give, for which Ray would wait without end."""
+    """Refuse a share of a GPU that no node has, for which Ray would wait forever."""
     rooms = [node["Resources"] for node in nodes if node["Alive"]]
     if not any(room.get("CPU", 0) >= 1 and room.get("GPU", 0) >= gpus for room in rooms):
         has = "; ".join(f"{room.get('CPU', 0):g} CPU, {room.get('GPU', 0):g} GPU" for room in rooms)

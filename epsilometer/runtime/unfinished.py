@@ -1,4 +1,4 @@
-"""What a killed process had begun to write, under a name that holds its number, told from what one still writes."""
+"""Which half-written files a killed process left behind: the name of each holds its process's number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLOCKS = 2.0  # seconds that a file's time and a process's may differ by
 def abandoned(path: Path, number: int) -> bool:
     """Whether the process of this number that wrote a file or folder has ended.
 
-    It has, too, where it was not fetched by its parent, and where its number is now that of one that began later.
+    A zombie has ended, and so has one whose number now belongs to a process that began later.
     """
     with suppress(psutil.NoSuchProcess, FileNotFoundError):
         process = psutil.Process(number)

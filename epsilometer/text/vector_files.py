@@ -1,6 +1,6 @@
 """Word vectors as others write them: word2vec's text and binary formats, GloVe's text, a transformer's checkpoint.
 
-What a file is, is seen from its content. Nothing here loads a pickle or runs a model's code.
+The content of a file shows its format. Nothing here loads a pickle or runs a model's code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_embeddings(folder: Path) -> tuple[list[str], NDArray[np.float32]]:
     """The words [V] among a checkpoint's tokens, in the order of their ids, and their input embeddings [V, d].
 
     folder: holds the weights (model.safetensors, in shards or not) and vocab.txt or tokenizer.json. Only whole words
-    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields as they are. Where the
+    and numbers are kept: tokens in ASCII that `epsilometer.text.words.words` yields unchanged. Where the
     tokeniser marks the starts of words, these are the tokens with the mark. Of equal words the one with the lower id
     is kept. Raises UserError where the folder holds none of this or the files do not fit together.
     """
@@ -172,7 +172,7 @@ def _read_binary(path: Path, count: int, dimensions: int) -> tuple[list[str], ND
 
 
 def _tokens(folder: Path) -> tuple[list[tuple[str, int]], str]:
-    """A checkpoint's tokens with their ids, and what the tokens that start a word start with ("" without such)."""
+    """A checkpoint's tokens with their ids, and the mark of tokens that start a word ("" without one)."""
     try:
         if (folder / "vocab.txt").is_file():
             lines = (folder / "vocab.txt").read_text("utf-8").split("\n")

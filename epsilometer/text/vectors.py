@@ -1,11 +1,11 @@
 """Static word vectors: one vector a word, with exact Euclidean geometry.
 
 Files: an npz archive (arrays `words`, `vectors`), word2vec's text or binary format (a first line `words dimensions`) or
-GloVe's text (none); which one it is, is seen from the content. A transformer gives its token embeddings, gensim its
+GloVe's text (none); the content shows which. A transformer gives its token embeddings, gensim its
 vectors in memory.
 
 The distances enter privacy claims, so they are float64 and agree with one another to rounding wherever they are
-computed; float32 is only used to find candidates, and what it leaves in doubt is settled in float64.
+computed; float32 only finds candidates, and float64 settles what it leaves in doubt.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ class WordVectors:
     Raises UserError for duplicates, values that are not finite, sizes that do not fit, or fewer than two words.
     """
 
-    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], where: str = "the word vectors") -> None:
+    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], name: str = "the word vectors") -> None:
         self.words = [str(word) for word in words]
         try:
             self.vectors = np.ascontiguousarray(vectors, np.float32)
         except (ValueError, TypeError) as error:
-            raise UserError(f"{where}: vectors must be numbers, as many for each word ({error}); fix them") from error
+            raise UserError(f"{name}: vectors must be numbers, as many for each word ({error}); fix them") from error
         if self.vectors.ndim != 2 or self.vectors.shape[0] != len(self.words) or self.vectors.shape[1] == 0:
             raise UserError(
-                f"{where}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
+                f"{name}: vectors must be one row a word, got shape {self.vectors.shape} for {len(self.words)} words; "
                 "give an array [words, dimensions]"
             )
         if len(self.words) < 2:
-            raise UserError(f"{where}: a vocabulary needs at least two words, got {len(self.words)}; give more")
+            raise UserError(f"{name}: a vocabulary needs at least two words, got {len(self.words)}; give more")
         word, times = Counter(self.words).most_common(1)[0]
         if times > 1:
-            raise UserError(f"{where}: the word {word!r} occurs {times} times; keep one vector for each word")
+            raise UserError(f"{name}: the word {word!r} occurs {times} times; keep one vector for each word")
         # The extremes of a row are finite where all of it is, and take no memory of the matrix's size.
         finite = np.isfinite(self.vectors.min(axis=1)) & np.isfinite(self.vectors.max(axis=1))
         broken = np.flatnonzero(~finite)
         if len(broken):
             raise UserError(
-                f"{where}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
+                f"{name}: the vector of {self.words[broken[0]]!r} (entry {broken[0] + 1}) holds a value that is not "
                 f"finite; {len(broken)} such entries must be fixed or left out"
             )
 
@@ -119,7 +119,7 @@ class WordVectors:
         write_arrays(path, words=np.array(self.words), vectors=self.vectors)
 
     def whole_words(self) -> WordVectors:
-        """Only the entries that `epsilometer.text.words.words` yields as they are.
+        """The entries that `epsilometer.text.words.words` yields unchanged, and no others.
 
         No text holds the others (capitals, punctuation, phrases), so as outputs they would only mark a rewrite.
         """
@@ -142,17 +142,17 @@ class WordVectors:
 
     @cached_property
     def exact(self) -> NDArray[np.float64]:
-        """[V, d]: the vectors in float64."""
+        """The vectors in float64, [V, d]."""
         return self.vectors.astype(np.float64)
 
     @cached_property
     def squares(self) -> NDArray[np.float64]:
-        """[V]: squared lengths."""
+        """The squared lengths, [V]."""
         return np.einsum("ij,ij->i", self.exact, self.exact)
 
     @cached_property
     def _half(self) -> NDArray[np.float32]:
-        """[V]: half the squared lengths, in single precision."""
+        """Half the squared lengths in single precision, [V]."""
         return (self.squares / 2).astype(np.float32)
 
     @cached_property
@@ -179,7 +179,7 @@ class WordVectors:
             rows = np.asarray(words[start : start + _SLICE])
             full = np.resize(rows, len(rows) + -len(rows) % _EVEN)
             norms = self.squares[full, None] + squares
-            with _blas().limit(limits=1, user_api="blas"):  # threads share a sum as its size has it: other bits
+            with _blas().limit(limits=1, user_api="blas"):  # threads split a sum by its size, which changes bits
                 squared = norms - 2 * (self.exact[full] @ exact.T)
             # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
             near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
@@ -277,7 +277,7 @@ class WordVectors:
 
 
 def rounding(points: NDArray[np.float64], largest: float, dimensions: int) -> NDArray[np.float32]:
-    """Returns [n]: by how much two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
+    """Returns [n]: the most by which two float32 scores |y|^2 / 2 - x.y of a point can be out of order.
 
     points: [n] norms of the points x; largest: of the y. Twice the usual bound (d + 2) u |x| |y| of an inner product,
     Higham, "Accuracy and Stability of Numerical Algorithms", eq. 3.5, with room for rounding the inputs.

@@ -43,7 +43,7 @@ def write(words: Iterable[str]) -> str:
     return " ".join(words)
 
 
-# The English stop-words of NLTK (`nltk_data`, corpora/stopwords), which the reference code leaves as they are: the 179
+# The English stop-words of NLTK (`nltk_data`, corpora/stopwords), which the reference code leaves unchanged: the 179
 # words of its commit 5db857e, and 19 contractions of pronouns added since, as in two public copies of all 198.
 STOP_WORDS = frozenset(
     """
