@@ -23,7 +23,7 @@ class Identity:
     has_budget: ClassVar[bool] = False
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """The texts themselves."""
+        """The texts, unchanged."""
         return Rewrites(list(texts))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

@@ -1,13 +1,13 @@
 """Generalised randomised response over a public list of texts (Warner 1965; Kairouz, Bonawitz and Ramage 2016).
 
-With N texts, the text itself is kept with probability e^epsilon / (e^epsilon + N - 1), and otherwise replaced by one of
-the N - 1 others, uniformly:
+With N texts, the text itself comes out with probability e^epsilon / (e^epsilon + N - 1), and otherwise one of the
+N - 1 others, uniformly:
 
     P(y | x) = e^(epsilon [y = x]) / (e^epsilon + N - 1).
 
-Assumptions: the list is public; every input is on it (a text that is not becomes the list's first text before the
+Assumptions: the list is public; every input is on it (any other text becomes the list's first text before the
 noise). The claim is epsilon-local differential privacy for whole texts: any two inputs, any output. It is tight: on a
-list of two texts the loss of the optimal adversary is exactly epsilon, so it serves as the instrument's check.
+list of two texts the loss of the optimal adversary is exactly epsilon, so it serves as the known-loss check.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """By inverse CDF in closed form, the first piece of the unit interval keeps the text; a publication exactly."""
+        """By inverse CDF in closed form, whose first piece keeps the text; a publication exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.outputs[i] for i in units.values], units)

@@ -15,10 +15,10 @@ window is centred on the word in subwords (the reference code indexes subwords b
 texts unmasked); clip bounds come with the model that they were measured on; sampling is over the model's whole
 vocabulary of printable pieces, a public set.
 
-A model with token types (BERT and its kin) is given which half of the pair a token belongs to, as it was in training.
-Of the reference code, only the path that works in batches does that; the one that goes word by word leaves them out,
-and on such a model its logits are others (RoBERTa, its default, has none). `token_types: none` does the same. The claim
-holds either way, since it needs no more of the logits than their clip.
+A model with token types (BERT and its relatives) is given which half of the pair a token belongs to, as it was in
+training. Of the reference code, only the path that works in batches does that; the one that goes word by word leaves
+them out, and on such a model its logits differ (RoBERTa, its default, has none). `token_types: none` does the same. The
+claim holds either way, since it rests on the clipping of the logits alone.
 
 Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
 of the private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept
@@ -71,10 +71,10 @@ class DPMLM(MaskMechanism):
     def output_texts(self) -> Sequence[str]:
         """The model's pieces; where stop-words are kept, then those of them that are no piece."""
         pieces = self._model.outputs
-        return [*pieces, *(word for word, number in self._kept.items() if number >= len(pieces))]
+        return [*pieces, *(word for word, number in self._unchanged.items() if number >= len(pieces))]
 
     @cached_property
-    def _kept(self) -> dict[str, int]:
+    def _unchanged(self) -> dict[str, int]:
         """The words that stay, and their numbers as outputs."""
         if self.stop_words == "privatised":
             return {}
@@ -99,9 +99,9 @@ class DPMLM(MaskMechanism):
         outputs = len(self.output_texts)
 
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-            stays = np.array([self._kept.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
+            stays = np.array([self._unchanged.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
             for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
-                yield law if self.stop_words == "privatised" else _with_kept(law, stays, outputs)
+                yield law if self.stop_words == "privatised" else _with_unchanged(law, stays, outputs)
 
         return Laws(rows, outputs, log_probabilities)
 
@@ -125,10 +125,10 @@ class DPMLM(MaskMechanism):
         return [lay_out(text, row) for text, row in zip(texts, rows, strict=True)]
 
 
-def _with_kept(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
+def _with_unchanged(law: NDArray[np.float64], stays: NDArray[np.int64], outputs: int) -> NDArray[np.float64]:
     """The laws of the words that are drawn, spread over all outputs, among those of the words that stay (`stays`)."""
     whole = np.full((len(stays), outputs), -np.inf)
     whole[stays < 0, : law.shape[1]] = law
-    kept = np.flatnonzero(stays >= 0)
-    whole[kept, stays[kept]] = 0
+    staying = np.flatnonzero(stays >= 0)
+    whole[staying, stays[staying]] = 0
     return whole

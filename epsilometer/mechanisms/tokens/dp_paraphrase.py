@@ -1,4 +1,4 @@
-"""DP-Paraphrase: a decoder-only paraphraser goes on after a marker (Mattern et al., NAACL Findings 2022).
+"""DP-Paraphrase: a decoder-only paraphraser writes on after a marker (Mattern et al., NAACL Findings 2022).
 
 The model was trained on lines "source >>>>> paraphrase". It reads the text and the marker, and writes a paraphrase
 token by token from clipped logits l at temperature T = 2 Delta / epsilon,
@@ -11,11 +11,11 @@ epsilon between any two texts (`shared/generative.py`).
 Assumptions: epsilon belongs to a generated token; any two texts are neighbours; clip range and maximum are public.
 
 Departures from the reference code (sjmeis/DPMLM 3ce9390), which draws through a text-generation pipeline: the library's
-default stays on, by which only the 50 likeliest tokens can come out. Which 50 depends on the private text, so an output
-can rule a text out, and no finite epsilon holds; here every token of the vocabulary can come out. The number of new
-tokens is a public maximum, not the prompt's own length. `as_published: true` has both, and the published claim: the
-likelihood attack sees outputs of probability 0 under one candidate. Its bounds belong to weights without a
-name or revision that could pin them; with those weights give clip: [-96.85249956065758, -8.747697966442914].
+default stays in force, by which only the 50 likeliest tokens can come out. Which 50 depends on the private text, so an
+output can rule a text out, and no finite epsilon holds; here every token of the vocabulary can come out. The number of
+new tokens is a public maximum, not the prompt's own length. `as_published: true` has both, and the published claim: the
+likelihood attack sees outputs of probability 0 under one candidate. Its bounds belong to weights without a name or
+revision that could pin them; with those weights give clip: [-96.85249956065758, -8.747697966442914].
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DPParaphrase(GenerativeMechanism):
 
     @property
     def top_k(self) -> int | None:
-        """50 in the published form."""
+        """The 50 likeliest tokens in the published form, else all."""
         return TOP_K if self.as_published else None
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:

@@ -67,7 +67,7 @@ class DPPrompt(GenerativeMechanism):
         return model
 
     def framed(self, texts: Sequence[str]) -> list[list[int]]:
-        """The instruction round each text."""
+        """The instruction around each text."""
         from epsilometer.models.causal_lm import CausalLM
 
         written = [prompt(text) for text in texts]
@@ -77,5 +77,5 @@ class DPPrompt(GenerativeMechanism):
 
 
 def prompt(text: str) -> str:
-    """What the model is asked."""
+    """The prompt for a text."""
     return f"Document : {text}\nParaphrase of the document :"

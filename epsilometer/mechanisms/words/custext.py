@@ -27,7 +27,7 @@ rules inputs out, and the claim fails between near words too. It also builds the
 lets words outside it pass; here such a word becomes a fixed word first. On vectors that it scales to length 1 it ranks
 and scores by the cosine, where blanked words rank before those of negative cosine; this module has the distance alone.
 
-CusText+ (`stop_words: kept`) leaves stop-words as they are, which drops the claim.
+CusText+ (`stop_words: kept`) leaves stop-words unchanged, which drops the claim.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class CusText(WordVectorMechanism):
         return outputs, np.where(outputs >= 0, (high - distance) / np.where(high > low, high - low, 1), -np.inf)
 
     @cached_property
-    def _kept(self) -> NDArray[np.bool_]:
-        """[V]: the words that are left as they are."""
+    def _unchanged(self) -> NDArray[np.bool_]:
+        """The words that stay unchanged, bool [V]."""
         if self.stop_words == "replaced":
             return np.zeros(len(self.vocabulary), bool)
         return np.isin(self.vocabulary.words, list(STOP_WORDS))
@@ -116,7 +116,7 @@ class CusText(WordVectorMechanism):
         """The possible outputs of each word [n, size] and their log-probabilities."""
         outputs, scores = self._scores
         log_p = log_softmax(epsilon / 2 * scores[words], axis=1)
-        unchanged = np.flatnonzero(self._kept[words])
+        unchanged = np.flatnonzero(self._unchanged[words])
         log_p[unchanged] = np.where(outputs[words[unchanged]] == words[unchanged, None], 0.0, -np.inf)
         return outputs[words], log_p
 
@@ -137,7 +137,7 @@ class CusText(WordVectorMechanism):
         return self.vocabulary.distance(texts, pairs, between)
 
     def largest_distance(self, epsilon: float) -> float:
-        """1 where all words are in one group, or claimed to be alike; else infinite."""
+        """1 where all words are in one group, or claimed to be; else infinite."""
         return 1.0 if self.as_published or self._sets[0].max() == 0 else math.inf
 
     def excess_bound(self, epsilon: float) -> float | None:

@@ -112,7 +112,7 @@ class Truncated(NamedTuple):
     gamma: float | None = None
 
     def cut(self, epsilon: float) -> float:
-        """Gamma at this epsilon, at most `size`, beyond which it changes nothing."""
+        """Gamma at this epsilon; at most `size`, since a larger one changes nothing."""
         if self.gamma is not None:
             return min(self.gamma, self.size)
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
@@ -180,7 +180,7 @@ class Truncated(NamedTuple):
         return max([far, *near])
 
     def _counts(self, places: NDArray[np.integer], epsilon: float) -> tuple[NDArray[np.integer], ...]:
-        """How many places lie below and above within gamma, and beyond it."""
+        """The numbers of places below and above within gamma, and beyond it."""
         reach = np.maximum(np.ceil(self.cut(epsilon)).astype(np.int64) - 1, 0)
         below, above = np.minimum(places, reach), np.minimum(self.size - 1 - places, reach)
         return below, above, self.size - 1 - below - above
@@ -201,7 +201,7 @@ class Diffractor(WordMechanism):
     """resource: an archive of word lists.
 
     gamma:      the distance in a list from which on tem treats all words alike; auto: the paper's, by epsilon.
-    as_published: let through what the reference code lets through.
+    as_published: let the same words through as the reference code.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.lists)
@@ -246,7 +246,7 @@ class Diffractor(WordMechanism):
         )
 
     def largest_distance(self, epsilon: float) -> float:
-        """From one end of a list to the other, with tem at most gamma."""
+        """The distance from one end of a list to the other, with tem at most gamma."""
         ends = len(self.vocabulary) - 1
         return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)
 
@@ -301,7 +301,7 @@ class Diffractor(WordMechanism):
         return self.written(texts, Ragged(outputs, private.offsets))
 
     def write(self, texts: Sequence[str], units: Ragged) -> list[str]:
-        """As `WordMechanism.write`; in the published form words outside the lists stand as they were."""
+        """As `WordMechanism.write`; in the published form words outside the lists stay unchanged."""
         if not self.as_published:
             return super().write(texts, units)
         names, index = self.vocabulary.words, self.vocabulary.index

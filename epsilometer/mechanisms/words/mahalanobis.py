@@ -1,4 +1,4 @@
-"""The Mahalanobis mechanism: MVC with noise as wide as the words lie (Xu, Aggarwal, Feyisetan and Teissier, 2020).
+"""The Mahalanobis mechanism: MVC with noise shaped like the words' spread (Xu, Aggarwal, Feyisetan and Teissier, 2020).
 
 The noise of MVC is drawn in the space where the ball is an ellipsoid:
 
@@ -45,7 +45,7 @@ class Mahalanobis(MovedWords):
 
     @property
     def _white(self) -> NDArray[np.float64]:
-        """[V, d]: the words where the Mahalanobis distance is Euclidean."""
+        """The words in coordinates in which the Mahalanobis distance is Euclidean, [V, d]."""
         values, axes = self._axes
         return self.vectors.exact @ (axes / np.sqrt(values))
 
@@ -54,12 +54,12 @@ class Mahalanobis(MovedWords):
         return WordVectors(self.vectors.words, self._white).extremes()[1]
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """M^(-1/2) x of points [n, d]."""
+        """Returns M^(-1/2) x of points [n, d]."""
         values, axes = self._axes
         return points @ (axes / np.sqrt(values) @ axes.T)
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """M^(1/2) z of spherical noise [n, d]."""
+        """Returns M^(1/2) z of spherical noise [n, d]."""
         values, axes = self._axes
         return noise @ (axes * np.sqrt(values) @ axes.T)
 

@@ -1,12 +1,12 @@
 """MVC, calibrated multivariate perturbations (Feyisetan, Balle, Drake and Diethe, WSDM 2020, algorithm 1).
 
 The vector x of each word, of d dimensions, is moved by noise of density ~ exp(-epsilon ||z||), and the word nearest to
-where it lands is written:
+the moved point is written:
 
     z = r g / ||g||,    g ~ N(0, I_d),    r ~ Gamma(d, 1 / epsilon),    y = argmin_w ||x + z - w||.
 
 The densities of x + z and x' + z differ by at most e^(epsilon ||x - x'||), and finding the nearest word is
-post-processing. The noise is about d / epsilon long: in hundreds of dimensions it needs an epsilon to match. It is
+post-processing. The noise is about d / epsilon long: in hundreds of dimensions it needs an epsilon of that order. It is
 continuous, so there is no law to compute.
 
 Assumptions: epsilon belongs to a word; distances are Euclidean, of the raw vectors; texts are neighbours if they have

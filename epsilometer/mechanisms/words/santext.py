@@ -9,8 +9,8 @@ Assumptions: epsilon belongs to a word; texts are neighbours if they have equall
 and every word of it can come out for every word.
 
 Departures: the reference code (xiangyue9607/SanText 9c35f6e) takes the vocabulary from the private corpus and replaces
-a word outside it by a uniform draw, which tells it from all words inside; here it becomes a fixed word before the noise
-(`shared/vocabulary.py`). SanText+ is `santext_plus`.
+a word outside it by a uniform draw, which distinguishes it from all words inside; here it becomes a fixed word before
+the noise (`shared/vocabulary.py`). SanText+ is `santext_plus`.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ class SanText(KernelMechanism):
     """The settings are those of every mechanism on word vectors."""
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """-epsilon / 2 times the distance."""
+        """The log-weights, -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances

@@ -1,12 +1,12 @@
-"""SanText+: SanText where common words may stay as they are (Yue et al., Findings of ACL 2021, algorithm 2).
+"""SanText+: SanText where common words may stay unchanged (Yue et al., Findings of ACL 2021, algorithm 2).
 
 A word of the sensitive set S is replaced by SanText over S. Any other word is kept with probability `keep`, else
 replaced in the same way:
 
     P(y | x) = [x not in S and y = x] keep + (1 - [x not in S] keep) exp(-epsilon / 2 ||x - y||) / Z_S(x),  Z_S over S.
 
-No claim. A word outside S that comes out came in, with certainty, so no epsilon holds between it and any other; what
-the paper calls utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
+No claim. A word outside S that comes out was certainly in the source, so no epsilon holds between it and any other;
+what the paper calls utility-optimised privacy covers the words of S alone. The law can be computed, and it is audited.
 
 Departures: the paper takes S from the private corpus (its least frequent half); here S is public, a file of words or
 else the second half of the word vectors' file, which stands in order of frequency.
@@ -47,20 +47,20 @@ class SanTextPlus(KernelMechanism):
         if not self.sensitive.is_file():
             raise UserError(f"there is no file {str(self.sensitive)!r}; give a file of sensitive words, one a line")
         named = {word for line in self.sensitive.read_text("utf-8").splitlines() for word in words_of(line)}
-        found = np.array([i for i, word in enumerate(self.vocabulary.words) if word in named], np.int64)
-        if not len(found):
+        numbers = np.array([i for i, word in enumerate(self.vocabulary.words) if word in named], np.int64)
+        if not len(numbers):
             raise UserError(f"{self.sensitive} names no word of the vocabulary; give words of {self.resource}")
-        return found
+        return numbers
 
     @cached_property
     def _stays(self) -> NDArray[np.float64]:
-        """[V]: the probability that a word is kept without a draw."""
+        """The probability that a word is kept without a draw, [V]."""
         stays = np.full(len(self.vocabulary), self.keep)
         stays[self.outputs] = 0
         return stays
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """-epsilon / 2 times the distance."""
+        """The log-weights, -epsilon / 2 times the distance."""
         return -epsilon / 2 * distances
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -91,8 +91,8 @@ class SanTextPlus(KernelMechanism):
                 share = np.log1p(-stays) - np.logaddexp.reduce(log_w, axis=1)
                 law = np.full((len(words), len(self.vocabulary)), -np.inf)
                 law[:, self.outputs] = log_w + share[:, None]
-                kept = np.flatnonzero(stays)
-                law[kept, words[kept]] = np.log(stays[kept])
+                staying = np.flatnonzero(stays)
+                law[staying, words[staying]] = np.log(stays[staying])
                 yield law
 
         return Laws(self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, table=self._release_table)

@@ -1,8 +1,8 @@
 """TEM, the truncated exponential mechanism on words (Carvalho, Vasiloudis, Feyisetan and Wang, SDM 2023).
 
 Words within gamma of the private word x compete with score -d(x, y); all others share one more candidate with score
--gamma + (2 / epsilon) ln(number of words outside), which stands for a uniform draw among them. That is the exponential
-mechanism with the distance cut off at gamma,
+-gamma + (2 / epsilon) ln(number of words outside), which then becomes a uniform draw among them. That is the
+exponential mechanism with the distance cut off at gamma,
 
     P(y | x) ~ exp(-epsilon / 2 min(d(x, y), gamma)),    gamma = (2 / epsilon) ln((1 - beta)(V - 1) / beta),
 
@@ -45,26 +45,26 @@ class TEM(KernelMechanism):
     as_published: bool = False
 
     def gamma(self, epsilon: float) -> float:
-        """Where the distance is cut off."""
+        """The distance gamma at which distances are cut off."""
         gamma = max(0.0, 2 / epsilon * math.log((1 - self.beta) * (len(self.vocabulary) - 1) / self.beta))
         return round(gamma, 1) if self.as_published else gamma
 
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """-epsilon / 2 times the distance, cut off at gamma."""
+        """The log-weights, -epsilon / 2 times the distance, cut off at gamma."""
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
     def largest_distance(self, epsilon: float) -> float:
-        """At most gamma: two words beyond it lose no more, in the paper's form."""
+        """The largest distance, in the paper's form at most gamma: words farther apart lose no more."""
         farthest = super().largest_distance(epsilon)
         return farthest if self.as_published else min(farthest, self.gamma(epsilon))
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """From the normalisers of the exponential mechanism, which the reference code's law is not."""
+        """The bound by normalisers, for the exponential mechanism; the reference code's law is none."""
         return None if self.as_published else super().excess_bound(epsilon)
 
     @cached_property
     def _inside(self) -> dict[float, NDArray[np.int64]]:
-        """[V] an epsilon: how many words lie within gamma of each word, 0 where that is not known yet."""
+        """For each epsilon [V]: how many words lie within gamma of each word, 0 where not yet known."""
         return defaultdict(lambda: np.zeros(len(self.vectors), np.int64))
 
     def _beyond(self, words: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:

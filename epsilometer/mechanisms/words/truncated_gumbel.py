@@ -16,7 +16,7 @@ all. `as_published: true` makes the paper's claim, so that it can be seen to fai
 (a small epsilon, two words close together or alike); b is infinite there, the noise uniform on [-D_max, D_max].
 
 Departures: the reference code (sjmeis/MLDP 65a9eb8) takes D_min and D_max from one random word, adds the noise to
-squared distances, and lets k be 0, which leaves the word as it is.
+squared distances, and lets k be 0, which leaves the word unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.base import WordVectorMechanism
 
-_CELLS = 512  # steps of the sum that stands for an integral in `laws`
+_CELLS = 512  # steps of the sum that replaces an integral in `laws`
 _WORDS = 1 << 13  # private words in memory at a time
 
 
@@ -59,7 +59,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return self._survey[2:]
 
     def scale(self, epsilon: float) -> float:
-        """b, infinite where it is not defined."""
+        """The scale b of the noise, infinite where it is not defined."""
         low, high = self._range
         a = (epsilon - 2 * (1 + math.log(len(self.vocabulary))) / low) / 3 if low else -math.inf
         if a <= 0:
@@ -69,7 +69,7 @@ class TruncatedGumbel(WordVectorMechanism):
 
     @cached_property
     def _competitors(self) -> NDArray[np.float64]:
-        """[K]: P(k <= 1), P(k <= 2), ...; beyond K no uniform of 53 bits reaches."""
+        """Returns [K]: P(k <= 1), P(k <= 2), ...; no uniform of 53 bits reaches beyond K."""
         size = len(self.vocabulary)
         law = poisson(math.log(size - 1))
         below, total = law.cdf(0), law.cdf(size) - law.cdf(0)
@@ -82,7 +82,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return near[words, : len(self._competitors)], far[words, : len(self._competitors)]
 
     def _noise(self, uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """Inverse CDF of the truncated Gumbel noise."""
+        """The inverse CDF of the truncated Gumbel noise."""
         high, b = self._range[1], self.scale(epsilon)
         if math.isinf(b):
             return high * (2 * uniforms - 1)
@@ -90,7 +90,7 @@ class TruncatedGumbel(WordVectorMechanism):
         return np.clip(-b * np.log(-np.log(low + uniforms * (top - low))), -high, high)
 
     def _survival(self, noise: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """P(g > noise)."""
+        """Returns P(g > noise)."""
         high, b = self._range[1], self.scale(epsilon)
         noise = np.clip(noise, -high, high)
         if math.isinf(b):

@@ -1,6 +1,6 @@
 """Vickrey: MVC that often writes the second nearest word (Xu, Feyisetan, Aggarwal, Xu and Teissier, 2021).
 
-The word's vector is moved as by MVC. Of the two words w1, w2 nearest to where it lands, at distances d1 <= d2,
+The word's vector is moved as by MVC. Of the two words w1, w2 nearest to the moved point, at distances d1 <= d2,
 
     P(w1) = (1 - t) d2 / (t d1 + (1 - t) d2)
 
@@ -16,8 +16,8 @@ private word w again: where w is the nearest, it is left out, and w1, w2 are the
 a softmax of -t d^2 with t = [1, 0] (its search gives squared distances), so that the second word is written nearly
 always, and w itself hardly ever. That is no post-processing of the moved point. `as_published: true` does the same and
 claims MVC's epsilon times the distance, so that it can be seen to fail: two words that lie close together, for which
-next to nothing may be lost, give each other away, because each is left out for itself alone. (The search here is exact,
-there approximate.)
+almost no loss is allowed, are told apart, because each is left out only when it is the private word. (The search here
+is exact, there approximate.)
 """
 
 from __future__ import annotations

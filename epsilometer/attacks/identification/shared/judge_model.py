@@ -1,10 +1,10 @@
-"""A causal language model on this machine as a judge: which candidate does it think a rewrite was made from.
+"""A causal language model on this machine as a judge: which candidate does it take for the source of a rewrite?
 
 The tokens that all prompts begin with are computed once, and their keys and values serve every batch. What follows is
 padded on the left to a multiple of 8 tokens, and every batch has a fixed number of rows for its length, the last one
 filled up: a prompt's numbers come from the same kernels on the same shapes whatever else is asked. Logits are rounded
-to multiples of 1/1024 for what little is left. (In a model with a sliding window the padding takes some of its places;
-that shows only where a prompt outgrows the window.)
+to multiples of 1/1024 to absorb what differences remain. (In a model with a sliding window, padding takes some of its
+places; that matters only where a prompt outgrows the window.)
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JudgeModel:
     window:     longest prompt in tokens; the texts of a longer one are cut to an equal number of words.
     cut:        number of prompts cut so far.
 
-    Raises UserError for a model that cannot be had or has no language model head, an unknown precision or device.
+    Raises UserError for a model that cannot be fetched or has no language model head, an unknown precision or device.
     """
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
@@ -103,7 +103,7 @@ class JudgeModel:
             cache = self._cache(prefix)
             for rows, ids, mask in self._batches(prompts, len(prefix)):
                 positions = mask.cumsum(1).sub_(1).clamp_(min=0)[:, len(prefix) :]
-                made = self._model(
+                output = self._model(
                     input_ids=ids,
                     attention_mask=mask,
                     position_ids=positions,
@@ -111,11 +111,11 @@ class JudgeModel:
                     use_cache=False,
                     logits_to_keep=1,
                 )
-                result[rows] = on_grid(made.logits[: len(rows), -1], self._folder).cpu().numpy()
+                result[rows] = on_grid(output.logits[: len(rows), -1], self._folder).cpu().numpy()
         return result, sum(len(prefix) + len(prompt) for prompt in prompts)
 
     def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
-        """What the model answers, by the most likely token each time, in at most `longest` tokens.
+        """The model's answers, by the most likely token each time, in at most `longest` tokens.
 
         again: whether to ask with a reminder of the form. Raises UserError for a model without a chat template.
         """
@@ -140,19 +140,19 @@ class JudgeModel:
             eos_token_id=ends,
             pad_token_id=ends[0],
         )
-        found = [Completion("", 0, 0)] * len(prompts)
+        completions = [Completion("", 0, 0)] * len(prompts)
         with torch.inference_mode():
             cache = self._cache(prefix)
             for rows, ids, mask in self._batches(prompts, len(prefix)):
                 whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
-                made = self._model.generate(
+                generated = self._model.generate(
                     whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
                 )
-                for row, answer in zip(rows, made[:, whole.shape[1] :].tolist(), strict=False):
+                for row, answer in zip(rows, generated[:, whole.shape[1] :].tolist(), strict=False):
                     length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
                     text = self._tokenizer.decode(answer[:length], skip_special_tokens=True)
-                    found[row] = Completion(text, len(prefix) + len(prompts[row]), length)
-        return found
+                    completions[row] = Completion(text, len(prefix) + len(prompts[row]), length)
+        return completions
 
     def _ends(self) -> list[int]:
         """The tokens that end an answer."""
@@ -208,7 +208,7 @@ class JudgeModel:
 
     @contextmanager
     def _head_of(self, tokens: list[int]) -> Iterator[None]:
-        """Meanwhile the model computes the logits of these tokens only, in this order, and in float32.
+        """Have the model compute the logits of these tokens only, in this order, and in float32.
 
         At bfloat16 two logits near 16 are distinguished only if they differ by 0.125.
         """

@@ -1,4 +1,4 @@
-"""What a language model is asked in order to name the source of a rewrite, and how its answer is read.
+"""The prompt that asks a language model for the source of a rewrite, and how its answer is read.
 
 A model with a chat template is asked in the words of TeDA (arXiv:2603.22968, Appendix B), filled in with the labels of
 the options. Any other model, the embedded judge too, continues a plain text of few tokens:
@@ -92,8 +92,8 @@ def parse(reply: str) -> str:
 
     What a model thought before it answered, marked <think>...</think>, is left out.
     """
-    found = re.fullmatch(r"answer: \[\[(\d{1,4})\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
-    return found[1] if found else ""
+    match = re.fullmatch(r"answer: \[\[(\d{1,4})\]\]", reply.rpartition("</think>")[2].strip(), re.IGNORECASE)
+    return match[1] if match else ""
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What DP-MLM and its variant with insertions share: the exponential mechanism at one mask of a private text.
+"""The base of DP-MLM and its variant with insertions: the exponential mechanism at one mask of a private text.
 
 The model reads the text and the text with a mask in it; its logits at the mask, clipped to a public range [low, high],
 are utilities of sensitivity high - low whatever the text. So P(y | x) ~ exp(epsilon clip(logit_y) / (2 (high - low)))
@@ -29,7 +29,7 @@ class MaskMechanism:
     """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
-    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # a piece a word, but for pieces spelled alike
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # one piece per word, except for pieces spelled alike
 
     resource: str | Path
     clip: Clip | None = None

@@ -28,9 +28,9 @@ def measure_bounds(model: str, texts: Sequence[str], source: str, mechanism: str
     Raises UserError for a mechanism that clips no logits.
     """
     name = mechanism or ("dp_prompt" if has_chat_template(model) else _USUAL[architecture(model)])
-    found = find("mechanisms", name, "rewrite")
-    if not hasattr(found, "logits"):
+    definition = find("mechanisms", name, "rewrite")
+    if not hasattr(definition, "logits"):
         raise UserError(f"{name} clips no logits; --mechanism takes {', '.join(_USUAL.values())}")
     few = texts[:: max(1, len(texts) // TEXTS)][:TEXTS]
-    built = build(found, {"resource": model}, f"the settings of {name}")
+    built = build(definition, {"resource": model}, f"the settings of {name}")
     return measure(built.logits(few), f"{len(few)} texts of {source}, prompts of {name}")

@@ -1,4 +1,4 @@
-"""What mechanisms share that replace every word on its own, over one public vocabulary.
+"""The base of mechanisms that replace every word on its own, over one public vocabulary.
 
 A text is a sequence of words, every word is privatised with its own noise, and their number is not hidden. A word
 outside the vocabulary becomes one fixed word of it first (`vocabulary.py`). Case, spacing and
@@ -53,7 +53,7 @@ class WordMechanism(ABC):
         return self.vocabulary.words
 
     def tokens(self, text: str) -> list[str]:
-        """As `HasTokens`: words, the unknown ones as the public symbol that stands for them."""
+        """As `HasTokens`: words, the unknown ones as the public symbol that replaces them."""
         return [self.vocabulary.words[number] for number in self.vocabulary.encode([text]).values]
 
     def unread(self, texts: Sequence[str]) -> Unread:
@@ -81,7 +81,7 @@ class WordMechanism(ABC):
 
 @component
 class WordVectorMechanism(WordMechanism, ABC):
-    """normalise: whether the word vectors are scaled to length 1 first, else used as they are."""
+    """normalise: whether the word vectors are scaled to length 1 first."""
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.vectors)
 
@@ -100,7 +100,7 @@ class WordVectorMechanism(WordMechanism, ABC):
 
     @cached_property
     def _release_table(self) -> Table:
-        """What publications draw from, of the words that they met last."""
+        """The weights that publications draw from, of the most recent words."""
         return Table()
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -116,5 +116,5 @@ class WordVectorMechanism(WordMechanism, ABC):
         return self.vectors.extremes()[1]
 
     def largest_distance(self, epsilon: float) -> float:
-        """Between any two words of the vocabulary."""
+        """The largest distance of two words of the vocabulary."""
         return self._diameter

@@ -41,6 +41,6 @@ class CosineMechanism(KernelMechanism):
         return 1.0
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """The weights change by at most epsilon / 2, the normalisers by what they do; the claim is epsilon."""
+        """The normalisers' change less epsilon / 2: weights change by at most that, and the claim is epsilon."""
         (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])
         return float(np.ptp(log_total)) - epsilon / 2

@@ -1,4 +1,4 @@
-"""What word mechanisms read when nothing else is given: vectors and 1-D lists of the embedded encoder's words."""
+"""The default resources of word mechanisms: vectors and 1-D lists of the embedded encoder's words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lists() -> Path:
 
 
 def over_words(resource: Callable[[], Path] | None, source: Path | None, count: int, folder: Path) -> Path | None:
-    """Writes what `resource` gives, word vectors or lists, over the first `count` words, to a file in a folder.
+    """Write the resource that `resource` returns, word vectors or lists, over the first `count` words, to a folder.
 
     source: a file of word vectors; by default the embedded ones. Returns the file, or None for any other resource.
     """

@@ -26,18 +26,18 @@ _PART = 64  # words whose laws are computed at a time: few enough for the cache,
 class KernelMechanism(WordVectorMechanism, ABC):
     """P(y | x) ~ exp(w(d(x, y))): a law whose weights depend on the distance of two words and on nothing else.
 
-    Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word that
-    was ever met the probability of each block is kept: a draw finds its block there and computes the law within the
-    block alone. So a word costs the vocabulary once, its every occurrence some 64 distances.
+    Draws are inverse CDFs from one uniform a word. The vocabulary is cut into blocks, and for every private word
+    seen so far the probability of each block is stored: a draw looks its block up and computes the law within that
+    block alone. So a new word costs a pass over the vocabulary, and each occurrence some 64 distances.
     """
 
     @abstractmethod
     def log_weights(self, distances: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        """w: elementwise, in nats."""
+        """The log-weights w, elementwise, in nats."""
 
     @cached_property
     def outputs(self) -> NDArray[np.int64]:
-        """The words that can come out: all, where nothing else is said."""
+        """The words that can come out: all by default."""
         return np.arange(len(self.vectors))
 
     @cached_property
@@ -85,7 +85,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
             self._tables[epsilon].put(part, blocks)
 
     def log_normalisers(self, words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-        """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; kept, once computed."""
+        """For each epsilon [n]: ln of the sum over y of exp(w(d(x, y))), for words x; computed once."""
         for epsilon in epsilons:
             self._log_totals.setdefault(epsilon, np.full(len(self.vectors), np.nan))
         met = np.unique(words)
@@ -109,8 +109,8 @@ class KernelMechanism(WordVectorMechanism, ABC):
                 part = members[start : start + _ROWS]
                 log_w = self._log_weights(words[part], self.vectors.distances(words[part], inside), epsilon)
                 cdf = np.cumsum(np.exp(log_w - log_total[words[part], None]), axis=1)
-                found = (left[part, None] >= cdf).sum(axis=1)
-                out[part] = inside[np.minimum(found, len(inside) - 1)]
+                slot = (left[part, None] >= cdf).sum(axis=1)
+                out[part] = inside[np.minimum(slot, len(inside) - 1)]
         return out
 
     def laws(self, texts: Sequence[str]) -> Laws:
@@ -125,8 +125,8 @@ class KernelMechanism(WordVectorMechanism, ABC):
             words: NDArray[np.integer], outputs: Sequence[NDArray[np.integer]], epsilons: Sequence[float]
         ) -> Iterator[NDArray[np.float64]]:
             log_totals = self.log_normalisers(words, epsilons)
-            for drawn, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
-                yield self._log_weights(words, self.vectors.between(words, drawn), epsilon) - log_total
+            for output, epsilon, log_total in zip(outputs, epsilons, log_totals, strict=True):
+                yield self._log_weights(words, self.vectors.between(words, output), epsilon) - log_total
 
         return Laws(
             self.vocabulary.encode(texts), len(self.vocabulary), log_probabilities, entries, table=self._release_table
@@ -169,9 +169,9 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
 
 class _Table:
-    """Of each private word the probability of every block of outputs, summed up.
+    """The cumulative probabilities of the blocks of outputs, for each private word.
 
-    cumulative: [V, blocks], a row for each known word in the order of their coming; the rest is given no memory;
+    cumulative: [V, blocks], a row for each known word in order of entry; the rest takes no memory;
     place: [V], the word's row there, -1 where it is not known.
     """
 
@@ -199,7 +199,7 @@ class _Table:
     def find(
         self, words: NDArray[np.integer], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Bisection: the block [n] that each uniform falls into, and how far into it [n], in probability."""
+        """The block [n] that each uniform falls into, and how far into it [n], in probability; by bisection."""
         rows, low, high = self.place[words], np.zeros(len(words), np.int64), np.full(len(words), self.blocks - 1)
         for _ in range(self.blocks.bit_length()):
             middle = (low + high) // 2

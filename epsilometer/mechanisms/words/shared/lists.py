@@ -68,7 +68,7 @@ class WordLists:
         return cls(words.tolist(), order)
 
     def first(self, count: int) -> WordLists:
-        """The same lists without all but the first `count` words."""
+        """The lists restricted to the first `count` words."""
         return WordLists(self.words[:count], self.order[self.order < count].reshape(len(self.order), -1))
 
     def save(self, path: Path | str) -> None:
@@ -79,8 +79,8 @@ class WordLists:
 def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours: int = 256) -> NDArray[np.int32]:
     """Nearest-neighbour chains through all vectors [V, d] from each start [lists]: int32 [lists, V].
 
-    neighbours: about how many neighbours of each vector are found beforehand, for all chains together; it decides how
-    often a chain must look through all that is left, and cannot change a chain.
+    neighbours: about how many neighbours of each vector are computed beforehand, for all chains together; it decides
+    how often a chain must search all remaining words, and cannot change a chain.
     """
     single = vectors.astype(np.float32)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -104,7 +104,7 @@ def greedy(vectors: NDArray[np.float64], starts: NDArray[np.integer], neighbours
             known, scores, reach = near[word]
             free = unused[known]
             known, scores = known[free], scores[free]
-            # All words up to `reach` are known. Where none of those is free, look through all that is left.
+            # All words up to `reach` are known. Where none of those is free, search all that remain.
             if not len(scores) or scores[0] + slack[word] > reach:
                 if remaining < 0.9 * len(left):
                     still = unused[left]
@@ -125,7 +125,7 @@ def _neighbourhoods(
 
     The reach is read off a sample of the vectors, such that about `count` of all lie within it.
     """
-    found = []
+    neighbourhoods = []
     step = max(1, len(single) // 1024)
     for start in range(0, len(single), _BLOCK):
         scores = half - single[start : start + _BLOCK] @ single.T
@@ -137,7 +137,7 @@ def _neighbourhoods(
         by_score = np.lexsort((score, row))
         borders = np.searchsorted(row, np.arange(len(scores) + 1))
         column, score = column[by_score].astype(np.int32), score[by_score]
-        found += [
+        neighbourhoods += [
             (column[a:b], score[a:b], limit) for a, b, limit in zip(borders[:-1], borders[1:], reach, strict=True)
         ]
-    return found
+    return neighbourhoods

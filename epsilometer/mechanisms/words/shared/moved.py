@@ -1,4 +1,4 @@
-"""What MVC and its relatives share: a word's vector is moved by noise, and a word near to where it lands is written.
+"""The base of MVC and its relatives: a word's vector is moved by noise, and a word near the moved point is written.
 
 A publication's noise is discrete and exact (`epsilometer.core.exact`). The density e^(-epsilon ||z||) in d dimensions
 is that of a Gaussian whose variance s is drawn first, of the Gamma law of shape (d + 1) / 2 and rate epsilon^2 / 2:
@@ -37,11 +37,11 @@ class MovedWords(WordVectorMechanism):
     """Noise of density ~ exp(-epsilon ||z||) on each word's vector, perhaps stretched; then words again."""
 
     def stretched(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The noise [n, d] that is added: as it is, where nothing else is said."""
+        """The noise [n, d] that is added: by default unchanged."""
         return noise
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse of `stretched`: where spherical noise on [n, d] is what stretched noise is on the vectors."""
+        """The inverse of `stretched`, [n, d]: spherical noise on it is what stretched noise is on the vectors."""
         return points
 
     def chosen(
@@ -49,7 +49,8 @@ class MovedWords(WordVectorMechanism):
     ) -> NDArray[np.int64]:
         """The words [n] for the moved points [n, d], with one uniform each: the nearest, unless said.
 
-        private: the words [n] that were moved. To look at them is no post-processing: for what breaks its claim alone.
+        private: the words [n] that were moved. Looking at them is no post-processing; it is for published forms that
+        break their claims.
         """
         return self.vectors.nearest(points)
 
@@ -72,7 +73,7 @@ class MovedWords(WordVectorMechanism):
         return self.relaxed(self.vectors.exact[words.values]), self.relaxed(points)
 
     def _landed(self, words: Ragged, epsilon: float, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where words land: points [n, d], and a uniform for each [n], for the choice of a word there."""
+        """The moved points of words [n, d], and a uniform for each [n], for the choice of a word near it."""
         start = self.vectors.exact[words.values]
         if noise.exact is not None:
             points = self.stretched(moved_exactly(self.relaxed(start), epsilon, noise.exact))
@@ -101,7 +102,7 @@ def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: Exact) -> 
 @cache
 def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
     """The nodes for epsilon 1: their log-weights [m], deviations [m] in steps of the grid, and the length of a step."""
-    farthest = float(gammainccinv(dimensions, 2.0**-100))  # how long the noise is but for that probability
+    farthest = float(gammainccinv(dimensions, 2.0**-100))  # the noise is longer with that probability
     spacing = 2 * math.pi / math.sqrt(100 * farthest)  # of t; leaves e^-50
     largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond weigh less than e^-40
     unit = math.sqrt(largest) * 2.0**-31  # the widest noise has a deviation of 2^31 steps, the narrowest of 2^24

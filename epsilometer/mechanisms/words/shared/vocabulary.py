@@ -17,7 +17,7 @@ from epsilometer.text.words import words as words_of
 class Vocabulary:
     """A fixed, public list of words, numbered in order.
 
-    What counts as a word is said by `epsilometer.text.words`. A word outside the vocabulary becomes one fixed
+    `epsilometer.text.words` says what counts as a word. A word outside the vocabulary becomes one fixed
     public symbol before any noise, never itself: "unknown" if that is a word of the vocabulary, else the first word.
     """
 
@@ -37,9 +37,9 @@ class Vocabulary:
         numbers: list[int] = []
         lengths = np.empty(len(distinct), np.int64)
         for place, text in enumerate(distinct):
-            found = words_of(text)
-            lengths[place] = len(found)
-            numbers.extend(map(self.index.get, found, repeat(self.unknown)))
+            text_words = words_of(text)
+            lengths[place] = len(text_words)
+            numbers.extend(map(self.index.get, text_words, repeat(self.unknown)))
         return Ragged.from_lengths(np.array(numbers, np.int64), lengths).take(source)
 
     def decode(self, rows: Ragged) -> list[str]:
