@@ -168,7 +168,7 @@ def calibrate(
     posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
     """
     target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
-    candidates, delta = design.candidates, goal.delta
+    candidates, delta = design.k, goal.delta
     if not success_bound(target, candidates, delta) < 1:
         raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))

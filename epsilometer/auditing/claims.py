@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from epsilometer.auditing.estimation import loss_at, success_bound
+from epsilometer.auditing.trials import is_shared
 from epsilometer.core.guarantees import Granularity, Guarantee
 from epsilometer.core.mechanism import HasDistance, Mechanism
 
@@ -42,11 +43,25 @@ def trial_claims(
         return np.repeat(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
     if mechanism.guarantee(epsilon) is None:
         return np.full(len(candidates), np.inf)
+    if is_shared(candidates):
+        return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
     slots = list(combinations(candidates.T.astype(np.int64), 2))
     pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
     distinct, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
     claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(distinct, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
+
+
+def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:
+    """Between any two of these texts; text by text, so that their pairs are never all in memory."""
+    largest = 0.0
+    for i in range(len(numbers) - 1):
+        others = numbers[i + 1 :]
+        pairs = np.stack([np.full(len(others), numbers[i]), others], axis=1)
+        largest = max(largest, float(pair_claims(mechanism, epsilon, texts, pairs).max()))
+        if largest == math.inf:
+            break
+    return largest
 
 
 def pair_claims(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from epsilometer.core.errors import UserError
 
@@ -11,22 +12,32 @@ from epsilometer.core.errors import UserError
 class Design:
     """How trials are drawn and judged.
 
-    candidates: size k of a candidate set; temperature: of Probabilistic Transition Sampling (TeDA App. C), below 0
-    distant candidates, above 0 similar ones, 0 uniform ones without embeddings; alpha: error of each interval; seed:
-    names every random stream. Raises UserError for values outside their range; whether k fits the texts is seen when
-    sets are drawn.
+    candidates: size k of a candidate set, or "all": every text is a candidate in every trial, so that right guesses
+    prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats and no more is rewritten; temperature: of Probabilistic
+    Transition Sampling (TeDA App. C), below 0 distant candidates, above 0 similar ones, 0 uniform ones without
+    embeddings; alpha: error of each interval; seed: names every random stream. Raises UserError for values outside
+    their range; whether k fits the texts is seen when sets are drawn.
     """
 
-    candidates: int = 2
+    candidates: int | Literal["all"] = 2
     temperature: float = -10_000
     alpha: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.candidates < 2:
+        if isinstance(self.candidates, str) and self.candidates != "all":
+            raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}')
+        if self.candidates != "all" and self.candidates < 2:
             raise UserError(f"candidates (k) must be between 2 and the number of texts, got {self.candidates}")
         if not 0 < self.alpha < 1:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
+
+    @property
+    def k(self) -> int:
+        """The number of candidates, for what draws them. Raises UserError for "all"."""
+        if self.candidates == "all":
+            raise UserError('candidates "all" are for audits and comparisons of rewrites made here; give a number (k)')
+        return self.candidates
 
 
 STANDARD = Design()

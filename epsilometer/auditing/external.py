@@ -130,10 +130,10 @@ def audit_recorded(
     epsilons = rows["epsilon"].unique().sort().to_list()
     counts = {e: _counts(rows.filter(epsilon=e), len(texts)) for e in epsilons}
     for epsilon, count in counts.items():
-        if (count > 0).sum() < design.candidates:
+        if (count > 0).sum() < design.k:
             raise UserError(
                 f"candidates (k) must be at most the number of distinct originals, {(count > 0).sum()} at epsilon "
-                f"{epsilon:g}, got {design.candidates}"
+                f"{epsilon:g}, got {design.k}"
             )
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
@@ -186,12 +186,12 @@ def _draw(
     if trials is not None and trials > len(sets):
         raise UserError(
             f"trials must be at most {len(sets)} at epsilon {epsilon:g}, got {trials}: each takes one of the "
-            f"{counts.sum()} recorded rewrites of each of its {design.candidates} candidates; record more or ask for "
+            f"{counts.sum()} recorded rewrites of each of its {design.k} candidates; record more or ask for "
             "less"
         )
     noise = Noise.named(len(sets), design.seed, "recorded", "target")
     order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]
-    target = (noise.uniforms(1, first=1)[order, 0] * design.candidates).astype(np.int16)
+    target = (noise.uniforms(1, first=1)[order, 0] * design.k).astype(np.int16)
     drawn = Trials(sets[order].astype(np.int32), target)
     first = np.cumsum(counts) - counts
     return drawn, first[drawn.source] + numbers[order, target]
@@ -211,7 +211,7 @@ def _allot(
     for turn in range(counts.sum()):
         texts = np.flatnonzero(used < counts)
         mixed = texts[Noise.named(len(texts), design.seed, "recorded", turn).uniforms()[:, 0].argsort(kind="stable")]
-        blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, design.candidates)))
+        blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, design.k)))
         found = np.concatenate(
             [_disjoint(b, vectors, design, f"{design.seed} {turn} {i}") for i, b in enumerate(blocks)]
         )
@@ -227,7 +227,7 @@ def _allot(
 
 def _disjoint(texts: NDArray[np.int64], vectors: NDArray[np.float32], design: Design, name: str) -> NDArray[np.int64]:
     """Returns [n, k]: candidate sets of these texts with no text in two of them, until fewer than k are left."""
-    candidates = design.candidates
+    candidates = design.k
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:
         drawn = sample(

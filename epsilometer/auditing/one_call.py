@@ -21,7 +21,7 @@ from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import stated
-from epsilometer.auditing.trials import Trials, sample, variety
+from epsilometer.auditing.trials import Trials, of_all, sample, variety
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core.attack import SEES, Attack, Context, Embedded, Guesses, Selective, guess_and_score, is_validated
 from epsilometer.core.attack import sees as seen_by
@@ -98,7 +98,7 @@ def audit(
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
     drawn, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
-    if design.temperature:
+    if design.temperature and design.candidates != "all":
         said = variety(drawn.candidates)
         note(
             f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
@@ -179,6 +179,8 @@ def on_vectors(name: str, settings: Mapping[str, Any], source: Path, folder: Pat
 def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[Trials, Embedded | None]:
     """Trials among the texts; embeddings are only computed where the temperature makes them matter."""
     embedded = None
+    if design.candidates == "all":
+        return of_all(len(texts), trials, design.seed), None
     # Sets that cannot be drawn are refused before the encoder loads.
     if design.temperature and trials >= 1 and design.candidates <= len(texts):
         embedded = embed(texts)

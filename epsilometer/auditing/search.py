@@ -39,6 +39,7 @@ def search(
     rewritten, and gets what is counted. watch: as in `calibration.calibrate`. Raises UserError where the claim's delta
     depends on epsilon.
     """
+    candidates = design.k
     if pool.embedded is None and design.temperature:
         pool = replace(pool, embedded=embed(pool.texts))
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
@@ -56,7 +57,7 @@ def search(
     def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
         name = (design.seed, "calibrate", epsilon, first)
         stream = "/".join(map(str, name))
-        drawn = sample(vectors, count, design.candidates, design.temperature, seed=stream, groups=pool.groups)
+        drawn = sample(vectors, count, candidates, design.temperature, seed=stream, groups=pool.groups)
         job = Job(pool.texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
         (table,) = computed(mechanism, pool.texts, drawn.candidates, rewrites, epsilons=[epsilon])

@@ -44,6 +44,32 @@ class Trials:
         return self.candidates[np.arange(len(self.target)), self.target]
 
 
+def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
+    """Trials in which every text is a candidate: one row of candidates stands for all of them, in the texts' order.
+
+    Raises UserError as `sample` does.
+    """
+    _check(texts, count, texts)
+    target = (Noise.named(count, seed, "trials", "all").uniforms()[:, 0] * texts).astype(np.int16)
+    return Trials(np.broadcast_to(np.arange(texts, dtype=np.int32), (count, texts)), target)
+
+
+def is_shared(candidates: NDArray[np.integer]) -> bool:
+    """Whether all trials have the same candidates, one row of them in memory (`of_all`)."""
+    return len(candidates) > 1 and candidates.strides[0] == 0
+
+
+def _check(texts: int, count: int, candidates: int) -> None:
+    if count < 1:
+        raise UserError(f"trials must be >= 1, got {count}")
+    if candidates > np.iinfo(np.int16).max:
+        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
+    if not 2 <= candidates <= texts:
+        raise UserError(
+            f"candidates (k) must be between 2 and the number of distinct texts ({texts}), got {candidates}"
+        )
+
+
 def sample(
     embeddings: NDArray[np.float32],
     count: int,
@@ -61,14 +87,7 @@ def sample(
     Raises UserError when `count` < 1, or `candidates` is below 2 or above the number of texts.
     """
     total = len(embeddings)
-    if count < 1:
-        raise UserError(f"trials must be >= 1, got {count}")
-    if candidates > np.iinfo(np.int16).max:
-        raise UserError(f"candidates (k) must be at most {np.iinfo(np.int16).max:,}, got {candidates}")
-    if not 2 <= candidates <= total:
-        raise UserError(
-            f"candidates (k) must be between 2 and the number of distinct texts ({total}), got {candidates}"
-        )
+    _check(total, count, candidates)
     members = [np.arange(total)] if groups is None else [np.flatnonzero(groups == g) for g in np.unique(groups)]
     members = [m for m in members if len(m) >= candidates]
     if not members:
@@ -113,6 +132,8 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
     Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
     """
+    if is_shared(candidates):
+        return np.full(len(candidates), matched(candidates[:1], words)[0])
     first, *others = words[candidates.T]
     return np.all([other == first for other in others], axis=0)
 
@@ -123,6 +144,8 @@ def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
     The first candidate of a set is uniform, so only the others are counted. Where few texts are drawn again and again,
     the losses are averages over pairs with these few, not over the pairs of all texts.
     """
+    if is_shared(candidates):
+        return {"distinct": candidates.shape[1], "five_commonest": min(1.0, 5 / candidates.shape[1])}
     _, counts = np.unique(candidates[:, 1:], return_counts=True)
     return {"distinct": len(counts), "five_commonest": float(np.sort(counts)[-5:].sum() / counts.sum())}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -59,7 +59,9 @@ def audit(
             "of them for the search."
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(help="Size k of a candidate set.")] = 2,
+    candidates: Annotated[
+        str, typer.Option(help="Size k of a candidate set, or all: every text is a candidate.")
+    ] = "2",
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
@@ -84,6 +86,7 @@ def audit(
     guessed, and the loss for one word that this proves. With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
     """
+    k = _size(candidates)
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")
     if rewrites is None and file is None:
@@ -101,7 +104,7 @@ def audit(
 
     chosen = _attacks(attacks, attack_settings)
     layout = Layout(separator, not no_quotes, not no_header, encoding)
-    design = Design(candidates, temperature, alpha, seed)
+    design = Design(k, temperature, alpha, seed)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
@@ -121,6 +124,15 @@ def audit(
         losses = measure(texts, made_by, budgets, chosen, settings=read_settings(settings), design=design)
     told = _told_of_units if units else _told_of_pairs if worst else _told
     show(losses.to_dicts() if as_json else [told(row) for row in losses.iter_rows(named=True)], as_json)
+
+
+def _size(text: str) -> int | Literal["all"]:
+    if text == "all":
+        return "all"
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"--candidates must be a whole number, or all, got {text!r}") from None
 
 
 def _told_of_units(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -226,3 +226,31 @@ def test_reused_noise_is_caught() -> None:
     )
     bound = 1000 * success_bound(2 * 0.1, 2)
     assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01) == VIOLATED
+
+
+def test_all_texts_as_candidates_raise_the_ceiling() -> None:
+    """ln(k - 1) + ln T - ln ln(2 / alpha) nats, to a thousandth; claims are those of the worst pair."""
+    texts = [f"text number {i} of {i * i}" for i in range(300)]
+    few, many = (
+        epsilometer.audit(texts, Identity(), attacks=["lexical", "length"], trials=500, design=Design(k, 0))
+        for k in (2, "all")
+    )
+    ceiling = np.log(299) + np.log(500) - np.log(np.log(2 / 0.01))
+    row = many.filter(attack="lexical").row(0, named=True)
+    assert row["candidates"] == 300
+    assert row["ceiling"] == pytest.approx(ceiling, abs=0.01)
+    assert row["loss"] > few.filter(attack="lexical")["ceiling"].item() + 4
+
+
+def test_all_texts_as_candidates_of_randomised_response_prove_its_epsilon() -> None:
+    """Loss above epsilon with probability .005; no pair may lose more than is claimed for it."""
+    table = epsilometer.audit(TEXTS, "randomized_response", [3.0], ["likelihood"], trials=3000, design=Design("all"))
+    assert 2.7 < table["loss"].item() <= 3
+    assert table["verdict"].item() == NOT_REFUTED
+
+
+def test_what_needs_a_number_of_candidates_says_so() -> None:
+    found = epsilometer.calibrate(TEXTS, "randomized_response", target=1.0, design=Design("all"))
+    assert "give a number" in found["reason"].item()
+    with pytest.raises(UserError, match="must be a number or \"all\", got 'every'"):
+        Design("every")  # type: ignore[arg-type]

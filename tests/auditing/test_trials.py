@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from epsilometer.auditing import trials
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials import matched, of_all, sample, variety
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
@@ -154,3 +154,17 @@ def test_values_out_of_range(count: int, k: int, message: str) -> None:
 def test_groups_without_partners() -> None:
     with pytest.raises(UserError, match="no group has the 2 texts"):
         sample(embeddings(3), 5, 2, groups=np.arange(3))
+
+
+def test_all_texts_are_candidates_without_a_row_a_trial() -> None:
+    """Sources are uniform: a chi-squared of 99 degrees of freedom exceeds 149 with probability 1e-3."""
+    drawn = of_all(100, 10_000, seed=3)
+    assert drawn.candidates.shape == (10_000, 100)
+    assert drawn.candidates.strides[0] == 0
+    counts = np.bincount(drawn.source, minlength=100)
+    assert ((counts - 100) ** 2 / 100).sum() < 149
+    assert variety(drawn.candidates) == {"distinct": 100, "five_commonest": 0.05}
+    assert matched(drawn.candidates, np.full(100, 7)).all()
+    assert not matched(drawn.candidates, np.arange(100)).any()
+    with pytest.raises(UserError, match="between 2 and the number of distinct texts"):
+        of_all(1, 10)

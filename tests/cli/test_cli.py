@@ -182,7 +182,7 @@ MISTAKES = {
     "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
     "--rewrites texts.csv": "unknown column 'original'",
     "--epsilon 1": "No such option: --epsilon",
-    "--candidates two": "'--candidates': Input should be a valid integer",
+    "--candidates two": "--candidates must be a whole number, or all, got 'two'",
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -31,6 +31,11 @@ class EmbeddingAttack(ByScore):
     def _encoder(self) -> Encoder:
         return Encoder(self.model, self.precision, self.device)
 
+    @cached_property
+    def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:
+        """Vectors of the candidates' texts; calls about other trials often have the same."""
+        return lru_cache(maxsize=1)(lambda texts: self._encoder.encode(list(texts)))
+
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
@@ -41,7 +46,7 @@ class EmbeddingAttack(ByScore):
         else:
             touched, places = np.unique(candidates, return_inverse=True)
             texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
-            known = self._encoder.encode(texts)
+            known = self._encode_once(tuple(texts))
         number = {text: i for i, text in enumerate(texts)}
         return [self._cosines(made.texts, candidates, known, number) for made in rewrites]
 
@@ -70,5 +75,8 @@ class EmbeddingAttack(ByScore):
             places = [trials[text] for text in part]
             rows = np.concatenate(places)
             vectors = np.repeat(self._encoder.encode(part), [len(p) for p in places], axis=0)
-            scores[rows] = np.einsum("nkd,nd->nk", known[candidates[rows]], vectors)
+            if 2 * candidates.shape[1] > len(known):  # most texts: all of them at once
+                scores[rows] = np.take_along_axis(vectors @ known.T, candidates[rows].astype(np.int64), axis=1)
+            else:
+                scores[rows] = np.einsum("nkd,nd->nk", known[candidates[rows]], vectors)
         return scores

@@ -42,8 +42,10 @@ class LengthAttack(ByScore):
         scores = []
         for made in rewrites:
             bare = np.array([text == _bare(text) for text in made.texts], int)
-            apart = np.abs(known[bare[:, None], place] - _lengths(made.texts)[:, None])
-            scores.append(-np.log(apart + _CLOSE).sum(axis=2))
+            score = np.zeros(candidates.shape)
+            for length, of in zip(known.T, _lengths(made.texts).T, strict=True):  # [candidates, 2] and [n]
+                score -= np.log(np.abs(length[place, bare[:, None]] - of[:, None]) + _CLOSE)
+            scores.append(score)
         return scores
 
 

@@ -39,6 +39,10 @@ class LexicalAttack(ByScore):
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
                 seen = vectorizer.transform(made.texts[part])
+                if 2 * candidates.shape[1] > known.shape[0]:  # most texts: all of them at once
+                    cosines = (seen @ known.T).toarray()
+                    scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
+                    continue
                 for slot in range(candidates.shape[1]):
                     scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
             found.append(scores)

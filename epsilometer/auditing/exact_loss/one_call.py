@@ -99,9 +99,10 @@ def drawn(
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
     """As `chosen`, from embeddings [texts, dimensions]; groups: as `trials.sample` takes them."""
-    if design.candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
+    candidates = design.k
+    if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)
-    if design.candidates == 2 and design.temperature == 0 and len(texts) * (len(texts) - 1) // 2 <= trials:
+    if candidates == 2 and design.temperature == 0 and len(texts) * (len(texts) - 1) // 2 <= trials:
         return all_of(texts, groups)
-    found = sample(embeddings, trials, design.candidates, design.temperature, seed=design.seed, groups=groups)
+    found = sample(embeddings, trials, candidates, design.temperature, seed=design.seed, groups=groups)
     return of_trials(found, texts)
