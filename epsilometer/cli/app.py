@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from epsilometer.cli import audit, calibrate, claims, components, exact, export, pipeline, project, rewrite
+from epsilometer.cli import audit, bench, calibrate, claims, components, exact, export, pipeline, project, rewrite
 
 app = typer.Typer(
     add_completion=False,
@@ -22,6 +22,7 @@ for command in (
     claims.plan,
     components.mechanisms,
     components.bounds,
+    bench.bench,
     project.check,
     project.report,
     project.accept,

@@ -1,0 +1,126 @@
+"""The bench: every estimator on the same samples of every mechanism, beside the truth. Losses are in nats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.estimation import loss_at
+from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
+from epsilometer.auditing.truth.exact import exact_figure
+from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.mechanisms import every
+from epsilometer.auditing.truth.samples import samples
+from epsilometer.core.tables import Schema
+from epsilometer.runtime.scaling import Engine, run
+
+RATE = 0.01  # the false-positive rate of DP-Sniper's figures
+_TOLERANCE = 1e-9  # of the truth's own rounding: a bound that equals it is not above
+
+TRUTH: Schema = {  # a row a mechanism, estimator and number of samples
+    "mechanism": pl.String,
+    "origin": pl.String,
+    "claim": pl.Float64,  # for the pair
+    "delta": pl.Float64,
+    "pure": pl.Float64,  # the largest loss of the pair; with delta the least epsilon that holds
+    "guess": pl.Float64,  # what the success rate of the best adversary shows, with delta
+    "at_rate": pl.Float64,  # ln(TPR / FPR) of the best test at a false-positive rate of 1 %
+    "exact_low": pl.Float64,  # the exact loss's bracket of `guess`, and its pure loss
+    "exact_high": pl.Float64,
+    "exact_pure": pl.Float64,
+    "estimator": pl.String,
+    "truth": pl.Float64,  # which of pure and guess the estimator bounds
+    "samples": pl.Int64,
+    "seeds": pl.Int64,
+    "bound": pl.Float64,  # the median over seeds, then the least and the largest
+    "least": pl.Float64,
+    "largest": pl.Float64,
+    "above": pl.Int64,  # of the seeds' bounds how many are above the truth
+    "coverage": pl.Float64,  # share of the seeds whose bound is not
+    "seconds": pl.Float64,  # of the estimator, the median over seeds
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """So many runs a mechanism, as often as there are seeds."""
+
+    samples: int
+    seeds: int
+
+
+QUICK = (Size(10_000, 20),)
+FULL = (Size(10_000, 200), Size(1_000_000, 5))
+
+
+def bench(sizes: Sequence[Size] = QUICK, file: Path | None = None, workers: int = 1) -> pl.DataFrame:
+    """The table `TRUTH`, by mechanism in the order of `every`; file: of an estimator that joins ours."""
+    if file is not None:
+        own(file)  # refused before any work
+    numbers = range(len(every()))
+    parts = run(partial(_worker, tuple(sizes), file), numbers, Engine(workers=workers), "mechanisms")
+    return pl.DataFrame([row for part in parts for row in part], TRUTH, infer_schema_length=None)
+
+
+def _worker(sizes: Sequence[Size], file: Path | None) -> Callable[[int], list[dict[str, Any]]]:
+    known, estimators = every(), [*OURS, *([] if file is None else [own(file)])]
+    return lambda number: rows(known[number], estimators, sizes)
+
+
+def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
+    """The rows of one mechanism."""
+    facts = truths(known)
+    table = []
+    for size in sizes:
+        chosen = [one for one in estimators if one.most is None or size.samples <= one.most]
+        bounds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
+        seconds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
+        for seed in range(size.seeds):
+            drawn = samples(known, size.samples, seed)
+            for estimator in chosen:
+                start = time.perf_counter()
+                bounds[estimator.name][seed] = estimator.bound(drawn, ERROR, known.delta)
+                seconds[estimator.name][seed] = time.perf_counter() - start
+        for estimator in chosen:
+            truth = facts["guess" if estimator.average else "pure"]
+            median = float(np.median(seconds[estimator.name]))
+            more = {"estimator": estimator.name, "truth": truth, "samples": size.samples, "seconds": median}
+            table.append(facts | more | summary(bounds[estimator.name], truth))
+    return table
+
+
+def truths(known: Known) -> dict[str, Any]:
+    """What is true of a mechanism at its pair."""
+    law, exact = known.law(), exact_figure(known)
+    return {
+        "mechanism": known.name,
+        "origin": known.origin,
+        "claim": known.claim,
+        "delta": known.delta,
+        "pure": law.epsilon(known.delta),
+        "guess": loss_at(1 - law.error, 2, known.delta),
+        "at_rate": law.at_rate(RATE),
+        "exact_low": exact.low,
+        "exact_high": exact.high,
+        "exact_pure": exact.pure,
+    }
+
+
+def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
+    """Of the seeds' bounds: the median, how far they reach, and how many are above the truth."""
+    above = int((bounds > truth + _TOLERANCE).sum())
+    return {
+        "seeds": len(bounds),
+        "bound": float(np.median(bounds)),
+        "least": float(bounds.min()),
+        "largest": float(bounds.max()),
+        "above": above,
+        "coverage": 1 - above / len(bounds),
+    }

@@ -1,0 +1,78 @@
+"""Estimators on the bench: functions from samples to a lower bound. Losses are in nats.
+
+Each may be above the truth with probability ERROR at most, so ours are called with an alpha of twice that: they use the
+lower end of a two-sided interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.auditing.abstention import worst_output
+from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.one_run import unit_loss
+from epsilometer.auditing.truth.samples import Samples
+from epsilometer.core.component import find
+from epsilometer.core.errors import UserError
+
+ERROR = 0.01
+
+Bound = Callable[[Samples, float, float], float]
+"""Samples, the probability with which it may be above the truth, delta -> a lower bound."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """average: whether it bounds what the success rate shows of the best adversary, and not the pure loss.
+
+    most: how many samples it takes at most; with a delta the one-run audit's time grows with their square.
+    """
+
+    name: str
+    bound: Bound
+    average: bool = False
+    most: int | None = None
+
+
+def success_rate(samples: Samples, error: float, delta: float) -> float:
+    """The audit's `loss`: from how often the guess is right (TeDA, eq. 11)."""
+    right = samples.right
+    return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
+
+
+def rates(samples: Samples, error: float, delta: float) -> float:
+    """From true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
+    positives, true = int(samples.first.sum()), int((samples.guess & samples.first).sum())
+    false = int(samples.guess.sum()) - true
+    return loss_by_rates(true, positives, false, len(samples.first) - positives, alpha=2 * error, delta=delta)
+
+
+def abstention(samples: Samples, error: float, delta: float) -> float:
+    """The audit's `worst_output`: from the surest guesses."""
+    return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
+
+
+def one_run(samples: Samples, error: float, delta: float) -> float:
+    """The one-run audit's: all runs as one of so many coins."""
+    return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta)
+
+
+OURS = (
+    Estimator("success rate", success_rate, average=True),
+    Estimator("rates", rates),
+    Estimator("abstention", abstention),
+    Estimator("one run", one_run, most=10_000),
+)
+
+
+def own(file: Path) -> Estimator:
+    """A user's: the function `bound(samples, error, delta)` of a Python file. Raises UserError where there is none."""
+    if not file.is_file():
+        raise UserError(
+            f"there is no file {str(file)!r}; give a Python file with a function bound(samples, error, delta)"
+        )
+    return Estimator(file.stem, find("estimators", str(file), "bound"))

@@ -1,0 +1,35 @@
+"""Truncated geometric noise on a count, in integers (Balcer and Vadhan, "Differential Privacy on Finite Computers")."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.truth.known import Known, table
+from epsilometer.auditing.truth.law import Law
+
+EPSILON, PEOPLE = 0.1, 5
+
+
+def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> Known:
+    """Algorithm 4.8: P(z | c) falls by 2^k / (2^k + 1) a step, k = ceil(ln(2 / epsilon)); ln(1 + 2^-k)-private."""
+    k = math.ceil(math.log(2 / EPSILON))
+    base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (PEOPLE - 1)
+
+    def up_to(c: int) -> list[int]:
+        """How many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
+        below = [2 ** (k * (c - z)) * base ** (PEOPLE - (c - z)) for z in range(c)]
+        above = [whole - 2 ** (k * (z - c + 1)) * base ** (PEOPLE - 1 - (z - c)) for z in range(c, PEOPLE)]
+        return [*below, *above, whole]
+
+    counts = [np.diff(np.array(up_to(c)), prepend=0) for c in inputs]
+    law = Law(counts[0] / whole, counts[1] / whole)
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.searchsorted(up_to(inputs[which]), rng.integers(1, whole + 1, count))
+
+    claim = math.log1p(2.0**-k)
+    origin = "Balcer and Vadhan, arXiv:1709.05396, algorithm 4.8"
+    return Known("TruncatedGeometric", origin, draw, table(law.losses), law=lambda: law, claim=claim)

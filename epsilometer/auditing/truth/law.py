@@ -1,0 +1,118 @@
+"""The law of a mechanism at one pair of inputs, as far as it tells them apart. Losses are in nats.
+
+Two inputs differ to an adversary by the likelihood ratio of the output alone (Neyman and Pearson 1933), so outputs are
+summed up into groups. Groups are whole events of the mechanism: their probabilities are exact, and what they show is
+never above what the mechanism shows, and as near to it as the groups are small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Law:
+    """first, other: [m] probabilities of groups of outputs under the two inputs.
+
+    limit: the largest loss of a single output, where that is larger than any group shows (Gaussian tails: infinite).
+    parts: the laws of independent parts of the output, where it has such.
+    """
+
+    first: Floats
+    other: Floats
+    limit: float = 0.0
+    parts: tuple[Law, ...] = ()
+
+    @cached_property
+    def losses(self) -> Floats:
+        """[m] ln P(group | first) / P(group | other); 0 for what never comes out."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.first == self.other, 0.0, np.log(self.first) - np.log(self.other))
+
+    @property
+    def pure(self) -> float:
+        """The pure loss of the pair: the largest, over outputs, of the logarithm's size."""
+        return max(self.limit, float(np.abs(self.losses).max()))
+
+    @property
+    def error(self) -> float:
+        """How often the best adversary errs between two equally likely inputs: (1 - total variation) / 2."""
+        return float(np.minimum(self.first, self.other).sum()) / 2
+
+    @property
+    def guess_loss(self) -> float:
+        """What the success rate of that adversary shows: ln((1 - error) / error)."""
+        return math.log((1 - self.error) / self.error) if self.error else math.inf
+
+    def at_rate(self, rate: float) -> float:
+        """ln(TPR / FPR) of the best test whose false-positive rate is `rate`; positive is the first input.
+
+        The most telling groups are taken until their probability under the other input is the rate, the last in part.
+        """
+        order = np.argsort(-self.losses, kind="stable")
+        false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
+        return math.log(float(np.interp(rate, np.append(0.0, false), np.append(self._free(), true))) / rate)
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta with which epsilon holds for the pair, both ways: the larger hockey-stick divergence."""
+        ratio = math.exp(epsilon)
+        one = np.maximum(self.first - ratio * self.other, 0).sum()
+        return float(max(one, np.maximum(self.other - ratio * self.first, 0).sum()))
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon that holds for the pair with this delta."""
+        if delta == 0:
+            return self.pure
+        if self.delta(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self.delta(high) > delta:
+            if high > 500:
+                return math.inf
+            high *= 2
+        return float(brentq(lambda epsilon: self.delta(epsilon) - delta, 0.0, high, xtol=1e-12))
+
+    def _free(self) -> float:
+        """The probability, under the first input, of groups that the other never gives."""
+        return float(self.first[self.other == 0].sum())
+
+
+def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> Law:
+    """The law of a number, from its distribution functions: a group for each cell between edges, and the two ends.
+
+    edges: increasing [m]; groups: [m + 1].
+    """
+    one, two = (np.diff(cdf(edges), prepend=0.0, append=1.0) for cdf in (first, other))
+    return Law(np.maximum(one, 0), np.maximum(two, 0))
+
+
+def together(*laws: Law, step: float) -> Law:
+    """The law of independent outputs released together, their losses rounded to multiples of a step.
+
+    The rounding only decides which outputs are summed up in one group. Probabilities of a law may sum to less than one
+    (a part of a mechanism's outputs); no loss may be infinite.
+    """
+    one, two, low = np.ones(1), np.ones(1), 0
+    for law in laws:
+        places = np.rint(law.losses / step).astype(np.int64)
+        start, size = int(places.min()), int(np.ptp(places)) + 1
+        one = np.convolve(one, np.bincount(places - start, law.first, size))
+        two = np.convolve(two, np.bincount(places - start, law.other, size))
+        low += start
+    limit = max(sum(float(law.losses.max()) for law in laws), -sum(float(law.losses.min()) for law in laws))
+    return Law(one, two, limit, parts=laws)
+
+
+def either(*laws: Law) -> Law:
+    """The law whose outputs are those of one of these parts."""
+    first, other = (np.concatenate([getattr(law, name) for law in laws]) for name in ("first", "other"))
+    return Law(first, other, max(law.limit for law in laws))

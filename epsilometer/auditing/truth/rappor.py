@@ -1,0 +1,53 @@
+"""RAPPOR: noisy bits of a Bloom filter (Erlingsson, Pihur and Korolova, CCS 2014)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.law import Floats, Law
+
+BITS = 20
+FIRST, OTHER = (3, 10, 13), (0, 11, 18)
+"""The bits that the four hashes (murmur3, seeds 0 to 3) of the values 1 and 0 set, as DP-Sniper computes them."""
+
+
+def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
+    """set_one, set_zero: how likely a bit comes out as 1, where it is set in the filter and where it is not."""
+    chance = np.full((2, BITS), set_zero)
+    chance[0, list(FIRST)] = chance[1, list(OTHER)] = set_one
+    signs = np.zeros(BITS)
+    signs[list(FIRST)], signs[list(OTHER)] = 1, -1
+    steps = math.log(set_one / set_zero), math.log((1 - set_one) / (1 - set_zero))
+
+    def draw(which: int, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return rng.random((count, BITS), np.float32) < chance[which].astype(np.float32)
+
+    def loss(outputs: NDArray[np.bool_]) -> Floats:
+        return np.where(outputs, steps[0], steps[1]) @ signs
+
+    def law() -> Law:
+        """By how many of either kind of bits come out as 1."""
+        ones = np.arange(len(FIRST) + 1)
+        set_, unset = binom.pmf(ones, len(FIRST), set_one), binom.pmf(ones, len(OTHER), set_zero)
+        one, zero = (np.array([1 - chance, chance]) for chance in (set_one, set_zero))
+        bits = (Law(one, zero),) * len(FIRST) + (Law(zero, one),) * len(OTHER)
+        return Law(np.outer(set_, unset).ravel(), np.outer(unset, set_).ravel(), parts=bits)
+
+    return Known(name, "Erlingsson et al., CCS 2014", draw, loss, law=law, claim=claim)
+
+
+def one_time(f: float = 0.95) -> Known:
+    """The permanent response alone, steps 1 and 2; claimed for a filter of h bits: 2 h ln((2 - f) / f)."""
+    return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
+
+
+def instantaneous(f: float = 0.75, p: float = 0.45, q: float = 0.55) -> Known:
+    """The response to the permanent response, steps 1 to 3."""
+    one, zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
+    ratio = math.log(one * (1 - zero) / (zero * (1 - one)))
+    return rappor("Rappor", one, zero, claim=4 * ratio)

@@ -1,0 +1,49 @@
+"""Samples of a mechanism of known loss: what every estimator on the bench is given."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.truth.known import Known
+
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n runs of a mechanism, each on one of two inputs by a fair coin.
+
+    first:   bool [n], whether the first input was taken.
+    outputs: [n] or [n, d], what came out.
+    loss:    float [n], ln P(output | first) / P(output | other): the scores of the optimal adversary, rounded to
+             DIGITS. The last bits of a sum in floating point tell its parts apart (Mironov 2012), and scores that
+             differ by these alone prove a loss that the mechanism on paper does not have.
+    guess:   bool [n], whether that adversary says that it was the first; by a coin where the loss is 0.
+    """
+
+    first: NDArray[np.bool_]
+    outputs: NDArray[Any]
+    loss: NDArray[np.float64]
+    guess: NDArray[np.bool_]
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """[n] whether the optimal adversary's guess was."""
+        return self.guess == self.first
+
+
+def samples(known: Known, count: int, seed: int) -> Samples:
+    """`count` runs; the randomness is named by the mechanism and the seed."""
+    rng = np.random.default_rng([zlib.crc32(known.name.encode()), count, seed])
+    first = rng.random(count) < 0.5
+    drawn = [known.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
+    outputs = np.empty((count, *drawn[0].shape[1:]), drawn[0].dtype)
+    outputs[first], outputs[~first] = drawn
+    loss = np.round(known.loss(outputs), DIGITS)
+    guess = np.where(loss == 0, rng.random(count) < 0.5, loss > 0)
+    return Samples(first, outputs, loss, guess)
