@@ -9,7 +9,7 @@ the house:
   `rows.average_loss` their average: what a search for a budget needs, without the relative epsilon;
 - `products.Product` of `products.unit_losses` is one pair of products of laws, which knows no text.
 
-Which way a mechanism allows: `by_laws` (products of unit laws), `latents`, and `by_draws`, which has the mean over pairs
-alone. A further one for single pairs is a function from a `losses.Request` to a `losses.Losses` for each budget, and one
-line in `measuring.pair_losses` and in `measuring.pairwise`.
+Which way a mechanism allows: `by_laws` (products of unit laws), `latents`, and `by_draws`, which has the mean over
+pairs alone. A further one for single pairs is a function from a `losses.Request` to a `losses.Losses` for each budget,
+and one line in `measuring.pair_losses` and in `measuring.pairwise`.
 """

@@ -29,14 +29,15 @@ def exact_loss(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> pl.DataFrame:
-    """Compute the privacy loss of a mechanism whose law is known, without sampling (docs/exact-loss.md).
+    """Compute the privacy loss of a mechanism whose law is known, without trials (docs/exact-loss.md).
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
     default temperature each text with the one most dissimilar to it. trials: where there are more pairs, the distinct
     ones of so many trials stand for all.
     Returns a row an epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT` from
     `epsilon` on. Losses in nats: `average` is that of guessing between two texts, averaged over the pairs, `median`,
-    `q95` and `worst` those of single pairs, `relative_epsilon` the largest loss of any output.
+    `q95` and `worst` those of single pairs, `relative_epsilon` the largest loss of any output. Where the law is known
+    output by output alone, as of generated text, there is the average, by importance sampling (`method`).
     Raises UserError for values outside their range, and for a mechanism whose law is not known.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).losses
@@ -73,8 +74,8 @@ def measured(
     given = as_mechanism(mechanism, settings, texts)
     if not applies(given):
         raise UserError(
-            "the exact loss needs a mechanism whose law can be computed; give it `laws` (docs/your-own-mechanism.md), "
-            "or audit it"
+            "the exact loss needs a mechanism whose law can be computed; give it `laws` or `log_likelihoods` "
+            "(docs/your-own-mechanism.md), or audit it"
         )
     at = [float(epsilon) for epsilon in budgets(given, epsilons)]
     say(unread(given, texts))
