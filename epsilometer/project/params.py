@@ -220,12 +220,14 @@ class Exact(Section):
 
     pairs: of texts of equally many words, at most: those of the first trials, and all others of these trials. width:
     what the rounding of a loss may come to, in nats each way. all_pairs: whether the relative epsilon is that over all
-    pairs of the audited texts where these can be compared, and not over the pairs of the trials alone.
+    pairs of the audited texts where these can be compared, and not over the pairs of the trials alone. draws: at most,
+    for each group of pairs, where the average comes from importance sampling.
     """
 
     pairs: PositiveInt = 100
     width: Annotated[float, Field(gt=0)] = 0.1
     all_pairs: bool = False
+    draws: PositiveInt = 1000
 
 
 class Utility(Section):

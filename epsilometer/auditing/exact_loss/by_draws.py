@@ -21,7 +21,8 @@ from epsilometer.core.mechanism import DrawsBetween, HasLikelihood, Mechanism
 from epsilometer.core.randomness import Noise
 
 Rows = list[dict[str, Any]]
-SAMPLING = Sampling(width=0.2, draws=6400)
+_WIDTH = 0.2  # nats of an interval at which draws end
+_FIRST = 200  # draws before one looks
 
 
 def applies(mechanism: Mechanism) -> bool:
@@ -29,8 +30,9 @@ def applies(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, (DrawsBetween, HasLikelihood))
 
 
-def tables(request: Request, pairs: Pairs, sampling: Sampling = SAMPLING) -> tuple[Rows, Rows]:
-    """Rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs."""
+def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
+    """Rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs; most: draws for each."""
+    sampling = Sampling(width=_WIDTH, draws=most, first=min(_FIRST, most))
     losses: Rows = []
     curves: Rows = []
     for number in range(len(request.epsilons)):

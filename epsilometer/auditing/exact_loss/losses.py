@@ -22,11 +22,13 @@ class Effort:
     """How much is computed.
 
     width: what the rounding of a guess loss may come to, in nats each way; all_pairs: whether the relative epsilon is
-    that over all pairs of texts wherever these can be compared, and not over the pairs that are asked for alone.
+    that over all pairs of texts wherever these can be compared, and not over the pairs that are asked for alone;
+    draws: where a mean loss is known from draws alone, how many they are at most.
     """
 
     width: float = 0.02
     all_pairs: bool = True
+    draws: int = 6400
 
 
 FULL = Effort()

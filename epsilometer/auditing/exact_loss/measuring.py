@@ -72,7 +72,7 @@ def measure(
     begun = time.perf_counter()
     asked = request(mechanism, texts, epsilons, pairs, effort=effort)
     sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
-    losses, curves = by_draws.tables(asked, pairs) if sampled else ([], [])
+    losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else ([], [])
     found = [] if sampled else pair_losses(asked)
     of_all = effort.all_pairs and isinstance(mechanism, HasLaws)
     relatives = relative(mechanism, texts, epsilons) if of_all else None

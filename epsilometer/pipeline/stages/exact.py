@@ -28,7 +28,7 @@ def main(name: str) -> None:
     if applies(built):
         texts = audited_texts(params, cell.dataset)
         pairs = of_trials(first_trials(trials(cell.dataset), texts, params.exact.pairs), texts)
-        effort = Effort(params.exact.width, params.exact.all_pairs)
+        effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
         found = measure(built, texts, cell.budgets, pairs, effort=effort)
         of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
         losses = found.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
