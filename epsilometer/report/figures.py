@@ -45,6 +45,7 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
+_NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
 WIDTH = 1096  # of the page's figures, in pixels
 
 CONFIG = {
@@ -149,6 +150,14 @@ def epsilon_axis(epsilons: pl.Series) -> alt.X:
         title="nominal ε",
         scale=alt.Scale(type="log", domain=[low / 1.25, high * 1.25], nice=False),
         axis=alt.Axis(values=_ticks(low, high), format=",~f", labelOverlap=True, grid=False),
+    )
+
+
+def wide_axis(top: float) -> tuple[alt.Axis, alt.Scale]:
+    """Axis and scale for losses of any size, up to `top` nats: linear below some 1 nat, logarithmic above."""
+    return (
+        alt.Axis(values=[tick for tick in _NATS if tick <= top], format=",.1~f"),
+        alt.Scale(type="symlog", constant=1, domain=[0, top], nice=False),
     )
 
 

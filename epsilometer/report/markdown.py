@@ -20,6 +20,7 @@ import psutil
 
 from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
@@ -27,7 +28,7 @@ from epsilometer.project.paths import varied_path
 from epsilometer.report import page
 from epsilometer.report.export import markup, with_overall
 from epsilometer.report.results import Results
-from epsilometer.report.sections import origin
+from epsilometer.report.sections import exact_loss, origin
 from epsilometer.report.sections.worth import spread
 from epsilometer.report.wording import budget
 from epsilometer.utility.intervals import mean_interval
@@ -47,7 +48,8 @@ def write(results: Results, out: Path | None = None) -> Path:
     parts = [
         f"# {profile}: {params.title}",
         "Written by `epsilometer results` from the outputs of a run; do not edit. Losses are in nats; `a to b` is the "
-        "lower bound and the upper end of an interval, `ceiling` means that every guess was right.",
+        "lower bound and the upper end of an interval; `ceiling` means that every guess was right, as does `at least` "
+        "where the exact loss is known.",
         f"Run of {unescape(page.header())}{hardware()}.",
         _settings(params),
     ]
@@ -67,7 +69,8 @@ def sections(results: Results) -> list[Section]:
     sweeps = [varied_path("sweeps", name) for name in params.sweeps]
     ablations = [varied_path("ablations", name) for name in params.ablations]
     every = [
-        *losses(with_overall(estimates, claims, results.exact)),
+        *losses(with_overall(estimates, claims, results.exact), results.exact),
+        *exact_losses(results.exact, estimates),
         worst_cases(claims),
         closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
         *identifiers(results.table("data/leakage.parquet", LEAKAGE)),
@@ -88,11 +91,12 @@ def hardware() -> str:
     return f"{processor}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
 
 
-def losses(estimates: pl.DataFrame) -> Iterator[Section]:
+def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:
     """A section a data set: the strongest attack on what is released, then each attack, then the claim's verdict.
 
-    estimates: as `export.with_overall` gives them.
+    estimates: as `export.with_overall` gives them; exact: schema `EXACT`.
     """
+    lawful = set(exact.select("dataset", *CELL).iter_rows())
     for (dataset,), table in estimates.group_by("dataset", maintain_order=True):
         attacks = [name for name in table["attack"].unique(maintain_order=True) if name not in CHOSEN]
         inside = [STRONGEST_INSIDE] if len(table.filter(~pl.col("released"), attack=STRONGEST_INSIDE)) else []
@@ -100,7 +104,8 @@ def losses(estimates: pl.DataFrame) -> Iterator[Section]:
         for (mechanism, epsilon), cell in table.group_by(CELL, maintain_order=True):
             by_attack = {row["attack"]: row for row in cell.to_dicts()}
             best = by_attack.get(STRONGEST, {}).get("best_attack")
-            shown = {name: _loss(by_attack.get(name)) for name in (STRONGEST, *inside, *attacks)}
+            end = "at least {:.2f}" if (dataset, mechanism, epsilon) in lawful else "ceiling"
+            shown = {name: _loss(by_attack.get(name), end) for name in (STRONGEST, *inside, *attacks)}
             row = {"mechanism": mechanism, "epsilon": budget(epsilon), **shown}
             rows.append(row | {"strongest is": best, "claim": cell["overall"][0]})
         single = table.filter(pl.col("attack").is_in(attacks))["ceiling"].to_numpy().max()
@@ -110,6 +115,41 @@ def losses(estimates: pl.DataFrame) -> Iterator[Section]:
             f"nats with one attack, at least {several:.2f} with the strongest of several, which pays for the choice."
         )
         yield f"Losses on {dataset}", note, _table(rows)
+
+
+def exact_losses(exact: pl.DataFrame, estimates: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set: what laws prove beside what trials do, and the order of cells by either."""
+    controls = set(estimates.filter("control")["mechanism"])
+    shown = exact_loss.rows(exact.filter(~pl.col("mechanism").is_in(list(controls))), estimates)
+    for dataset in dict.fromkeys(row["dataset"] for row in shown):
+        here = [row for row in shown if row["dataset"] == dataset]
+        every = {(row["mechanism"], row["epsilon"]): row for row in here if row["pairs"] == ALL}
+        cells = exact_loss.ranked([row for row in here if row["first"]])
+        note = (
+            f"Between texts of equal length ({cells[0]['share']:.0%} of the pairs compared); the last two columns are "
+            "over all pairs. Sampled: what the strongest attack proves on such trials, on what the law describes. "
+            "Latents are not released: their losses bound those of the text. "
+        ) + exact_loss.order_sentence(cells)
+        rows = [
+            {
+                "mechanism": row["mechanism"],
+                "epsilon": budget(row["epsilon"]),
+                "sees": row["sees"],
+                "sampled": _number(row["sampled"]),
+                "average": row["exactly"],
+                "95 %": _number(row["q95"]),
+                "worst pair": _number(row["worst"]),
+                "relative epsilon": _number(row["relative_epsilon"]),
+                "rank sampled": _rank(row["sampled_rank"]),
+                "rank exact": _rank(row["exact_rank"]),
+                "method": row["method"],
+                "claim": row["verdict"],
+                "sampled, all": _number(every[row["mechanism"], row["epsilon"]]["sampled"]),
+                "average, all": every[row["mechanism"], row["epsilon"]]["exactly"],
+            }
+            for row in cells
+        ]
+        yield f"Exact losses on {dataset}", note.strip(), _table(rows)
 
 
 def worst_cases(claims: pl.DataFrame) -> Section:
@@ -226,11 +266,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _loss(row: Mapping[str, Any] | None) -> str:
-    """`0.71 to 0.82`; `ceiling` where every guess was right, for then there is no upper end."""
+def _loss(row: Mapping[str, Any] | None, end: str = "ceiling") -> str:
+    """`0.71 to 0.82`; `end`, which takes the loss, where every guess was right, for then there is no upper end."""
     if row is None:
         return ""
-    return f"{row['loss'] + 0.0:.2f} to {row['upper']:.2f}" if math.isfinite(row["upper"]) else "ceiling"
+    return f"{row['loss'] + 0.0:.2f} to {row['upper']:.2f}" if math.isfinite(row["upper"]) else end.format(row["loss"])
+
+
+def _rank(value: int | None) -> str:
+    return "–" if value is None else str(value)
 
 
 def _number(value: float | None) -> str:

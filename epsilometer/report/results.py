@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.schemas import ESTIMATES, EXACT, REWRITES, TRIALS
+from epsilometer.auditing.schemas import ESTIMATES, EXACT, EXACT_CURVES, REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
-from epsilometer.project.paths import exact_path, rewrites_path
+from epsilometer.project.paths import curves_path, exact_path, rewrites_path
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,17 @@ class Results:
     @property
     def exact(self) -> pl.DataFrame:
         """Schema `EXACT`, of all cells; without rows where no mechanism has a law."""
-        return self.tables(map(exact_path, self.params.cells), EXACT)
+        return self._of_cells(exact_path, EXACT)
+
+    @property
+    def exact_curves(self) -> pl.DataFrame:
+        """Schema `EXACT_CURVES`, of all cells; without rows where no mechanism has a law."""
+        return self._of_cells(curves_path, EXACT_CURVES)
+
+    def _of_cells(self, path: Callable[[str], Path], schema: Schema) -> pl.DataFrame:
+        """The tables of all cells as one; an audit from before there were such tables has none."""
+        paths = [path(cell) for cell in self.params.cells]
+        return self.tables([one for one in paths if str(one) in self.held or one.is_file()], schema)
 
     def record(self, path: Path | str) -> Any:
         """What a JSON file holds."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
+from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.auditing.schemas import OUTPUTS
 from epsilometer.auditing.unread import much
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
+from epsilometer.report.wording import unbounded
 
 CELL = ["dataset", "mechanism", "epsilon"]
 OPTIMAL = "likelihood"  # the attack that no other can beat; it needs the mechanism's law
@@ -46,6 +52,60 @@ def strongest(estimates: pl.DataFrame, over: str = STRONGEST) -> pl.DataFrame:
     )
     rows = estimates.filter(attack=over).drop("attack").rename({"best_attack": "attack"})
     return rows.join(met, on=CELL, nulls_equal=True).sort(CELL)
+
+
+def by_equal_length(exact: pl.DataFrame) -> pl.DataFrame:
+    """A row a cell of the exact losses: over pairs of equal length, or over all where there are none of these.
+
+    These are the figures by which mechanisms are compared: different lengths are told apart surely where the output
+    shows them.
+    """
+    first = exact.sort(*CELL, pl.col("pairs") != EQUAL)
+    return first.unique(CELL, keep="first", maintain_order=True)
+
+
+def exactly(row: Mapping[str, Any]) -> str:
+    """The average of a row of `EXACT`: `11.68 ± 0.02`, `at least 8.20`; without an error that two decimals hide."""
+    if row["method"] == AT_LEAST:
+        return f"at least {unbounded(row['average_low'])}"
+    return unbounded(row["average"]) + (f" ± {row['error']:.2f}" if row["error"] >= 0.005 else "")
+
+
+def averages(exact: pl.DataFrame, pairs: str = EQUAL) -> dict[tuple[str, str, float | None], str]:
+    """The exact average of each cell in words, by what the law of what is released says; see `by_equal_length`."""
+    of = exact.filter("released")
+    rows = by_equal_length(of) if pairs == EQUAL else of.filter(pairs=pairs)
+    return {(row["dataset"], row["mechanism"], row["epsilon"]): exactly(row) for row in rows.to_dicts()}
+
+
+def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl.DataFrame:
+    """As `strongest`, with the losses by which mechanisms are compared; exact: whether that is the exact average.
+
+    Where exact losses of a data set are known over pairs of equal length, all losses are over such pairs: `loss`,
+    `point` and `upper` are then the exact average, with its error, of what a law says about what is released, and
+    those of the trials whose candidates have equally many words elsewhere. alpha: of the audit.
+    """
+    known = {tuple(row[name] for name in CELL): row for row in by_equal_length(exact.filter("released")).to_dicts()}
+    matched = set(exact.filter(pairs=EQUAL)["dataset"])
+    tests = estimates.filter(pl.col("released"), ~pl.col("attack").is_in(CHOSEN)).group_by(CELL).len("tests")
+    best = strongest(estimates).join(tests, on=CELL, how="left", nulls_equal=True, maintain_order="left")
+
+    def compared(row: dict[str, Any]) -> dict[str, Any]:
+        found = known.get(tuple(row[name] for name in CELL))
+        if found is not None and found["method"] == AT_LEAST:
+            low = found["average_low"]
+            return {"loss": low, "point": low, "upper": found["average_high"], "ceiling": low, "exact": False}
+        if found is not None:
+            ends = {"loss": found["average_low"], "upper": found["average_high"]}
+            return {"point": found["average"], **ends, "ceiling": math.inf, "exact": True}
+        if row["dataset"] in matched and row["equal_trials"]:
+            of = (row["equal_successes"], row["equal_trials"], row["candidates"], alpha / row["tests"])
+            one = estimate(*of, delta=row["delta"])
+            return {"loss": one.loss, "point": one.point, "upper": one.upper, "ceiling": one.ceiling, "exact": False}
+        return {name: row[name] for name in ("loss", "point", "upper", "ceiling")} | {"exact": False}
+
+    schema = {**dict.fromkeys(("loss", "point", "upper", "ceiling"), pl.Float64), "exact": pl.Boolean}
+    return best.drop("tests").with_columns(*pl.DataFrame([compared(row) for row in best.to_dicts()], schema=schema))
 
 
 def within_ceiling(estimates: pl.DataFrame) -> pl.DataFrame:

@@ -65,6 +65,16 @@ def odds(rate: float) -> str:
     return "every time" if rate >= 1 else "999 of 1,000"
 
 
+def at_most(chance: float) -> str:
+    """An upper bound of a chance in plain words, never rounded down: `14 of 20 times`, `1 in 650`, `every time`."""
+    if chance < 0.05:
+        return f"1 in {math.floor(1 / chance + 1e-9):,}"
+    for whole in (20, 100, 1000):
+        if (count := math.ceil(whole * chance - 1e-9)) < whole:
+            return f"{count} of {whole:,} times"
+    return "every time"
+
+
 def inflected(number: float, singular: str, plural: str) -> str:
     """The word that goes with this number: `nat` or `nats`, `is` or `are`."""
     return singular if number == 1 else plural

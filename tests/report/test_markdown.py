@@ -9,12 +9,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NOT_TESTABLE
+from epsilometer.auditing.claims import NO_CLAIM, NOT_TESTABLE
 from epsilometer.core.errors import UserError
 from epsilometer.report import page
 from epsilometer.report.markdown import hardware, write
 from epsilometer.utility.schemas import SIMILARITIES
-from tests.support.audited import HOSTILE, TEXTS, audit
+from tests.support.audited import HOSTILE, TEXTS, audit, estimates, frame
 
 
 @pytest.fixture
@@ -57,6 +57,38 @@ def test_the_tables_are_those_of_the_audit_with_where_they_come_from(run: Path) 
     assert baselines[head.index("intent, clean")] == "0.80 ± 0.02"
     assert {row[0]: row for row in learnt if row[1] == "0.5"}["mvc"][head.index("intent, private")] == "0.60 ± 0.02"
     assert "What rewrites keep" not in text, "a section without rows is left out"
+
+
+def test_exact_losses_stand_beside_sampled_ones_with_the_order_by_either(run: Path) -> None:
+    text = write(audit()).read_text()
+    head, *laws = rows(text, "Exact losses on queries")
+    cells = {(row[0], row[1]): dict(zip(head, row, strict=True)) for row in laws}
+    assert len(cells) == 6
+    assert cells["mvc", "5"]["average"] == "8.00 ± 0.01"
+    assert cells["mvc", "5"]["average, all"] == "10.00 ± 0.01"
+    assert (cells["mvc", "5"]["95 %"], cells["mvc", "5"]["worst pair"]) == ("16", "24")
+    assert cells["mvc", "5"]["relative epsilon"] == "80"
+    assert cells["mvc", "5"]["rank exact"] == "–"  # no trial has texts of equal length
+    some = audit(estimates=estimates().with_columns(equal_trials=100, equal_loss=0.5 + pl.col("epsilon") / 2500))
+    head, *laws = rows(write(some).read_text(), "Exact losses on queries")
+    ranks = {row[1]: row[head.index("rank sampled")] + row[head.index("rank exact")] for row in laws if row[0] == "mvc"}
+    assert ranks == {"0.5": "33", "5": "22", "2,500": "11"}
+
+
+def test_a_cell_with_a_law_has_no_ceiling(run: Path) -> None:
+    table = frame(*(("queries", name, 5.0, "embedding", 1000, None, NO_CLAIM) for name in ("mvc", "dp_bart")))
+    head, *losses = rows(write(audit(estimates=table)).read_text(), "Losses on queries")
+    ends = {row[0]: row[head.index("embedding")] for row in losses}
+    assert ends == {"dp_bart": "ceiling", "mvc": "at least 5.24"}
+
+
+def test_a_run_from_before_exact_losses_has_its_tables(run: Path) -> None:
+    results = audit()
+    for path in [path for path in results.held if path.startswith("data/exact/")]:
+        del results.held[path]
+    text = write(results).read_text()
+    assert "Exact losses" not in text
+    assert rows(text, "Losses on queries")
 
 
 def test_similarity_is_a_mean_over_texts_and_no_text_is_shown(run: Path) -> None:

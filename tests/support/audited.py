@@ -39,6 +39,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.sections.known_loss import INSTRUMENT
 from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES, SIMILARITY
+from tests.support.exact import curves, losses
 from tests.support.html import Elements
 from tests.support.places import ROOT
 
@@ -281,6 +282,13 @@ def text_of(section: Section | None, results: Results) -> str:
     return "".join(Elements(shown(section, results)).text)
 
 
+def exact() -> pl.DataFrame:
+    """Of queries: mvc, from 1 nat on, and a law of latents, infinite in the end."""
+    mvc = {("queries", "mvc", epsilon): loss for epsilon, loss in ((0.5, 1.0), (5.0, 8.0), (2500.0, 60.0))}
+    inside = {("queries", HOSTILE, epsilon): loss for epsilon, loss in ((0.5, 0.2), (5.0, 4.0), (2500.0, math.inf))}
+    return losses(mvc | inside, latents=[HOSTILE])
+
+
 @cache
 def tables_of_all() -> dict[str, pl.DataFrame]:
     """The tables of the audit by their names in TABLES."""
@@ -399,6 +407,8 @@ def tables_of_all() -> dict[str, pl.DataFrame]:
             schema=dict(TOKENS),
             orient="row",
         ),
+        "exact": exact(),
+        "curves": curves(exact()),
         "instrument": pl.DataFrame(
             [
                 {

@@ -11,6 +11,7 @@ from epsilometer.auditing.diagnostics import CHOSEN
 from epsilometer.report.results import Results
 from epsilometer.report.rows import REACH
 from epsilometer.report.section import Section
+from epsilometer.report.sections.exact_loss import claims_sentence
 from epsilometer.report.wording import at_budgets, listed
 
 
@@ -26,6 +27,7 @@ def section(results: Results) -> Section:
             "untestable": untestable(estimates),
             "unclaimed": unclaimed(estimates),
             "reach": REACH,
+            "exact": claims_sentence(results.exact),
         },
     )
 

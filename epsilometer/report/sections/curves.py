@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
+from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.report.figures import (
     MUTED,
     WIDTH,
@@ -20,11 +23,12 @@ from epsilometer.report.figures import (
     legend_labels,
     specify,
     styles,
+    wide_axis,
 )
 from epsilometer.report.results import Results
-from epsilometer.report.rows import within_ceiling
+from epsilometer.report.rows import by_equal_length, exactly, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import confidence, nats, share
+from epsilometer.report.wording import confidence, nats, share, unbounded
 
 _ARROW = "M0,-1.6L1,0H0.3V1.6H-0.3V0H-1Z"
 _TOOLTIP = [
@@ -35,17 +39,29 @@ _TOOLTIP = [
     alt.Tooltip("plug_in:N", title="plug-in"),
     alt.Tooltip("correct:N", title="correct guesses"),
 ]
+MEASURES = {  # what each panel of exact losses shows: its line, the lower and the upper end of its band, its dots
+    "exact: average over pairs": ("average_low", "average_high", "average"),
+    "exact: median to 95 % of pairs": ("median", "q95", "median"),
+    "exact: worst pair": ("worst", "worst", "worst"),
+}
+_EXACT_TOOLTIP = [
+    *_TOOLTIP[:3],
+    alt.Tooltip("in_words:N", title="average"),
+    *(alt.Tooltip(f"{name}_in_words:N", title=title) for name, title in (
+        ("median", "median"), ("q95", "95 % of pairs"), ("worst", "worst pair"), ("relative_epsilon", "relative ε")
+    )),
+]  # fmt: skip
 
 
 def section(results: Results) -> Section:
     """The curves of every data set; their files have a legend each, the page one for all of them."""
-    estimates = results.estimates
+    estimates, exact = results.estimates, by_equal_length(results.exact)
     curves = {
         name: Figure(
             f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}",
             f"Calibration curves of data set {name}",
-            figure(estimates, name, legend=False),
-            saved=figure(estimates, name),
+            figure(estimates, name, legend=False, exact=exact),
+            saved=figure(estimates, name, exact=exact),
         )
         for name in estimates["dataset"].unique().sort()
     }
@@ -53,77 +69,109 @@ def section(results: Results) -> Section:
         id="curves",
         link="Calibration curves",
         template="curves.html.j2",
-        context={"curves": curves, "confidence": confidence(results.params.audit.alpha)},
+        context={"curves": curves, "confidence": confidence(results.params.audit.alpha), "exact": len(exact) > 0},
         figures=[*curves.values()],
     )
 
 
-def figure(estimates: pl.DataFrame, dataset: str, legend: bool = True) -> Specification:
-    """Empirical loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
+def figure(
+    estimates: pl.DataFrame, dataset: str, legend: bool = True, exact: pl.DataFrame | None = None
+) -> Specification:
+    """Loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
 
     Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. Dots
     are hollow where the attack sees what is not released, or has not been validated for so many candidates. The
-    strongest attack inside has a panel where it is another than the strongest on what is released. All figures of one
-    audit share their axes and styles. A mechanism without a budget is a line across the panel. The parameter
-    `highlight` (names; none for all) fades the rest.
+    strongest attack inside has a panel where it is another than the strongest on what is released. exact: rows of
+    `EXACT`, one a cell, which have the first row of panels: the average, the quantiles and the worst pair, on a scale
+    that is logarithmic above 1 nat. All figures of one audit share their axes and styles. A mechanism without a budget
+    is a line across the panel. The parameter `highlight` (names; none for all) fades the rest.
     """
     if estimates.filter(attack=STRONGEST_INSIDE)["released"].all():
         estimates = estimates.filter(pl.col("attack") != STRONGEST_INSIDE)
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
-    attacks = here["attack"].unique(maintain_order=True).to_list()
-    columns = min(estimates["attack"].n_unique(), 3)  # panels of one size in all figures
-    width = min(420, (WIDTH - 40) // columns - 42)
-    x, colour, shape, dash = _encodings(estimates, legend)
-    y_scale = alt.Scale(domain=[0, 1.14 * ends(estimates["ceiling"])[1]], nice=False)
-    datasets: dict[str, list[dict[str, Any]]] = {}
+    known = None if exact is None or exact.is_empty() else exact
+    columns = min(estimates["attack"].n_unique(), 3) if known is None else len(MEASURES)  # of one size in all figures
+    panels = _Panels(*_encodings(estimates, legend), width=min(420, (WIDTH - 40) // columns - 42), columns=columns)
+    if known is not None and len(law := known.filter(dataset=dataset)):
+        top, ceiling = _top(known), ends(here.filter(attack=STRONGEST)["ceiling"])[1]
+        for title, measure in MEASURES.items():
+            panels.add(title, _exact_points(law, measure, top), wide_axis(1.5 * top), _EXACT_TOOLTIP, ceiling)
+    sampled = (alt.Axis(tickCount=6), alt.Scale(domain=[0, 1.14 * ends(estimates["ceiling"])[1]], nice=False))
+    for (attack,), table in here.group_by("attack", maintain_order=True):
+        panels.add(str(attack).replace("_", " "), _points(table), sampled, _TOOLTIP)
+    chart = (
+        alt.concat(*panels.drawn, columns=columns, spacing=22)
+        .resolve_scale(color="shared", shape="shared", strokeDash="shared")
+        .add_params(alt.param(name="highlight", value=[]))
+    )
+    return specify(chart, panels.datasets)
 
-    def data(name: str, rows: list[dict[str, Any]]) -> alt.Chart:
-        datasets[name] = rows
-        return alt.Chart(alt.NamedData(name))
 
-    def panel(number: int, attack: str) -> alt.LayerChart | alt.FacetChart:
-        rows = _points(here.filter(attack=attack))
-        ceilings = sorted({row["ceiling"] for row in rows})
-        title = "empirical loss (nats)" if number % columns == 0 else None
-        base = data(f"points {number}", [row for row in rows if row["epsilon"] is not None])
-        without = data(f"without budget {number}", [row for row in rows if row["epsilon"] is None])
-        limit = data(f"ceilings {number}", [{"ceiling": c} for c in ceilings])
-        label = data(f"labels {number}", [{"text": "ceiling " + " and ".join(map(nats, ceilings))}])
+@dataclass(frozen=True)
+class _Panels:
+    """Panels of one size, the encodings that they share, and the rows that they name."""
 
-        def y(field: str) -> alt.Y:
-            return alt.Y(f"{field}:Q", title=title, scale=y_scale, axis=alt.Axis(tickCount=6))
+    x: alt.X
+    colour: alt.Color
+    shape: alt.Shape
+    dash: alt.StrokeDash
+    width: int
+    columns: int
+    drawn: list[alt.LayerChart | alt.FacetChart] = field(default_factory=list)
+    datasets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def add(
+        self,
+        title: str,
+        rows: list[dict[str, Any]],
+        height: tuple[alt.Axis, alt.Scale],
+        tooltip: list[alt.Tooltip],
+        ceiling: float | None = None,
+    ) -> None:
+        """Add a panel with these rows; ceiling: of the trials, where the rows have none because they are exact."""
+        number, exact = len(self.drawn), ceiling is not None
+        ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
+        axis, scale = height
+        first = number % self.columns == 0
+        name = ("exact loss (nats)" if exact else "empirical loss (nats)") if first else None
+        base = self._data(f"points {number}", [row for row in rows if row["epsilon"] is not None])
+        without = self._data(f"without budget {number}", [row for row in rows if row["epsilon"] is None])
+        limit = self._data(f"ceilings {number}", [{"ceiling": c} for c in ceilings])
+        text = "trials end at " if exact else "ceiling "
+        label = self._data(f"labels {number}", [{"text": text + " and ".join(map(nats, ceilings))}])
+
+        def y(column: str) -> alt.Y:
+            return alt.Y(f"{column}:Q", title=name, scale=scale, axis=axis)
 
         def dots(part: alt.Chart) -> alt.Chart:
-            return part.encode(x, y("point"), colour, shape, opacity=_shown(1, 0.1), tooltip=_TOOLTIP)
+            return part.encode(self.x, y("point"), self.colour, self.shape, opacity=_shown(1, 0.1), tooltip=tooltip)
 
-        return alt.layer(
+        layers = [
             limit.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y("ceiling")),
             label.mark_text(align="right", baseline="bottom", color=MUTED, fontSize=11).encode(
                 x=alt.value("width"), y=alt.value(-6), text="text:N"
             ),
             without.mark_rule(strokeWidth=1.8).encode(
-                y("loss"), colour, dash, opacity=_shown(1, 0.1), tooltip=[_TOOLTIP[0], *_TOOLTIP[2:]]
+                y("loss"), self.colour, self.dash, opacity=_shown(1, 0.1), tooltip=[tooltip[0], *tooltip[2:]]
             ),
-            base.mark_area().encode(x, y("loss"), alt.Y2("upper"), colour, opacity=_shown(0.13, 0.02)),
+            base.mark_area().encode(self.x, y("loss"), alt.Y2("upper"), self.colour, opacity=_shown(0.13, 0.02)),
             base.mark_line(strokeWidth=1.8, strokeJoin="round").encode(
-                x, y("loss"), colour, dash, opacity=_shown(1, 0.1)
+                self.x, y("loss"), self.colour, self.dash, opacity=_shown(1, 0.1)
             ),
             base.transform_filter("datum.budgets == 1")  # a line and a band need two
             .mark_rule(strokeWidth=1.8)
-            .encode(x, y("loss"), alt.Y2("upper"), colour, opacity=_shown(1, 0.1)),
+            .encode(self.x, y("loss"), alt.Y2("upper"), self.colour, opacity=_shown(1, 0.1)),
             base.transform_filter("datum.above")
             .mark_point(shape=_ARROW, size=34, filled=True, yOffset=-7)
-            .encode(x, y("upper"), colour, opacity=_shown(1, 0.1)),
+            .encode(self.x, y("upper"), self.colour, opacity=_shown(1, 0.1)),
             dots(base.transform_filter("datum.solid").mark_point(filled=True, size=38)),
             dots(base.transform_filter("!datum.solid").mark_point(strokeWidth=1.4, size=38)),
-        ).properties(width=width, height=210, title=attack.replace("_", " "))
+        ]
+        self.drawn.append(alt.layer(*layers).properties(width=self.width, height=210, title=title))
 
-    chart = (
-        alt.concat(*(panel(i, a) for i, a in enumerate(attacks)), columns=columns, spacing=22)
-        .resolve_scale(color="shared", shape="shared", strokeDash="shared")
-        .add_params(alt.param(name="highlight", value=[]))
-    )
-    return specify(chart, datasets)
+    def _data(self, name: str, rows: list[dict[str, Any]]) -> alt.Chart:
+        self.datasets[name] = rows
+        return alt.Chart(alt.NamedData(name))
 
 
 def _encodings(estimates: pl.DataFrame, legend: bool) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
@@ -175,4 +223,28 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
             f"{'' if full['validated'] else ', beyond its validated k'}",
         }
         for row, full in zip(drawn.select(columns).to_dicts(), estimates.to_dicts(), strict=True)
+    ]
+
+
+def _top(exact: pl.DataFrame) -> float:
+    """Where the exact losses are cut: above all that are finite."""
+    finite = [v for v in exact.select("average_high", "q95", "worst").to_numpy().ravel() if math.isfinite(v)]
+    return 1.3 * max(1.0, *finite)
+
+
+def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float) -> list[dict[str, Any]]:
+    """One panel's rows of the exact losses; above: beyond the axis, or known from below only."""
+    low, high, dot = measure
+    rows = exact.sort("mechanism", "epsilon").with_columns(budgets=pl.len().over("mechanism")).to_dicts()
+    return [
+        {
+            **{name: row[name] for name in ("mechanism", "epsilon", "budgets")},
+            **{to: min(row[of], top) for to, of in (("loss", low), ("upper", high), ("point", dot))},
+            **{f"{name}_in_words": unbounded(row[name]) for name in ("median", "q95", "worst", "relative_epsilon")},
+            "in_words": exactly(row),
+            "above": not math.isfinite(row[high]) or row["method"] == AT_LEAST,
+            "solid": row["released"],
+            "sees": f"{row['sees']}{'' if row['released'] else ', not released: an upper bound for the text'}",
+        }
+        for row in rows
     ]

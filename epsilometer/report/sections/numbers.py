@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.report.results import Results
-from epsilometer.report.rows import unread
+from epsilometer.report.rows import averages, unread
 from epsilometer.report.section import Section
 
 
@@ -17,15 +20,20 @@ def section(results: Results) -> Section:
         id="numbers",
         link="All numbers",
         template="numbers.html.j2",
-        context={"rows": rows(results.estimates), "unread": unread(results)},
+        context={"rows": rows(results.estimates, results.exact), "unread": unread(results), "inf": math.inf},
     )
 
 
-def rows(estimates: pl.DataFrame) -> list[dict[str, Any]]:
-    """The table behind the curves; `first` marks where a new data set or attack begins."""
-    rows = estimates.to_dicts()
+def rows(estimates: pl.DataFrame, exact: pl.DataFrame) -> list[dict[str, Any]]:
+    """The table behind the curves; `first` marks where a new data set or attack begins.
+
+    exact: the average by the law of what is released, which no attack on that exceeds; None where it is not known.
+    """
+    rows, known = estimates.to_dicts(), averages(exact.filter(pl.col("method") != AT_LEAST), pairs=ALL)
     before: tuple[str, str] | None = None
     for row in rows:
         group = (row["dataset"], row["attack"])
         row["first"], before = group != before, group
+        cell = (row["dataset"], row["mechanism"], row["epsilon"])
+        row["exact"] = known.get(cell) if row["released"] else None
     return rows

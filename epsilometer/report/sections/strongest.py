@@ -8,7 +8,7 @@ import polars as pl
 
 from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, datasets, strongest, unread
+from epsilometer.report.rows import CELL, averages, datasets, strongest, unread
 from epsilometer.report.section import Section
 from epsilometer.report.wording import listed, nats, share
 
@@ -24,7 +24,7 @@ def section(results: Results) -> Section:
         link="Strongest attacks",
         template="strongest.html.j2",
         context={
-            "heat": heat(estimates, described),
+            "heat": heat(estimates, described, results.exact),
             "unread": unread(results),
             "length_sentence": length_sentence(estimates),
             "few_sentence": few_sentence(described),
@@ -32,11 +32,13 @@ def section(results: Results) -> Section:
     )
 
 
-def heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any]]:
+def heat(estimates: pl.DataFrame, datasets: pl.DataFrame, exact: pl.DataFrame) -> list[dict[str, Any]]:
     """For each data set: mechanism by budget, smallest first -> the strongest attack on what is released.
 
-    Beside it that of length, that among candidates of equal length, and that of the strongest attack on everything.
+    Beside it that of length, that among candidates of equal length, that of the strongest attack on everything, and the
+    exact average by the law of what is released.
     """
+    known = averages(exact)
     matched = dict(datasets.select("dataset", "match").iter_rows())
     length = estimates.filter(attack=LENGTH).select(*CELL, length="loss")
     inside = strongest(estimates, STRONGEST_INSIDE).filter(~pl.col("released")).select(*CELL, "sees", inside="loss")
@@ -46,7 +48,9 @@ def heat(estimates: pl.DataFrame, datasets: pl.DataFrame) -> list[dict[str, Any]
     tables = []
     for (dataset,), table in best.sort("dataset", "control", *CELL[1:]).group_by("dataset", maintain_order=True):
         rows = {
-            str(mechanism): [_cell(cell) for cell in cells.to_dicts()]
+            str(mechanism): [
+                _cell(cell) | {"exact": known.get((dataset, mechanism, cell["epsilon"]))} for cell in cells.to_dicts()
+            ]
             for (mechanism,), cells in table.group_by("mechanism", maintain_order=True)
         }
         tables.append({"dataset": dataset, "match": matched.get(dataset), "rows": rows})

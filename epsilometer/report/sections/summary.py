@@ -16,14 +16,16 @@ import polars as pl
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.exact_loss.rows import ALL
 from epsilometer.auditing.schemas import CLAIMS, OUTPUTS
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, REACH, hardly_read, strongest
+from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, hardly_read, strongest
 from epsilometer.report.section import Section
-from epsilometer.report.sections import known_loss
-from epsilometer.report.wording import at_budget, at_budgets, budget, inflected, listed, nats, odds
+from epsilometer.report.sections import exact_loss, known_loss
+from epsilometer.report.wording import at_budget, at_budgets, at_most, budget, inflected, listed, nats, odds
 
 OFTEN = 0.95  # the share of right guesses from which on a leak is named: 19 of 20
+_NAMED = 4  # mechanisms whose risk is put into words
 _FEW = 50  # trials below which nothing is said about those with candidates of equal length
 
 
@@ -54,8 +56,11 @@ def section(results: Results) -> Section:
                 params.utility.target,
                 results.table(known_loss.PATH, known_loss.INSTRUMENT),
                 outputs=results.table("data/outputs.parquet", OUTPUTS),
+                exact=results.exact,
+                risks=exact_loss.risks(results.exact_curves, exact_loss.texts(results)),
             ),
             "chance": odds(1 / params.trials.candidates),
+            "exact": len(results.exact.filter("released")) > 0,
             "facts": facts(estimates),
         },
     )
@@ -67,11 +72,14 @@ def summary(
     target: float,
     instrument: pl.DataFrame,
     outputs: pl.DataFrame,
+    exact: pl.DataFrame,
+    risks: pl.DataFrame,
 ) -> Summary:
     """Sum an audit up.
 
     estimates: schema `ESTIMATES`; verdicts: as `claims.overall` gives them; target: the loss at which to choose;
-    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`.
+    instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; exact: schema `EXACT`; risks: schema
+    `exact_loss.RISKS`.
     """
     best, inside = strongest(estimates), strongest(estimates, STRONGEST_INSIDE)
     check = known_loss.fault(instrument)
@@ -84,15 +92,23 @@ def summary(
     parts = [
         ("Look here first", [*([check] if check else []), *_faults(faults)]),
         ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
+        ("In plain words", named(by_equal_length(exact.filter(~theirs)), risks, target)),
         ("Claims", claims(claimed)),
         ("Not tested", [*_unchecked(instrument), *untested(claimed, estimates.filter(~pl.col("control")))]),
-        ("What to do", advice(used, claimed, target, hardly)),
+        ("What to do", advice(_bounded(used, exact), claimed, target, hardly)),
     ]
     return Summary(
         alarm=bool(check or faults) or VIOLATED in claimed["verdict"],
         parts=[(heading, sentences) for heading, sentences in parts if sentences],
-        guesses=guesses(best, hardly),
+        guesses=guesses(best, hardly, exact),
     )
+
+
+def _bounded(best: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """The strongest attacks, with the exact average of what is released as upper end where that is larger."""
+    known = exact.filter("released", pairs=ALL).select(*CELL, "average_high")
+    both = best.join(known, on=CELL, how="left", nulls_equal=True, maintain_order="left")
+    return both.with_columns(upper=pl.max_horizontal("upper", "average_high")).drop("average_high")
 
 
 def _unchecked(instrument: pl.DataFrame) -> list[str]:
@@ -105,12 +121,14 @@ def _faults(cells: Sequence[tuple[str, float]]) -> list[str]:
     return [f"A control breaks its claim, which is known to hold: {at_budgets(cells, [])}. Trust no figure below."]
 
 
-def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]], exact: pl.DataFrame) -> list[dict[str, Any]]:
     """For each mechanism, controls last: its budgets with the guesses of the best attack where that did best.
 
-    unread: what `hardly_read` says of it.
+    unread: what `hardly_read` says of it; exact: the average loss by the law of what is released, over pairs of equal
+    length, None where it is not known.
     """
     rows = []
+    known = averages(exact)
     worst = best.sort("loss", "success_rate", "dataset", descending=[True, True, False])
     worst = worst.unique(["mechanism", "epsilon"], keep="first", maintain_order=True)
     for (control, mechanism), cells in worst.sort("control", "mechanism", "epsilon").group_by(
@@ -118,12 +136,16 @@ def guesses(best: pl.DataFrame, hardly: Mapping[str, list[str]]) -> list[dict[st
     ):
         rows.append(
             {"mechanism": mechanism, "control": control, "unread": hardly.get(str(mechanism), [])}
-            | {"cells": [_guesses(c) for c in cells.to_dicts()]}
+            | {
+                "cells": [
+                    _guesses(c, known.get((c["dataset"], c["mechanism"], c["epsilon"]))) for c in cells.to_dicts()
+                ]
+            }
         )
     return rows
 
 
-def _guesses(row: dict[str, Any]) -> dict[str, Any]:
+def _guesses(row: dict[str, Any], exact: str | None) -> dict[str, Any]:
     """equal: how often the same attack was right where all candidates are equally long; None where all or few are."""
     some = _FEW <= row["equal_trials"] < row["trials"]
     return {
@@ -131,6 +153,7 @@ def _guesses(row: dict[str, Any]) -> dict[str, Any]:
         "right": odds(row["success_rate"]),
         "where": f"{row['attack']} on {row['dataset']}",
         "equal": odds(row["equal_successes"] / row["equal_trials"]) if some else None,
+        "exact": exact,
         "proven": row["loss"] > 0,
         "full": min(1.0, row["loss"] / row["ceiling"]) if row["ceiling"] else 0.0,
     }
@@ -203,6 +226,41 @@ def _inside(best: pl.DataFrame, inside: pl.DataFrame) -> list[str]:
 
 def _seen(sees: str) -> str:
     return "what a provider gets" if sees == "provider" else sees
+
+
+def named(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> list[str]:
+    """How often anybody can name the source among so many texts, for the budgets that matter most.
+
+    These are, of each mechanism, the largest budget whose exact average is within the target on every data set, or else
+    the smallest. exact: a row a cell, of no control; risks: schema `exact_loss.RISKS`.
+    """
+    chances = risks.join(exact.select(*CELL, "pairs", "average"), on=[*CELL, "pairs"], nulls_equal=True)
+    if chances.is_empty():
+        return []
+    cells = []
+    for (mechanism,), rows in chances.group_by("mechanism", maintain_order=True):
+        worst = (
+            rows.sort("average", "dataset", descending=[True, False]).unique("epsilon", keep="first").sort("epsilon")
+        )
+        within = worst.filter(pl.col("average") <= target)
+        row = within.row(-1, named=True) if len(within) else worst.row(0, named=True)
+        cells.append((row["average"], str(mechanism), row["epsilon"], row["dataset"]))
+    sentences = []
+    for _, mechanism, epsilon, dataset in sorted(cells, key=lambda cell: cell[:2])[:_NAMED]:
+        of_cell = chances.filter(pl.col("epsilon").eq_missing(epsilon), dataset=dataset, mechanism=mechanism).select(
+            "candidates", "chance"
+        )
+        among = [f"{at_most(chance)} among {k:,}" for k, chance in of_cell.iter_rows()]
+        sentences.append(f"{at_budget(mechanism, epsilon)} on {dataset}: {listed(among)}.")
+    guessing = listed([f"{at_most(1 / k)} among {k:,}" for k in risks["candidates"].unique().sort()], most=9)
+    rest = len(cells) - _NAMED
+    more = f"; {rest} more {inflected(rest, 'is', 'are')} in the section on exact losses" if rest > 0 else ""
+    return [
+        "Who sees a rewrite, knows all about its mechanism, and has several texts of equal length, one of them its "
+        "source, that differ from each other as the pairs compared here, names the source at most so often (by "
+        f"guessing: {guessing}){more}:",
+        *sentences,
+    ]
 
 
 def claims(verdicts: pl.DataFrame) -> list[str]:
@@ -335,5 +393,5 @@ def facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:
         (f"{estimates['dataset'].n_unique()}", "data sets"),
         (f"{estimates.filter(~pl.col('attack').is_in(CHOSEN))['attack'].n_unique()}", "attacks"),
         (span(f"{t:,}" for t in (trials[0], trials[-1])), "trials each"),
-        (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most it can show"),
+        (span(nats(c) for c in (ceilings[0], ceilings[-1])), "nats, the most that trials can show"),
     ]

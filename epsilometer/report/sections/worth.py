@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -9,11 +10,22 @@ import altair as alt
 import polars as pl
 
 from epsilometer.auditing.schemas import OUTPUTS
-from epsilometer.report.figures import INK, MUTED, WIDTH, Figure, Specification, by_name, ends, specify, styles
+from epsilometer.report.figures import (
+    INK,
+    MUTED,
+    WIDTH,
+    Figure,
+    Specification,
+    by_name,
+    ends,
+    specify,
+    styles,
+    wide_axis,
+)
 from epsilometer.report.results import Results
-from epsilometer.report.rows import CELL, hardly_read, strongest, within_ceiling
+from epsilometer.report.rows import CELL, comparable, hardly_read, within_ceiling
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, inflected, nats
+from epsilometer.report.wording import at_budget, inflected, nats, unbounded
 from epsilometer.utility.schemas import DOWNSTREAM, SIMILARITY
 
 COSINE = "cosine"
@@ -28,11 +40,12 @@ def section(results: Results) -> Section | None:
     similarity = results.table("data/similarity.parquet", SIMILARITY)
     names = ("clean", *results.params.downstream)
     downstream = results.tables([f"data/downstream/{name}.parquet" for name in names], DOWNSTREAM)
-    points = tradeoff_points(strongest(estimates), similarity, downstream)
+    losses = comparable(estimates, results.exact, results.params.audit.alpha)
+    points = tradeoff_points(losses, similarity, downstream)
     if points.is_empty():
         return None
     specification = figure(points, levels(downstream), estimates["mechanism"], target)
-    tradeoff = Figure("tradeoff", "Utility against empirical loss", specification)
+    tradeoff = Figure("tradeoff", "Utility against loss", specification)
     outputs = results.table("data/outputs.parquet", OUTPUTS)
     return Section(
         id="worth",
@@ -40,6 +53,7 @@ def section(results: Results) -> Section | None:
         template="worth.html.j2",
         context={
             "tradeoff": tradeoff,
+            "exact": bool(points["exact"].any()),
             "tradeoff_sentence": tradeoff_sentence(points, target, hardly_read(outputs)),
             "labels": labels(downstream),
             "attribute_sentence": attribute_sentence(downstream),
@@ -48,14 +62,15 @@ def section(results: Results) -> Section | None:
     )
 
 
-def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
-    """A row a data set, measure of utility, mechanism and epsilon: the strongest attack's loss, and the utility.
+def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: pl.DataFrame) -> pl.DataFrame:
+    """A row a data set, measure of utility, mechanism and epsilon: the loss, and the utility.
 
-    strongest: as `page.strongest` gives it; downstream: schema `DOWNSTREAM`. The measures are the mean cosine
+    losses: as `rows.comparable` gives them; downstream: schema `DOWNSTREAM`. The measures are the mean cosine
     and each task's mean macro F1 after training on rewritten texts, with intervals over texts. seeds: the macro F1 of
     each, about which the interval says nothing; null for the cosine. best: on the Pareto front of its data set and
     measure, where no other point is worth more at a lower loss; the front is read off the plug-in values, without their
-    intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for.
+    intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for, nor, on a data set with
+    exact losses, a sampled one, which is a lower bound.
     """
     kept = ["measure", "utility", "low", "high", "seeds"]
     cosine = similarity.select(
@@ -66,15 +81,17 @@ def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstrea
     f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
         utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
     )
-    found = strongest.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
+    found = losses.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
         "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
     )
-    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "optimal", "control", *kept)
+    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "exact", "optimal", "control", *kept)
+    known = pl.col("exact") & ~pl.col("control")
+    rows = rows.with_columns(ranked=known | (~known.any().over("dataset") & ~pl.col("control")))
     points = rows.to_dicts()
 
     def beaten(one: dict[str, Any]) -> bool:
         return any(
-            not other["control"]
+            other["ranked"]
             and all(other[name] == one[name] for name in _GROUP)
             and other["utility"] >= one["utility"]
             and other["point"] <= one["point"]
@@ -83,7 +100,7 @@ def tradeoff_points(strongest: pl.DataFrame, similarity: pl.DataFrame, downstrea
         )
 
     return rows.with_columns(
-        best=pl.Series([not (point["control"] or _few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
+        best=pl.Series([point["ranked"] and not (_few(point) or beaten(point)) for point in points], dtype=pl.Boolean)
     )
 
 
@@ -128,19 +145,20 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
             f"on {dataset} {at_budget(best['mechanism'], best['epsilon'])}"
             f"{'' if best['optimal'] else ', which no optimal adversary attacks,'}"
             f"{', which hardly reads the texts of some data sets,' if best['mechanism'] in hardly else ''} "
-            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) "
-            f"at a measured loss of {nats(best['point'])} (at most {nats(best['upper'], best['ceiling'])})"
+            f"keeps most within {limit}: {measure} {best['utility']:.2f} ({best['low']:.2f} to {best['high']:.2f}) at "
+            f"{'an exact' if best['exact'] else 'a measured'} loss of {nats(best['point'])} "
+            f"(at most {nats(best['upper'], best['ceiling'])})"
         )
     sentence = "; ".join(parts)
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
 
 
 def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str], target: float) -> Specification:
-    """Utility against the loss of the strongest attack: a row of panels a data set, a panel a measure of utility.
+    """Utility against the loss: a row of panels a data set, a panel a measure of utility.
 
-    A line is a mechanism, with its budgets along it. points: as `worth.tradeoff_points` gives them: dataset, measure,
-    mechanism, epsilon, attack, loss, point, upper, ceiling, optimal, control, utility, low, high, best (no other point
-    is both worth more and less leaky: on the Pareto front). levels: dataset, measure, what, value, drawn across.
+    A line is a mechanism, with its budgets along it. points: as `tradeoff_points` gives them; those of which the loss
+    is sampled are hollow where others are exact, and the scale is then logarithmic above 1 nat. levels: dataset,
+    measure, what, value, drawn across.
     """
     style = styles(mechanisms)
     names = points["mechanism"].unique().sort().to_list()
@@ -149,22 +167,13 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
     columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
     columns = 2 if columns == 1 else columns
     width = min(460, (WIDTH - 140) // columns - 60)
-    rows = [
-        {**row, "interval": f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}"}
-        for row, full in zip(within_ceiling(points).to_dicts(), points.to_dicts(), strict=True)
-    ]
-    x = alt.X(
-        "point:Q",
-        title="empirical loss of the strongest attack on what is released (nats)",
-        scale=alt.Scale(domain=[0, 1.04 * ends(points["ceiling"])[1]], nice=False),
-        axis=alt.Axis(tickCount=6),
-    )
+    rows, x = _drawn(points)
     colour, shape = by_name(style, names, controls)
     tooltip = [
         alt.Tooltip("mechanism:N"),
         alt.Tooltip("epsilon:Q", title="nominal ε", format=",~f"),
         alt.Tooltip("attack:N", title="strongest attack"),
-        alt.Tooltip("interval:N", title="loss to upper end"),
+        alt.Tooltip("interval:N", title="loss"),
         alt.Tooltip("utility:Q", format=".2f"),
     ]
     datasets: dict[str, list[dict[str, Any]]] = {"target": [{"target": target}]}
@@ -188,10 +197,38 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
             base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),
             base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
             base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
-            base.mark_point(filled=True, size=46, opacity=1).encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("datum.solid")
+            .mark_point(filled=True, size=46, opacity=1)
+            .encode(x, y, colour, shape, tooltip=tooltip),
+            base.transform_filter("!datum.solid")
+            .mark_point(size=46, opacity=1, strokeWidth=1.4)
+            .encode(x, y, colour, shape, tooltip=tooltip),
         ).properties(width=width, height=280, title=name)
 
     return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
+
+
+def _drawn(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
+    """The rows of the figure, with finite losses, and the axis of these."""
+    exact = bool(points["exact"].any())
+    largest = [v for v in (*points["ceiling"], *points.filter("exact")["upper"]) if math.isfinite(v)]
+    top = 1.04 * max(largest, default=1.0)
+    axis, scale = wide_axis(top) if exact else (alt.Axis(tickCount=6), alt.Scale(domain=[0, top], nice=False))
+    title = "empirical loss of the strongest attack on what is released (nats)"
+    if exact:
+        title = "average loss between texts of equal length (nats)"
+    shown = within_ceiling(points.with_columns(ceiling=pl.min_horizontal("ceiling", pl.lit(top))))
+    rows = [
+        {
+            **row,
+            "solid": full["exact"] or not exact,
+            "interval": f"exact, {unbounded(full['point'])}"
+            if full["exact"]
+            else f"{nats(full['loss'])} to {nats(full['upper'], full['ceiling'])}",
+        }
+        for row, full in zip(shown.to_dicts(), points.to_dicts(), strict=True)
+    ]
+    return rows, alt.X("point:Q", title=title, scale=scale, axis=axis)
 
 
 def _apart(levels: pl.DataFrame) -> pl.DataFrame:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.core.guarantees import EPSILONS
 from epsilometer.report.figures import svg
+from epsilometer.report.rows import by_equal_length
 from epsilometer.report.sections import curves, numbers
 from tests.support.audited import Row, bare, estimates, frame, text_of
+from tests.support.exact import losses
 
 
 def test_what_cannot_be_compared_is_hollow_and_named() -> None:
@@ -56,3 +62,25 @@ def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
     assert lines
     assert all([row["mechanism"] for row in rows] == ["identity"] for rows in lines)
     assert all(row["epsilon"] for name, rows in datasets.items() if name.startswith("points") for row in rows)
+
+
+def test_curves_go_on_where_trials_end() -> None:
+    """Averages, quantiles and the worst pair by the law; what is infinite or known from below has an arrow."""
+    laws = losses({("queries", "mvc", 0.5): 1.0, ("queries", "mvc", 5.0): 60.0, ("queries", "mvc", 2500.0): math.inf})
+    drawn = curves.figure(estimates(), "queries", exact=by_equal_length(laws))
+    assert [panel["title"] for panel in drawn["concat"][:3]] == list(curves.MEASURES)
+    average, quantiles, worst = (drawn["datasets"][f"points {n}"] for n in range(3))
+    assert [row["point"] for row in average[:2]] == [1.0, 60.0]
+    assert [(row["loss"], row["upper"]) for row in quantiles[:2]] == [(0.5, 2.0), (30.0, 120.0)]
+    assert [row["point"] for row in worst[:2]] == [3.0, 180.0]
+    for rows in (average, quantiles, worst):
+        assert [row["above"] for row in rows] == [False, False, True]
+        assert rows[2]["point"] > 180
+    assert json.dumps(drawn, allow_nan=False)
+    below = by_equal_length(laws).with_columns(method=pl.lit(AT_LEAST))
+    of_below = curves.figure(estimates(), "queries", exact=below)["datasets"]
+    assert [row["above"] for row in of_below["points 0"]] == [True] * 3
+    assert len(curves.figure(estimates(), "letters", exact=below)["concat"]) == len(drawn["concat"]) - 3  # no law there
+    inside = by_equal_length(losses({("queries", "mvc", 5.0): 4.0}, latents=["mvc"]))
+    hollow = curves.figure(estimates(), "queries", exact=inside)["datasets"]
+    assert [hollow[f"points {n}"][0]["solid"] for n in range(4)] == [False, False, False, True]

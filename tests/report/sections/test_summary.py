@@ -12,9 +12,11 @@ from epsilometer.auditing.schemas import EXACT, OUTPUTS
 from epsilometer.project.params import Utility
 from epsilometer.report.sections import look, numbers, strongest
 from epsilometer.report.sections import summary as top
+from epsilometer.report.sections.exact_loss import risks
 from epsilometer.report.sections.known_loss import INSTRUMENT
 from epsilometer.report.sections.summary import Summary, summary
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, checks, frame, settings, shown, tables_of_all, text_of
+from tests.support.exact import curves, losses
 
 NOTHING = pl.DataFrame(schema=dict(OUTPUTS))
 NO_EXACT = pl.DataFrame(schema=dict(EXACT))
@@ -31,9 +33,12 @@ def of(
     target: float = 1.0,
     instrument: pl.DataFrame | None = None,
     left: pl.DataFrame = NOTHING,
+    exact: pl.DataFrame = NO_EXACT,
 ) -> Summary:
-    verdicts = overall(estimates, checks() if claims is None else claims, NO_EXACT)
-    return summary(estimates, verdicts, target, known(0.9) if instrument is None else instrument, left)
+    verdicts = overall(estimates, checks() if claims is None else claims, exact)
+    check = known(0.9) if instrument is None else instrument
+    chances = risks(curves(exact), {"queries": 500, "reviews": 8})
+    return summary(estimates, verdicts, target, check, outputs=left, exact=exact, risks=chances)
 
 
 def said(found: Summary) -> dict[str, str]:
@@ -218,6 +223,39 @@ def test_budgets_within_the_target_are_the_advice() -> None:
     assert "mvc up to ε = 1 stayed within 1 nat (a guesser right at most 14 of 20 times)." in advice
     assert "No audited budget of dp_bart stayed within 1 nat" in advice
     assert "No audited budget of any mechanism" in said(of(table, target=0.1))["What to do"]
+
+
+def test_the_risk_stands_in_words_at_the_budget_that_matters() -> None:
+    """The largest within the target on every data set, else the smallest; of no control."""
+    table = frame(
+        *(("queries", "mvc", epsilon, "embedding", 600, None, NO_CLAIM) for epsilon in (1.0, 5.0, 9.0)),
+        ("queries", "tem", 1.0, "embedding", 1000, None, NO_CLAIM),
+        ("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM),
+    )
+    mvc = {("queries", "mvc", epsilon): loss for epsilon, loss in ((1.0, 0.25), (5.0, 0.75), (9.0, 5.0))}
+    laws = losses(mvc | {("queries", "tem", 1.0): 30.0, ("queries", "identity", 1.0): 30.0})
+    lead, first, second = dict(of(table, exact=laws).parts)["In plain words"]
+    assert "by guessing: 10 of 20 times among 2, 2 of 20 times among 10 and 1 in 500 among 500" in lead
+    # e^.75 / (e^.75 + k - 1) is .679, .190 and .0042.
+    assert first == "mvc at ε = 5 on queries: 14 of 20 times among 2, 4 of 20 times among 10 and 1 in 236 among 500."
+    assert second.startswith("tem at ε = 1 on queries: every time among 2")
+    cells = {
+        (row["mechanism"], cell["epsilon"]): cell["exact"]
+        for row in of(table, exact=laws).guesses
+        for cell in row["cells"]
+    }
+    assert cells["mvc", 9.0] == "5.00 ± 0.01"
+    assert "In plain words" not in said(of(table))
+
+
+def test_no_budget_is_advised_at_which_the_law_loses_more() -> None:
+    """An attack may be weak where the law is known to give more away."""
+    table = frame(*(("queries", "mvc", epsilon, "embedding", 500, None, NO_CLAIM) for epsilon in (1.0, 5.0)))
+    assert "mvc up to ε = 5 stayed" in said(of(table))["What to do"]
+    laws = losses({("queries", "mvc", 1.0): -1.5, ("queries", "mvc", 5.0): 8.0})  # 2 nats more over all pairs
+    assert "mvc up to ε = 1 stayed" in said(of(table, exact=laws))["What to do"]
+    inside = losses({("queries", "mvc", 5.0): 8.0}, latents=["mvc"])
+    assert "mvc up to ε = 5 stayed" in said(of(table, exact=inside))["What to do"]
 
 
 def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import polars as pl
 
 from epsilometer.auditing.claims import NOT_REFUTED
-from epsilometer.report.rows import strongest
+from epsilometer.auditing.schemas import EXACT
+from epsilometer.report.rows import comparable, strongest
 from epsilometer.report.sections import worth
 from epsilometer.report.sections.worth import (
     attribute_sentence,
@@ -14,9 +18,15 @@ from epsilometer.report.sections.worth import (
     tradeoff_points,
     tradeoff_sentence,
 )
-from tests.support.audited import HOSTILE, audit, bare, downstream, estimates, frame, tables_of_all, text_of
+from tests.support.audited import HOSTILE, MECHANISMS, audit, bare, downstream, estimates, frame, tables_of_all, text_of
+from tests.support.exact import losses as exact_of
 
 SIMILARITY = tables_of_all()["similarity"]
+NO_EXACT = pl.DataFrame(schema=dict(EXACT))
+
+
+def losses(estimates: pl.DataFrame, exact: pl.DataFrame = NO_EXACT) -> pl.DataFrame:
+    return comparable(estimates, exact, 0.01)
 
 
 def test_the_closest_mechanism_within_the_target_is_named() -> None:
@@ -24,7 +34,7 @@ def test_the_closest_mechanism_within_the_target_is_named() -> None:
     text = text_of(worth.section(results), results)
     # identity is out (it leaks all), dp_bart leaks nothing but is farther off than mvc, whose loss is 1.39 by length.
     assert "on queries mvc at ε = 0.5 keeps most within 1.75 nats: cosine 0.40 (0.30 to 0.50)" in text
-    points = tradeoff_points(strongest(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream()).filter(measure="cosine")
     front = points.filter("best").select("mechanism", "epsilon").rows()
     assert front == [("dp_bart", 0.5), ("mvc", 0.5), ("mvc", 2500.0)]  # and no control
     assert tradeoff_sentence(points, 0.25).startswith("On queries dp_bart at ε = 0.5")
@@ -46,7 +56,7 @@ def test_who_was_spared_the_optimal_adversary_is_said() -> None:
         ("dp_bart", False),
         ("mvc", False),
     ]
-    points = tradeoff_points(strongest(unequal), SIMILARITY, downstream()).filter(measure="cosine")
+    points = tradeoff_points(losses(unequal), SIMILARITY, downstream()).filter(measure="cosine")
     said = tradeoff_sentence(points, 1.75)
     assert said.startswith("On queries mvc at ε = 0.5, which no optimal adversary attacks, keeps most within 1.75 nats")
 
@@ -56,7 +66,7 @@ def test_what_classifiers_learn_stands_beside_the_loss() -> None:
     text = text_of(worth.section(results), results)
     # The interval is that of the mean over test texts; the seeds are points beside it.
     assert "On queries mvc at ε = 0.5 keeps most within 1.75 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
-    points = tradeoff_points(strongest(estimates()), SIMILARITY, downstream())
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()
     # Each measure has a front of its own: on that of the cosine the largest budget of mvc lies as well.
@@ -70,15 +80,32 @@ def test_what_classifiers_learn_stands_beside_the_loss() -> None:
         [0.58, 0.59, 0.6, 0.61, 0.62],
         None,
     ]
-    few = tradeoff_points(strongest(estimates()), SIMILARITY, downstream().filter(pl.col("seed") < 3))
+    few = tradeoff_points(losses(estimates()), SIMILARITY, downstream().filter(pl.col("seed") < 3))
     assert not few.filter(measure="macro F1 of intent")["best"].any()
     assert "macro F1 of intent was trained for fewer than 5 seeds" in tradeoff_sentence(few, 1.5)
-    none = tradeoff_points(strongest(estimates()), SIMILARITY, downstream().clear())
+    none = tradeoff_points(losses(estimates()), SIMILARITY, downstream().clear())
     assert none["measure"].unique().to_list() == ["cosine"]
 
 
+def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
+    """Exact averages are solid and stand where they are, sampled losses are hollow."""
+    mvc = exact_of({("queries", "mvc", 0.5): 0.5, ("queries", "mvc", 2500.0): 60.0})
+    points = tradeoff_points(losses(estimates(), mvc), SIMILARITY, downstream()).filter(measure="cosine")
+    drawn = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5)["datasets"][
+        "tradeoff queries cosine"
+    ]
+    places = {name: [(row["point"], row["solid"]) for row in drawn if row["mechanism"] == name] for name in MECHANISMS}
+    assert places["mvc"] == [(0.5, True), (60.0, True)]
+    assert not any(solid for name, rows in places.items() if name != "mvc" for _, solid in rows)
+    assert set(points.filter("best")["mechanism"]) == {"mvc"}  # no lower bound beats an exact loss
+    assert tradeoff_sentence(points, 0.6).endswith("at an exact loss of 0.50 (at most 0.51).")
+    infinite = exact_of({("queries", "mvc", 0.5): math.inf})
+    cut = tradeoff_points(losses(estimates(), infinite), SIMILARITY, downstream())
+    assert json.dumps(worth.figure(cut, levels(downstream()), estimates()["mechanism"], 1.5), allow_nan=False)
+
+
 def test_levels_that_are_alike_share_a_name() -> None:
-    points = tradeoff_points(strongest(estimates()), SIMILARITY, downstream())
+    points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     for clean, named in ((0.8, ["clean texts", "majority"]), (0.03, ["clean texts, majority", ""])):
         near = levels(downstream()).with_columns(
             value=pl.when(what="clean texts").then(clean).otherwise(pl.col("value"))
