@@ -95,7 +95,7 @@ def figure(
     if known is not None and len(law := known.filter(dataset=dataset)):
         top, ceiling = _top(known), ends(here.filter(attack=STRONGEST)["ceiling"])[1]
         for title, measure in MEASURES.items():
-            panels.add(title, _exact_points(law, measure, top), wide_axis(1.5 * top), _EXACT_TOOLTIP, ceiling)
+            panels.add(title, _exact_points(law, measure, top), wide_axis(1.5 * top), _EXACT_TOOLTIP, ceiling=ceiling)
     sampled = (alt.Axis(tickCount=6), alt.Scale(domain=[0, 1.14 * ends(estimates["ceiling"])[1]], nice=False))
     for (attack,), table in here.group_by("attack", maintain_order=True):
         panels.add(str(attack).replace("_", " "), _points(table), sampled, _TOOLTIP)

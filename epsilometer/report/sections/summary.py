@@ -92,7 +92,7 @@ def summary(
     parts = [
         ("Look here first", [*([check] if check else []), *_faults(faults)]),
         ("What leaks", leaks(used, inside.filter(~pl.col("control")), hardly)),
-        ("In plain words", named(by_equal_length(exact.filter(~theirs)), risks, target)),
+        ("In plain words", risk_in_words(by_equal_length(exact.filter(~theirs)), risks, target)),
         ("Claims", claims(claimed)),
         ("Not tested", [*_unchecked(instrument), *untested(claimed, estimates.filter(~pl.col("control")))]),
         ("What to do", advice(_bounded(used, exact), claimed, target, hardly)),
@@ -228,7 +228,7 @@ def _seen(sees: str) -> str:
     return "what a provider gets" if sees == "provider" else sees
 
 
-def named(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> list[str]:
+def risk_in_words(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> list[str]:
     """How often anybody can name the source among so many texts, for the budgets that matter most.
 
     These are, of each mechanism, the largest budget whose exact average is within the target on every data set, or else
