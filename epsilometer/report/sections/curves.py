@@ -228,14 +228,20 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _top(exact: pl.DataFrame) -> float:
     """Where the exact losses are cut: above all that are finite."""
-    finite = [v for v in exact.select("average_high", "q95", "worst").to_numpy().ravel() if math.isfinite(v)]
+    columns = {column for measure in MEASURES.values() for column in measure}
+    finite = [v for v in exact.select(columns).to_numpy().ravel() if math.isfinite(v)]
     return 1.3 * max(1.0, *finite)
 
 
 def _exact_points(exact: pl.DataFrame, measure: tuple[str, str, str], top: float) -> list[dict[str, Any]]:
-    """One panel's rows of the exact losses; above: beyond the axis, or known from below only."""
+    """One panel's rows of the exact losses that are known; above: beyond the axis, or known from below only."""
     low, high, dot = measure
-    rows = exact.sort("mechanism", "epsilon").with_columns(budgets=pl.len().over("mechanism")).to_dicts()
+    rows = (
+        exact.drop_nulls(measure)
+        .sort("mechanism", "epsilon")
+        .with_columns(budgets=pl.len().over("mechanism"))
+        .to_dicts()
+    )
     return [
         {
             **{name: row[name] for name in ("mechanism", "epsilon", "budgets")},

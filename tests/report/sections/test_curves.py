@@ -83,6 +83,11 @@ def test_curves_go_on_where_trials_end() -> None:
     of_below = curves.figure(table, "queries", exact=below)["datasets"]
     assert [row["above"] for row in of_below["points 0"]] == [True] * 3
     assert len(curves.figure(table, "letters", exact=below)["concat"]) == 1  # no law there
+    drawn_between = below.with_columns(
+        pl.lit(None, pl.Float64).alias(name) for name in ("median", "q95", "worst", "error")
+    )
+    of_mean = curves.figure(table, "queries", exact=drawn_between)["datasets"]
+    assert [len(of_mean[f"points {n}"]) for n in range(3)] == [3, 0, 0]  # of generated text the mean alone is known
     inside = by_equal_length(losses({("queries", "mvc", 5.0): 4.0}, latents=["mvc"]))
     hollow = curves.figure(table, "queries", exact=inside)["datasets"]
     assert [hollow[f"points {n}"][0]["solid"] for n in range(4)] == [False, False, False, True]

@@ -9,6 +9,7 @@ import polars as pl
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.estimation import estimate
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.schemas import EXACT
 from epsilometer.report.rows import averages, by_equal_length, comparable
 from epsilometer.report.sections import claims, exact_loss, numbers, strongest
 from epsilometer.report.sections.exact_loss import (
@@ -138,6 +139,19 @@ def test_no_cell_with_a_known_law_ends_at_what_trials_can_show() -> None:
     unknown = audit(estimates=frame(SURE), exact=known_below)
     assert text_of(numbers.section(unknown), unknown).count("above 5.24") == 6
     assert averages(known_below) == {("queries", "mvc", 5.0): "at least 7.99"}
+
+
+def test_of_generated_text_the_mean_alone_is_known() -> None:
+    unknown = ("median", "q95", "worst", "worst_x", "worst_other", "relative_epsilon", "error")
+    law = losses({("queries", "mvc", 5.0): 8.0}).with_columns(
+        *(pl.lit(None).alias(name) for name in unknown), method=pl.lit(AT_LEAST)
+    )
+    results = audit(estimates=frame(SURE), exact=law.cast(dict(EXACT)), curves=curves(law))
+    text = text_of(exact_loss.section(results), results)
+    assert "at least 7.99" in text
+    assert "at least, 99 %" in text
+    assert "None" not in text
+    assert comparable(results.estimates, results.exact, 0.01)["exact"].to_list() == [False]
 
 
 def test_losses_to_compare_are_all_over_texts_of_equal_length() -> None:
