@@ -23,6 +23,7 @@ from epsilometer.core.mechanism import HasLaws
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _POINTS = 512  # of the grid at the least, between no loss and a unit's largest
+_HUGE = 1000.0  # nats, from which on the width grows with the loss
 _FINER = 4  # grids that are tried at most, each four times as fine
 _TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
 
@@ -47,7 +48,8 @@ def losses(request: Request) -> list[Losses]:
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
     """Two texts by their units' log-laws; laws: [rows, outputs], units: [n, 2] rows in the first text and the second.
 
-    width: what the grid may leave open of the guess loss, in nats each way; it becomes finer until that is met.
+    width: what the grid may leave open of the guess loss, in nats each way (more where it is thousands); the grid
+    becomes finer until that is met.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
@@ -57,7 +59,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     for _ in range(_FINER):
         found = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
         error = guess_losses(Bracket(*map(np.array, (found.log_error().low, found.log_error().high))))
-        if error.high == error.low or error.high - error.low <= 2 * width:
+        if error.high == error.low or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
             break
         points *= 4
     return found

@@ -10,12 +10,13 @@ Each unit's losses are put on one grid of step h (`grid.py`). Both functions of 
 and at the level, and splitting an output between two points of the grid keeps the means of all solutions. So a figure
 changes only where the kink lies between both, always towards the larger loss, and there by at most the kink's jump
 times the unit's gap. One unit after the other, with a the sum of what all may have been moved and h, and gamma the
-product of cosh(h / 4):
+product of cosh(h / 4), by which the measure may have shrunk:
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-of the order n^2 h^2, where rounding each loss would leave n h. mu on the grid is convolved by FFT after an exponential
+This is of the order n^2 h^2, where rounding each loss would leave n h. (On a grid as coarse as losses of millions need,
+overlap <= gamma e^(a/2) overlap_grid is the better bound.) mu on the grid is convolved by FFT after an exponential
 tilt: mu e^(theta L) is a product for any theta, and is centred where its figure is decided, so that nothing underflows,
 however small an error is. What an FFT adds (its rounding, and the tails beyond its window by Chernoff's bound) widens
 the bracket.
@@ -45,6 +46,7 @@ _DOUBT = 0.999  # of its upper value, the least lower value of a mean that an FF
 _PRODUCTS = 2e8  # of weights that a convolution without FFT may take; beyond that its grid becomes coarser
 _FEW = 1e5  # products up to which there is no FFT
 _FAR = 20.0  # squared deviations by which a mean may be off from where a figure is decided
+_LARGE = 700.0  # nats: exponents beyond that are no numbers any more
 _LOWEST = -20.0  # the least level in nats, of which none but a trade-off curve needs negative ones
 
 
@@ -53,7 +55,8 @@ class _Law:
     """The law of L under mu e^(theta L), on the grid: losses [N] ascending, their shares [N].
 
     log_total: ln of the whole measure. noise: a mean of a function w of the loss is off by at most noise ||w|| plus
-    2 e^-36 max |w|, by nothing where it is 0. gap, reach: of the bounds above, gamma sum_i gap_i and a.
+    2 e^-36 max |w|, by nothing where it is 0. gap, reach, log_factor: of the bounds above, gamma sum_i gap_i, a, and
+    the logarithm of gamma e^(a/2).
     """
 
     theta: float
@@ -63,6 +66,7 @@ class _Law:
     noise: float
     gap: float
     reach: float
+    log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
         """Of a function of the losses, values [N] >= 0."""
@@ -75,7 +79,7 @@ class _Law:
     def near(self, level: float) -> float:
         """An upper value of gap e^(-theta (L - level)) summed where L is within reach of a level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
-        values = np.exp(-self.theta * (self.losses[some] - level))
+        values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
         error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
         return self.gap * (float(self.shares[some] @ values) + (error if self.noise else 0.0))
 
@@ -123,6 +127,7 @@ class Product:
             theta = self._tilt_to(0.0, -0.5, 0.5)
         law, share = self._mean(theta, lambda losses: np.exp(-theta * losses - np.abs(losses) / 2))
         low, high = (law.log_total + _log(part) for part in (share.low, share.high + law.near(0.0)))
+        high = min(high, law.log_total + _log(share.high) + law.log_factor)
         return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
 
     def delta(self, level: float) -> Bracket[float]:
@@ -179,9 +184,9 @@ class Product:
         above = _above(law.shares)
         other = _above(law.shares * np.exp(-np.maximum(law.losses, _LOWEST)))
         first = np.searchsorted(law.losses, levels)
-        middle = np.maximum(above[first] - np.exp(np.minimum(levels, 700)) * other[first], 0.0)
+        middle = np.maximum(above[first] - np.exp(np.minimum(levels, _LARGE)) * other[first], 0.0)
         near, beyond = np.searchsorted(law.losses, (levels - law.reach, levels + law.reach))
-        missing = law.gap * math.exp(law.reach / 2) * (above[near] - above[beyond] + error)
+        missing = law.gap * math.exp(min(law.reach / 2, _LARGE)) * (above[near] - above[beyond] + error)
         scale = math.exp(law.log_total)
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
@@ -286,15 +291,17 @@ class Product:
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
         """first: the place of the first share."""
-        gamma = math.exp(sum(unit.moved**2 for unit in self.units) / 32)
+        log_gamma = sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)  # at least ln cosh(h / 4)
+        reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(
             theta=theta,
             log_total=self._cumulants(theta)[0],
             losses=np.asarray(np.arange(first, first + len(shares)) * self.units[0].step, np.float64),
             shares=shares,
             noise=noise,
-            gap=gamma * sum(unit.gap for unit in self.units),
-            reach=sum(unit.moved for unit in self.units) + self.units[0].step,
+            gap=math.exp(min(log_gamma, _LARGE)) * sum(unit.gap for unit in self.units),
+            reach=reach,
+            log_factor=log_gamma + reach / 2,
         )
 
     def _coarser(self, factor: int) -> Product:

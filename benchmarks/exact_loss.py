@@ -1,0 +1,107 @@
+"""Exact losses of furthest pairs of equal length: processor seconds for the laws and for the rest, and peak memory.
+
+The texts are a file's (ATIS, say), or 1,000 made-up requests; each is compared with the most dissimilar text of equally
+many words, at four budgets, to +- .02 nats. tem runs on the embedded word vectors, DP-MLM on the embedded model. Each
+mechanism runs in a process of its own. Where `--pairs` is less than all, the rest is extrapolated.
+
+usage: python -m benchmarks.exact_loss [--texts FILE] [--pairs N]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.words import alone, peak
+from epsilometer.auditing.exact_loss import by_laws
+from epsilometer.auditing.exact_loss.all_pairs import relative
+from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.measuring import pair_losses, request
+from epsilometer.auditing.exact_loss.one_call import drawn
+from epsilometer.auditing.one_call import distinct, embed, mechanism
+from epsilometer.corpora import synthetic
+from epsilometer.corpora.reading import read
+from epsilometer.text.words import words
+
+CASES = {"tem": [5.0, 8.0, 11.0, 19.0], "dp_mlm": [1.0, 25.0, 50.0, 200.0]}
+
+
+class Measured(NamedTuple):
+    """Of a mechanism: pairs, of how many; the largest half width in nats; peak memory in MiB.
+
+    Processor seconds of the laws, of the rest, of one pair at one budget with its laws at hand, and of the relative
+    epsilon with its laws.
+    """
+
+    pairs: int
+    among: int
+    laws: float
+    rest: float
+    single: float
+    relative: float
+    error: float
+    peak: float
+
+
+def vectors(texts: Sequence[str]) -> Any:
+    """The texts' embeddings."""
+    return embed(texts).vectors
+
+
+def once(texts: Sequence[str], embeddings: Any, name: str, pairs: int) -> Measured:
+    """All figures of one mechanism."""
+    counts = np.array([len(words(text)) for text in texts])
+    every = drawn(texts, embeddings, len(texts), groups=counts)
+    some = np.sort(np.random.default_rng(0).permutation(len(every))[:pairs])
+    chosen = replace(every, numbers=every.numbers[some], weights=every.weights[some], equal=every.equal[some])
+    built, laws = mechanism(name), [0.0]
+    compute: Callable[..., Any] = by_laws.log_laws
+
+    def timed(*arguments: Any) -> Any:
+        begun = time.process_time()
+        found = compute(*arguments)
+        laws[0] += time.process_time() - begun
+        return found
+
+    by_laws.log_laws = timed
+    begun = time.process_time()
+    found = pair_losses(request(built, texts, CASES[name], chosen))
+    total = time.process_time() - begun
+    begun = time.process_time()
+    relative(built, texts, CASES[name])
+    whole = time.process_time() - begun
+    brackets = [guess_losses(one.log_error) for one in found]
+    error = max(float((one.high - one.low).max()) for one in brackets) / 2
+    rest = total - laws[0]
+    return Measured(
+        len(chosen), len(every), laws[0], rest, rest / len(chosen) / len(CASES[name]), whole, error=error, peak=peak()
+    )
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the table."""
+    parser = ArgumentParser(prog="python -m benchmarks.exact_loss", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--texts", metavar="FILE", help="a corpus with a column `text` (default: 1,000 requests)")
+    parser.add_argument("--pairs", metavar="N", type=int, default=1 << 40, help="how many pairs at most")
+    given = parser.parse_args(arguments)
+    texts = distinct((read(given.texts) if given.texts else synthetic.generate("queries", 1000, 0))["text"].to_list())
+    embeddings = alone(vectors, texts)
+    print(f"{len(texts):,} texts; processor seconds")
+    heads = "".join(f" {head:>8}" for head in ("laws", "rest", "all", "a pair", "relative"))
+    print(f"{'mechanism':<12} {'pairs':>13}{heads} {'+-':>7} {'MiB':>7}")
+    for name in CASES:
+        one = alone(once, texts, embeddings, name, given.pairs)
+        everything = (one.laws + one.rest) * one.among / one.pairs
+        pairs = f"{one.pairs:,}/{one.among:,}"
+        times = f"{one.laws:>8.1f} {one.rest:>8.1f} {everything:>8.0f} {one.single:>8.4f} {one.relative:>9.1f}"
+        print(f"{name:<12} {pairs:>13} {times} {one.error:>7.4f} {one.peak:>7,.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
