@@ -154,7 +154,7 @@ class Exact:
         return out
 
     def laplace(self, numerators: Words, denominators: Words) -> NDArray[np.int64]:
-        """[n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace, or two-sided geometric, noise.
+        """Returns [n] integers of P(k) ~ e^(-|k| numerator / denominator): discrete Laplace noise.
 
         Algorithm 2, at any positive fraction [n]; denominators are at most 2^40.
         """
@@ -192,7 +192,7 @@ class Exact:
         return out
 
     def choose(self, weights: Weights | NDArray[np.floating], count: int = 1) -> NDArray[np.int64]:
-        """[count] outputs with probabilities in proportion to their weights, which may be given as logarithms [m]."""
+        """Returns [count] outputs, drawn in proportion to their weights, which may be given as logarithms [m]."""
         weights = weights if isinstance(weights, Weights) else Weights.of(weights)
         reached, starts, shifts = weights.reached, weights.starts, weights.shifts
         at = np.empty(count, np.int64)

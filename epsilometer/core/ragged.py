@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Ragged:
-    """values: [total]; offsets: int64 [rows + 1]; row i is values[offsets[i]:offsets[i + 1]]."""
+    """Rows of integers of unequal length.
+
+    values: [total]; offsets: int64 [rows + 1]; row i is values[offsets[i]:offsets[i + 1]].
+    """
 
     values: NDArray[np.integer]
     offsets: NDArray[np.int64]

@@ -27,7 +27,7 @@ _SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a generator is asked for: count of texts, part (its name for a corpus), seed."""
+    """A request to a generator: count of texts, part (its name for a corpus), seed."""
 
     seed: int = 0
     count: int | None = None
@@ -104,7 +104,9 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
 
 @dataclass(frozen=True)
 class Corpus:
-    """table: PREPARED, the labels as strings, the record of identifiers; counts: what became of rows.
+    """A prepared corpus.
+
+    table: PREPARED, the labels as strings, the record of identifiers; counts: of the rows.
 
     counts: rows (read), empty_dropped (without a word), duplicates_merged, texts (left).
     """

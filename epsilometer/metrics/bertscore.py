@@ -23,7 +23,9 @@ from epsilometer.models.locate import ENCODER, hub_id, locate, quiet_loading
 
 @component
 class BertScore:
-    """model: an encoder by id or folder. layer: whose states are compared; by default as said above.
+    """BERTScore of a rewrite against its text.
+
+    model: an encoder by id or folder. layer: whose states are compared; by default as said above.
 
     1 where both texts are empty, 0 where one of them is.
     """

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @component
 class Cosine:
-    """model: a sentence-transformers model by id or folder."""
+    """The cosine of two sentence embeddings.
+
+    model: a sentence-transformers model by id or folder.
+    """
 
     model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"

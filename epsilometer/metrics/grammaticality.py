@@ -23,7 +23,10 @@ _ROWS = 16
 
 @component
 class Grammaticality:
-    """model: a text classifier by id or folder. It sees the rewrite alone."""
+    """The probability that a rewrite is acceptable.
+
+    model: a text classifier by id or folder. It sees the rewrite alone.
+    """
 
     model: str
     device: str = "cpu"

@@ -34,7 +34,7 @@ class Meteor:
 
 
 class _NoSynonyms:
-    """What nltk takes for WordNet."""
+    """A WordNet without synonyms, for nltk."""
 
     def synsets(self, word: str) -> list[object]:
         return []

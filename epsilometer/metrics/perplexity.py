@@ -30,7 +30,10 @@ EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-paraphraser
 
 @component
 class Perplexity:
-    """model: a decoder-only language model by id or folder; by default the embedded one."""
+    """The perplexity of a rewrite.
+
+    model: a decoder-only language model by id or folder; by default the embedded one.
+    """
 
     model: str = EMBEDDED.name
     precision: Literal["float32", "bfloat16", "auto"] = "float32"

@@ -31,7 +31,7 @@ class RougeL:
 
 
 class _Words:
-    """What rouge-score takes for a tokeniser."""
+    """Our words as a tokeniser of rouge-score."""
 
     def tokenize(self, text: str) -> list[str]:
         return words(text)

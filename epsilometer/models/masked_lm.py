@@ -129,7 +129,7 @@ class PairInput(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """What a model puts around a pair: special tokens before, between and after; token types of all five parts."""
+    """The frame of a pair in a model: special tokens before, between and after; token types of all five parts."""
 
     ids: tuple[list[int], list[int], list[int]]
     kinds: list[int]

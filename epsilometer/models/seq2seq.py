@@ -105,7 +105,7 @@ class Seq2Seq(Generator):
     @torch.inference_mode()
     def step(self, tokens: Tensor, cache: Any) -> Tensor:
         """As `Generator.step`."""
-        # The encoder's states are in the cache as keys and values; only their shape is looked at.
+        # The encoder's states are in the cache as keys and values; only their shape is read.
         length = cache.cross_attention_cache.get_seq_length()
         hidden = torch.zeros(1, dtype=self.network.dtype, device=self.device).expand(len(tokens), length, self.width)
         return self._decode(tokens, hidden, cache)

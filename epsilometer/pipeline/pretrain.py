@@ -73,7 +73,7 @@ def _train(name: str, corpus: Path, pairs: Path, minutes: float) -> None:
 
 
 def _device() -> tuple[str, str]:
-    """Where to train, and the class of hardware for the record."""
+    """The device to train on, and its kind of hardware for the record."""
     import torch
 
     if torch.cuda.is_available():

@@ -87,7 +87,7 @@ def _differences(key: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def _changed(path: str, md5: str) -> list[str]:
-    """What changed: within a record, which files of a folder; of any other input only that it did."""
+    """The changes within a record or among the files of a folder; of any other input only that it changed."""
     if path.startswith("data/code/"):
         return _changed_code(path, md5, json.loads(Path(path).read_bytes()))
     if _is_resources(path):

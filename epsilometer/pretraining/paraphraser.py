@@ -127,7 +127,7 @@ class Paraphraser:
         return [self._special.begin, *row[0].tolist(), *self._marker]
 
     def _copied(self, batch: Sequence[Row], ids: Tensor) -> Tensor:
-        """bool [rows, length, length]: from the token before a copied piece, that piece's place in the source."""
+        """For the token before each copied piece that piece's place in the source: bool [rows, length, length]."""
         import torch
 
         places = torch.zeros((*ids.shape, ids.shape[1]), dtype=torch.bool)

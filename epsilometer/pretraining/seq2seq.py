@@ -170,7 +170,7 @@ class Seq2Seq:
 
 
 def _diagonal(places: Sequence[tuple[int, list[int]]], queries: int, keys: int) -> NDArray[np.bool_]:
-    """bool [rows, queries, keys]: query i, which writes piece i of the text, looks at its place in the source."""
+    """For query i, which writes piece i of the text, its place in the source: bool [rows, queries, keys]."""
     diagonal = np.zeros((len(places), queries, keys), bool)
     for row, (first, origin) in enumerate(places):
         diagonal[row, origin, first + np.arange(len(origin))] = True

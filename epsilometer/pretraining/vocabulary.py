@@ -106,7 +106,7 @@ def embeddings(tokenizer: Tokenizer, width: int) -> Tensor:
 
 
 def continues(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """bool [pieces]: whether a piece goes on with the word before it."""
+    """Whether each piece continues the word before it, bool [pieces]."""
     pieces = tokenizer.get_vocab()
     return np.array([piece.startswith("##") for piece in sorted(pieces, key=pieces.__getitem__)])
 

@@ -10,7 +10,10 @@ _OURS = ("baseline", "sources", "reports", "dvc.lock")  # what an audit itself w
 
 
 class Commit(NamedTuple):
-    """id: the full hash, empty outside of git; edited: whether other files than an audit's own differ from it."""
+    """A git commit.
+
+    id: the full hash, empty outside of git; edited: whether other files than an audit's own differ from it.
+    """
 
     id: str
     edited: bool

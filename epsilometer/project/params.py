@@ -84,7 +84,9 @@ class Layout(Section):
 
 
 class Dataset(Section):
-    """source: a file, a folder or a generator (its suffix says which), from the project's folder; part: its corpus.
+    """A data set to audit.
+
+    source: a file, a folder or a generator (its suffix says which), from the project's folder; part: its corpus.
 
     text, labels, split: columns, of texts one or several; rows: only the first so many; layout: of the file; use: the
     split that is audited; match: as trials.match unless given; public: whether
@@ -112,7 +114,9 @@ class Embedding(Section):
 
 
 class TrialSettings(Section):
-    """count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling.
+    """How trials are drawn.
+
+    count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling.
 
     match: candidates of equal length in words, or any; a data set may say otherwise for itself.
     """
@@ -124,7 +128,10 @@ class TrialSettings(Section):
 
 
 class Words(Section):
-    """sources: files of word vectors by name; lists: how many 1-D lists are built from each."""
+    """The word vectors and lists that are built.
+
+    sources: files of word vectors by name; lists: how many 1-D lists are built from each.
+    """
 
     sources: Annotated[Mapping[str, str], Field(min_length=1)]
     lists: PositiveInt = 1
@@ -231,7 +238,9 @@ class Exact(Section):
 
 
 class Utility(Section):
-    """texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
+    """How rewrites are compared with their texts.
+
+    texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
 
     metrics: by what they are compared beside the cosine, which is always measured, by the model of `embedding`: modules
     of `epsilometer.metrics` or paths of files, and their settings.
@@ -340,7 +349,7 @@ class Runtime(Section):
 
     @property
     def engine(self) -> Engine:
-        """Where slices run."""
+        """The engine that runs slices."""
         return Engine(self.workers, self.ray, self.gpus)
 
 
@@ -426,7 +435,7 @@ class Params(Section):
         return self
 
     def _check_varied(self, entry: Cell, kind: str, name: str) -> None:
-        """An entry spells its cell out again, as DVC cannot look it up; it must be the same."""
+        """Refuse an entry that differs from its cell, which it repeats because DVC cannot look it up."""
         if name not in self.cells:
             raise unknown(f"cell in {kind}", name, self.cells)
         if self.cells[name].epsilons is None:

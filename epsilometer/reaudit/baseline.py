@@ -49,7 +49,10 @@ _HITS = ["dataset", "mechanism", "epsilon", "attack", "drawn", "rewrites", "hits
 
 @dataclass(frozen=True)
 class Baseline:
-    """about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.current`)."""
+    """An accepted audit.
+
+    about: date, commit, round; `audit` (what must agree for a comparison) and `sources` (`sources.current`).
+    """
 
     about: dict[str, Any]
     measured: dict[Row, Measured]

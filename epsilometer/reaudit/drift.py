@@ -44,8 +44,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """hits: [trials], whether the adversary named the source; trial_set: hash of the candidate sets and targets;
-    rewrites: hash of what was attacked."""
+    """A row of an audit, as measured.
+
+    hits: [trials], whether the adversary named the source; trial_set: hash of the candidate sets and targets;
+    rewrites: hash of what was attacked.
+    """
 
     hits: NDArray[np.bool_]
     trial_set: str

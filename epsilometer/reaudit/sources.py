@@ -117,7 +117,7 @@ def latest_revision(place: Record, endpoint: str | None = None) -> str:
 
 
 def newer(sources: Iterable[Source]) -> list[str]:
-    """What has a newer revision on the hub than the one in use, as sentences."""
+    """Sentences on sources with a newer revision on the hub than the one in use."""
     return [
         f"{source.name}: the hub has revision {place['latest'][:12]} of {place['id']}, in use is "
         f"{(place['revision'] or 'no fixed one')[:12]}; to audit the new one, write it where the other stands"
@@ -128,7 +128,7 @@ def newer(sources: Iterable[Source]) -> list[str]:
 
 
 def changes(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
-    """What is not as it was, a sentence each; what several sources share is said once."""
+    """Sentences on what has changed; a change that several sources share is named once."""
     sharing: dict[str, list[str]] = {}
     for name in [*now, *(name for name in before if name not in now)]:
         if name not in before or name not in now:
@@ -191,7 +191,7 @@ def _on_hub(kind: str, name: str, revision: str | None) -> Record:
 
 
 def _pin(file: Path) -> dict[str, Any]:
-    """What a small file that names a data set or model says; nothing for other files."""
+    """The content of a small file that names a data set or model; empty for other files."""
     try:
         pin = json.loads(file.read_bytes()) if file.suffix == ".json" else {}
     except (OSError, ValueError):

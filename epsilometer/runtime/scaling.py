@@ -50,7 +50,7 @@ _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # RFC 9113, section
 
 @dataclass(frozen=True)
 class Engine:
-    """Where slices run; cannot change a result on one kind of device.
+    """The place where slices run; cannot change a result on one kind of device.
 
     workers: how many at a time, each with models of its own. ray: None for this machine's processes, `auto` for the
     cluster that RAY_ADDRESS names or else one that is started here for the time of the work, or HOST:PORT of a cluster

@@ -32,8 +32,8 @@ _EVEN = (
 )
 _ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
 _COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
-_HEAD = 64  # dimensions that are looked at first where few words are near
-_RARE = 1 / 256  # share of the pairs up to which these are then looked at one by one
+_HEAD = 64  # dimensions that are compared first where few words are near
+_RARE = 1 / 256  # share of the pairs up to which these are then compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
 

@@ -35,7 +35,9 @@ JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batc
 
 @dataclass(frozen=True)
 class FineTuning:
-    """model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: pieces of a text that are read.
+    """How a classifier is fine-tuned.
+
+    model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: pieces of a text that are read.
 
     precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result.
     """
@@ -96,7 +98,7 @@ class Classifier:
         self._longest = min(settings.longest, *(int(limit) for limit in limits if limit))
 
     def predict(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """[n]: the number of the likeliest class."""
+        """Returns [n]: the number of the likeliest class."""
         import torch
 
         pieces, classes = self._pieces(texts), np.zeros(len(texts), np.int64)
@@ -196,7 +198,7 @@ def scores(truth: NDArray[np.integer], guessed: NDArray[np.integer], classes: Se
 
 
 def majority(train: Examples, test: Examples) -> NDArray[np.int64]:
-    """[n] guesses of the commonest class of the training texts; where several are equally common, the first by name."""
+    """Returns [n] guesses of the commonest class of the training texts; of equally common ones the first by name."""
     classes = sorted({*train.labels})
     counts = Counter(train.labels)
     commonest = max(range(len(classes)), key=lambda i: counts[classes[i]])

@@ -15,7 +15,10 @@ TRAIN, TEST = "train", "test"
 
 @dataclass(frozen=True)
 class Examples:
-    """texts: n texts; labels: their n labels."""
+    """Labelled texts.
+
+    texts: n texts; labels: their n labels.
+    """
 
     texts: Sequence[str]
     labels: Sequence[str]

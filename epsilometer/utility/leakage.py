@@ -50,7 +50,10 @@ _PLAIN = re.compile(r"[\W_]+")
 
 
 class Identifier(NamedTuple):
-    """kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus."""
+    """A name, an address or a number in a text.
+
+    kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus.
+    """
 
     kind: str
     text: str

@@ -49,7 +49,7 @@ def similarity(
     rewrites: Sequence[str],
     metrics: Sequence[str | Path | Metric] | Mapping[str, Mapping[str, Any]] = ("cosine", *CHEAP),
 ) -> pl.DataFrame:
-    """How much of each original its rewrite keeps: one row a pair, one column a metric, null where it has no number.
+    """Measure how much of each original its rewrite keeps: a row a pair, a column a metric, null without a value.
 
     metrics: names in `epsilometer.metrics` (`epsilometer.utility.similarity` lists them with their scales), paths of
     files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises

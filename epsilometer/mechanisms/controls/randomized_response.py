@@ -32,7 +32,10 @@ from epsilometer.core.randomness import Noise
 
 @component
 class RandomizedResponse:
-    """resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones."""
+    """Randomised response over a public list of texts.
+
+    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones.
+    """
 
     among_texts: ClassVar[bool] = True
     takes_repeated: ClassVar[bool] = True
@@ -82,7 +85,7 @@ class RandomizedResponse:
         return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """By inverse CDF in closed form, whose first piece keeps the text; a publication exactly."""
+        """Draw by inverse CDF in closed form, whose first piece keeps the text; a publication exactly."""
         if noise.exact is not None:
             (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
             return Rewrites([self.outputs[i] for i in units.values], units)

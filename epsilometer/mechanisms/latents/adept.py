@@ -48,7 +48,10 @@ if TYPE_CHECKING:
 
 @component
 class ADePT(LatentMechanism):
-    """resource: an autoencoder's folder; clip: C, by default the norm that it was trained with."""
+    """An LSTM autoencoder's latent with noise.
+
+    resource: an autoencoder's folder; clip: C, by default the norm that it was trained with.
+    """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(autoencoder)
 

@@ -52,7 +52,9 @@ LOWEST = 10.0  # epsilon, in the paper
 
 @component
 class DPBART(LatentMechanism):
-    """resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c, as published for facebook/bart-base.
+    """The states of an encoder-decoder with noise.
+
+    resource: an encoder-decoder by id or folder; length: L, in tokens; clip: c, as published for facebook/bart-base.
 
     Another model's states have other magnitudes, and need another c.
     """

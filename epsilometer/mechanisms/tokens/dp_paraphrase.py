@@ -38,7 +38,10 @@ TOP_K = 50  # the default of the library that the reference code draws with
 
 @component
 class DPParaphrase(GenerativeMechanism):
-    """resource: a decoder-only model, trained on a source, a marker and its paraphrase."""
+    """A decoder-only paraphraser, its tokens drawn by the exponential mechanism.
+
+    resource: a decoder-only model, trained on a source, a marker and its paraphrase.
+    """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(paraphraser)
 

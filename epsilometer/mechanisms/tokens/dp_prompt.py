@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 @component
 class DPPrompt(GenerativeMechanism):
-    """resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template.
+    """A prompted language model, its tokens drawn by the exponential mechanism.
+
+    resource: an encoder-decoder, or a decoder-only model; chat: whether the prompt goes through its chat template.
 
     By default it does where there is one.
     """

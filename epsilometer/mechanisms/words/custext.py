@@ -56,7 +56,9 @@ _BATCH = 64  # words whose distances to all others are in memory at a time
 
 @component
 class CusText(WordVectorMechanism):
-    """size: words in a set; stop_words: whether they are replaced too.
+    """The exponential mechanism within small sets of words.
+
+    size: words in a set; stop_words: whether they are replaced too.
 
     as_published: the published claim; mapping: its way of giving words their sets.
     """

@@ -91,7 +91,7 @@ class Geometric(NamedTuple):
         return np.clip(moved, 0, self.size - 1)
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """log P(moved | places), broadcast."""
+        """Returns log P(moved | places), broadcast."""
         inner = math.log(math.tanh(epsilon / 2))  # tanh: (1 - a) / (1 + a)
         end = -math.log1p(math.exp(-epsilon))
         ends = (moved == 0) | (moved == self.size - 1)
@@ -118,7 +118,7 @@ class Truncated(NamedTuple):
         return min(2 / epsilon * math.log((1 - _BETA) * (self.size - 1) / _BETA), self.size)
 
     def draw(self, places: NDArray[np.integer], epsilon: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """[n] noisy places: the place itself, those below it, above it, and all beyond gamma, one after the other."""
+        """Returns [n] noisy places; the unit interval holds the place itself, those below, above, and beyond gamma."""
         half = epsilon / 2
         below, above, beyond, down, up, rest = self._weights(places, epsilon)
         at = uniforms * (1 + down + up + rest) - 1
@@ -139,7 +139,7 @@ class Truncated(NamedTuple):
         return np.clip(moved, 0, self.size - 1).astype(np.int64)
 
     def move_exactly(self, places: NDArray[np.integer], epsilon: float, exact: Exact) -> NDArray[np.int64]:
-        """[n] noisy places, exactly: of those within gamma one by one, and of all beyond it as one, then uniformly.
+        """Returns [n] noisy places, exactly: those within gamma one by one, all beyond it as one, then uniformly.
 
         Steps have one law at all places that lie gamma or more from both ends.
         """
@@ -159,7 +159,7 @@ class Truncated(NamedTuple):
         return moved
 
     def log_law(self, places: NDArray[np.integer], moved: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
-        """log P(moved | places), broadcast."""
+        """Returns log P(moved | places), broadcast."""
         *_, down, up, rest = self._weights(places, epsilon)
         distance = np.abs(moved - places.astype(np.float64))
         return -epsilon / 2 * np.minimum(distance, self.cut(epsilon)) - np.log(1 + down + up + rest)
@@ -198,7 +198,9 @@ class Truncated(NamedTuple):
 
 @component
 class Diffractor(WordMechanism):
-    """resource: an archive of word lists.
+    """Words moved along one-dimensional lists.
+
+    resource: an archive of word lists.
 
     gamma:      the distance in a list from which on tem treats all words alike; auto: the paper's, by epsilon.
     as_published: let the same words through as the reference code.
@@ -231,7 +233,7 @@ class Diffractor(WordMechanism):
 
     @cached_property
     def _passes(self) -> NDArray[np.bool_]:
-        """[V]: the words of the vocabulary that are let through."""
+        """The words of the vocabulary that are let through, bool [V]."""
         return np.array([self.as_published and word in STOP_WORDS for word in self.vocabulary.words])
 
     def guarantee(self, epsilon: float) -> Guarantee | None:

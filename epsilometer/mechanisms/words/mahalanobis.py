@@ -32,7 +32,10 @@ from epsilometer.text.vectors import WordVectors
 
 @component
 class Mahalanobis(MovedWords):
-    """tilt: lambda, from 0 (MVC) to 1 (the ellipsoid of the covariance)."""
+    """MVC with elliptical noise.
+
+    tilt: lambda, from 0 (MVC) to 1 (the ellipsoid of the covariance).
+    """
 
     tilt: Annotated[float, Field(ge=0, lt=1)] = 0.2
 

@@ -33,7 +33,10 @@ from epsilometer.text.words import words as words_of
 
 @component
 class SanTextPlus(KernelMechanism):
-    """sensitive: a file of the sensitive words, one a line; keep: the probability that any other word stays."""
+    """SanText over sensitive words, where other words may stay.
+
+    sensitive: a file of the sensitive words, one a line; keep: the probability that any other word stays.
+    """
 
     sensitive: Path | None = None
     keep: Annotated[float, Field(ge=0, lt=1)] = 0.8

@@ -39,7 +39,10 @@ _FEW = 1 / 16  # share of the vocabulary up to which a word's neighbours are wei
 
 @component
 class TEM(KernelMechanism):
-    """beta: the largest probability of leaving the ball of radius gamma; as_published: the reference code's law."""
+    """The exponential mechanism on distances cut off at gamma.
+
+    beta: the largest probability of leaving the ball of radius gamma; as_published: the reference code's law.
+    """
 
     beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
     as_published: bool = False

@@ -44,7 +44,10 @@ _WORDS = 1 << 13  # private words in memory at a time
 
 @component
 class TruncatedGumbel(WordVectorMechanism):
-    """as_published: make the paper's claim."""
+    """The nearest of a few words under truncated Gumbel noise.
+
+    as_published: make the paper's claim.
+    """
 
     as_published: bool = False
 

@@ -38,7 +38,10 @@ from epsilometer.mechanisms.words.shared.moved import MovedWords
 
 @component
 class Vickrey(MovedWords):
-    """t: how much the second nearest word is preferred; as_published: the reference code's choice, which has no t."""
+    """MVC with a choice between the two nearest words.
+
+    t: how much the second nearest word is preferred; as_published: the reference code's choice, which has no t.
+    """
 
     t: Annotated[float, Field(ge=0, le=1)] = 0.5
     as_published: bool = False

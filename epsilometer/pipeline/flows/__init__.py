@@ -27,7 +27,7 @@ for _name, _value in _DEFAULTS.items():
 
 
 def _secret(home: Path) -> str:
-    """What the server asks for and its clients say: random, a project's own, in a file that its user alone reads."""
+    """The secret of server and clients: random, a project's own, in a file that only its user can read."""
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)  # Prefect's database, logs and profile are in it, too
     file = home / "secret"

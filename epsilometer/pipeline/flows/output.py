@@ -61,7 +61,7 @@ def show(output: Iterable[str], name: str) -> list[str]:
             try:
                 artifact = _shown(artifact, 100 * progress.done / progress.total, f"{name}: {progress}")
             except (httpx.HTTPError, PrefectException):
-                takes = False  # after half a minute or more; the work goes on without
+                takes = False  # after half a minute or more; the work goes on without progress
     return [*last]
 
 

@@ -87,7 +87,7 @@ class JudgeModel:
         self.cut = 0
 
     def scores(self, questions: Sequence[Question]) -> tuple[NDArray[np.float32], int]:
-        """How much the model favours each candidate, in one forward pass: [n, k]; and the number of tokens read.
+        """The model's score of each candidate, from one forward pass: [n, k]; and the number of tokens read.
 
         The logits of the options' labels, multiples of 1/1024. All questions have the same number of candidates.
         Raises UserError beyond 26 candidates, where a label is more than one token, and for logits that are not finite.

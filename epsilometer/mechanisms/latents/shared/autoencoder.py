@@ -44,7 +44,10 @@ _WARM_UP = 50  # steps
 
 @component
 class Shape:
-    """hidden: of both LSTMs; dimensions: of the word vectors; longest: words of a text; clip: L2 norm of a latent."""
+    """The sizes of an autoencoder.
+
+    hidden: of both LSTMs; dimensions: of the word vectors; longest: words of a text; clip: L2 norm of a latent.
+    """
 
     hidden: PositiveInt = 256
     dimensions: PositiveInt = 128
@@ -69,7 +72,10 @@ class Training:
 
 
 class Autoencoder(nn.Module):
-    """vocabulary: the words, most frequent first; vectors: [words, dimensions] to start from, kept as they are."""
+    """An LSTM encoder and an LSTM decoder with shared word vectors.
+
+    vocabulary: the words, most frequent first; vectors: [words, dimensions] to start from, kept as they are.
+    """
 
     def __init__(self, shape: Shape, vocabulary: Sequence[str], vectors: NDArray[np.float32] | None = None) -> None:
         super().__init__()

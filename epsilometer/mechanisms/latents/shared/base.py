@@ -30,7 +30,10 @@ _CELLS = 1 << 21  # numbers of candidates' latents in memory at a time
 
 @component
 class LatentMechanism(ABC):
-    """resource: the model's folder or id; delta: the additive slack of the claim, for a whole text."""
+    """A mechanism that adds noise to one vector of a text.
+
+    resource: the model's folder or id; delta: the additive slack of the claim, for a whole text.
+    """
 
     law_of: ClassVar[str] = LATENTS
 

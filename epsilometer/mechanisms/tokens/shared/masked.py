@@ -26,7 +26,10 @@ from epsilometer.text.words import words
 
 @component
 class MaskMechanism:
-    """resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds."""
+    """A mechanism that draws words at masks.
+
+    resource: a masked language model by id or folder; clip: [low, high], by default the model's measured bounds.
+    """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # one piece per word, except for pieces spelled alike

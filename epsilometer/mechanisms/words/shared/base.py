@@ -30,7 +30,10 @@ from epsilometer.text.words import lay_out, words
 
 @component
 class WordMechanism(ABC):
-    """resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim)."""
+    """A mechanism that replaces every word on its own.
+
+    resource: a file of words; layout: whether the source's case, spacing and punctuation stay (drops the claim).
+    """
 
     releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the words of the text are the units
 
@@ -81,7 +84,10 @@ class WordMechanism(ABC):
 
 @component
 class WordVectorMechanism(WordMechanism, ABC):
-    """normalise: whether the word vectors are scaled to length 1 first."""
+    """A word mechanism whose vocabulary has vectors.
+
+    normalise: whether the word vectors are scaled to length 1 first.
+    """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(embedded.vectors)
 

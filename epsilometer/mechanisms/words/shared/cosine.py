@@ -20,7 +20,10 @@ from epsilometer.mechanisms.words.shared.kernel import KernelMechanism
 
 @component
 class CosineMechanism(KernelMechanism):
-    """normalise: the cosine is one of directions, so the vectors are always scaled."""
+    """A kernel of the clipped cosine.
+
+    normalise: the cosine is one of directions, so the vectors are always scaled.
+    """
 
     normalise: Literal[True] = True
 

@@ -46,7 +46,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
     @cached_property
     def _log_totals(self) -> dict[float, NDArray[np.float64]]:
-        """[V] an epsilon: ln of the normaliser, NaN where it is not known yet."""
+        """For each epsilon [V]: ln of the normaliser, NaN where not yet known."""
         return {}
 
     def _log_weights(
@@ -58,7 +58,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
     def _blocks(
         self, words: NDArray[np.integer], epsilons: Sequence[float]
     ) -> Iterator[tuple[NDArray[np.integer], float, NDArray[np.float64]]]:
-        """(words [n], epsilon, blocks' weights [n, blocks] up to a factor a word), in parts; enters the normalisers.
+        """Yield (words [n], epsilon, blocks' weights [n, blocks] up to a factor a word); enters the normalisers.
 
         The distances of a word are computed once for all epsilons.
         """
@@ -133,7 +133,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
         )
 
     def excess_bound(self, epsilon: float) -> float | None:
-        """Where weights change by at most epsilon / 2 times the distance: ln of two normalisers' ratio beyond the rest.
+        """The most by which two normalisers' ln-ratio exceeds epsilon / 2 times the distance, which bounds the weights.
 
         ln P(y | x) / P(y | x') <= epsilon / 2 d(x, x') + |ln Z(x) - ln Z(x')|, and the claim is epsilon d(x, x').
         """
@@ -183,7 +183,7 @@ class _Table:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """[V]: the words that have a row."""
+        """The words that have a row, bool [V]."""
         return self.place >= 0
 
     def put(self, words: NDArray[np.integer], blocks: NDArray[np.float64]) -> None:

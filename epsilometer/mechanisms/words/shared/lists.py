@@ -25,14 +25,17 @@ _BLOCK = 256  # rows of scores in memory at a time
 
 @dataclass(frozen=True)
 class WordLists:
-    """words: [V]; order: int32 [lists, V], the number of the word at each place of each list."""
+    """One-dimensional lists of one vocabulary.
+
+    words: [V]; order: int32 [lists, V], the number of the word at each place of each list.
+    """
 
     words: list[str]
     order: NDArray[np.int32]
 
     @cached_property
     def place(self) -> NDArray[np.int32]:
-        """int32 [lists, V]: the place of each word in each list, the inverse of `order`."""
+        """The place of each word in each list, int32 [lists, V]: the inverse of `order`."""
         return np.argsort(self.order, axis=1).astype(np.int32)
 
     @classmethod

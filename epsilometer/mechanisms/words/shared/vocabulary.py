@@ -54,7 +54,7 @@ class Vocabulary:
         pairs: NDArray[np.integer],
         between: Callable[[NDArray[np.integer], NDArray[np.integer]], NDArray[np.floating]],
     ) -> NDArray[np.float64]:
-        """[n]: the sum over positions of the distance of two texts' words, infinite where they differ in number.
+        """Returns [n]: sums over positions of the distances of two texts' words, infinite where they differ in number.
 
         pairs: [n, 2] text numbers; between: the distances of word numbers [m] and [m].
         """
