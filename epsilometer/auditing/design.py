@@ -15,20 +15,24 @@ class Design:
     candidates: size k of a candidate set, or "all": every text is a candidate in every trial, so that right guesses
     prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats and no more is rewritten; temperature: of Probabilistic
     Transition Sampling (TeDA App. C), below 0 distant candidates, above 0 similar ones, 0 uniform ones without
-    embeddings; alpha: error of each interval; seed: names every random stream. Raises UserError for values outside
-    their range; whether k fits the texts is seen when sets are drawn.
+    embeddings; alpha: error of each interval; seed: names every random stream; fpr: the false positive rate at which
+    true positives are counted (`roc`). Raises UserError for values outside their range; whether k fits the texts is
+    seen when sets are drawn.
     """
 
     candidates: int | Literal["all"] = 2
     temperature: float = -10_000
     alpha: float = 0.01
     seed: int = 0
+    fpr: float = 0.01
 
     def __post_init__(self) -> None:
         if isinstance(self.candidates, str) and self.candidates != "all":
             raise UserError(f'candidates (k) must be a number or "all", got {self.candidates!r}')
         if self.candidates != "all" and self.candidates < 2:
             raise UserError(f"candidates (k) must be between 2 and the number of texts, got {self.candidates}")
+        if not 0 <= self.fpr < 1:
+            raise UserError(f"fpr must be in [0, 1), got {self.fpr}")
         if not 0 < self.alpha < 1:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
 

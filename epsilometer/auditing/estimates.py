@@ -25,9 +25,11 @@ from epsilometer.auditing.claims import (
     trials_needed,
     verdict,
 )
+from epsilometer.auditing.design import STANDARD
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.estimation import Estimate, estimate, strongest
 from epsilometer.auditing.posteriors import averaged, departure
+from epsilometer.auditing.roc import rate
 from epsilometer.auditing.stated import Stated
 from epsilometer.auditing.trials import Trials, matched
 from epsilometer.core.attack import Guesses
@@ -43,7 +45,8 @@ class Attacked:
     of: what its rows are named by, besides epsilon: the data set and the mechanism. stated: what the mechanism states
     of itself at this epsilon. drawn: the trials; words: [texts], how many words each audited text has. claims: [n], the
     loss claimed for each trial (`claims.trial_claims`), None where the mechanism is unknown. guesses: by attack, of
-    n trials. sees: what each attack looks at; validated: whether it was validated for so many candidates.
+    n trials. sees: what each attack looks at; validated: whether it was validated for so many candidates. fpr: as
+    in `Design`.
     """
 
     of: Mapping[str, str]
@@ -55,6 +58,7 @@ class Attacked:
     guesses: Mapping[str, Guesses]
     sees: Mapping[str, str]
     validated: Mapping[str, bool]
+    fpr: float = STANDARD.fpr
 
 
 def estimates(audit: Iterable[Attacked], alpha: float) -> list[dict[str, Any]]:
@@ -105,6 +109,7 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
             "released": of in released,
             "validated": attacked.validated[of],
             "worst_output": sure(among),
+            **_rates(attacked, of, one.alpha),
             **_by_law(attacked.guesses[of].posteriors, one),
             "trials": count,
             "candidates": candidates,
@@ -130,6 +135,12 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
         if among:
             found.append(row(name, among, strongest([own[attack] for attack in among])))
     return found
+
+
+def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:
+    found = rate(attacked.guesses[attack], attacked.drawn.target, attacked.fpr, alpha)
+    shown = (None, None, None) if found is None else (found.tpr, found.low, found.high)
+    return {"fpr": attacked.fpr, **dict(zip(("tpr", "tpr_low", "tpr_high"), shown, strict=True))}
 
 
 def judge(found: Sequence[Mapping[str, Any]], alpha: float) -> list[dict[str, Any]]:

@@ -280,6 +280,7 @@ def attacked(
                 guesses=by_attack,
                 sees={name: seen_by(attack, mechanism) for name, attack in applied.items()},
                 validated={name: is_validated(attack, drawn.candidates.shape[1]) for name, attack in applied.items()},
+                fpr=design.fpr,
             )
             for epsilon, by_attack in guesses.items()
         ),

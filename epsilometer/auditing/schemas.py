@@ -51,6 +51,10 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "released": pl.Boolean,  # whether the mechanism gives that out
     "validated": pl.Boolean,  # whether the attack was validated for so many candidates
     "worst_output": pl.Float64,  # the pure loss that its surest guesses prove (`abstention`); null without scores
+    "fpr": pl.Float64,  # the false positive rate of the next three, which are null for an attack without scores
+    "tpr": pl.Float64,  # how often the source is affirmed at that rate (`roc`)
+    "tpr_low": pl.Float64,
+    "tpr_high": pl.Float64,
     "posterior_loss": pl.Float64,  # as loss, by averaged posteriors (`posteriors`): believes the mechanism's law
     "posterior_point": pl.Float64,  # null, as are the other two, without a law, and where the sampler departs from it
     "posterior_upper": pl.Float64,

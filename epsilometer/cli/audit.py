@@ -64,6 +64,9 @@ def audit(
     ] = "2",
     temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar candidates.")] = -10_000,
     alpha: Annotated[float, typer.Option(help="Error of each interval.")] = 0.01,
+    fpr: Annotated[
+        float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
     text: Text = ["text"],  # noqa: B006 - typer copies it
     rows: Rows = None,
@@ -99,12 +102,12 @@ def audit(
         raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
     if settings and mechanism is None:
         raise UserError("--set is for --mechanism; write a program's settings into its command")
-    from epsilometer.auditing.design import Design
+    from epsilometer.auditing.design import STANDARD, Design
     from epsilometer.corpora.files import Layout
 
     chosen = _attacks(attacks, attack_settings)
     layout = Layout(separator, not no_quotes, not no_header, encoding)
-    design = Design(k, temperature, alpha, seed)
+    design = Design(k, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
@@ -122,7 +125,7 @@ def audit(
         measure = audit_units if units else audit_worst if worst else audit_texts
         measure = measure if trials is None else partial(measure, trials=trials)
         losses = measure(texts, made_by, budgets, chosen, settings=read_settings(settings), design=design)
-    told = _told_of_units if units else _told_of_pairs if worst else _told
+    told = _told_of_units if units else _told_of_pairs if worst else partial(_told, rates=fpr is not None)
     show(losses.to_dicts() if as_json else [told(row) for row in losses.iter_rows(named=True)], as_json)
 
 
@@ -153,12 +156,13 @@ def _named(row: Mapping[str, Any]) -> str:
     return str(row["attack"]) if best is None else f"{row['attack']}: {best}"
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+def _told(row: Mapping[str, Any], rates: bool) -> dict[str, Any]:
     """What of a row of an audit fits on a terminal; the strongest attack is named."""
     counted = ("trials", "successes", "success_rate")
     losses = ("loss", "point", "upper", "ceiling", "equal_loss", "worst_output")
     named = {"epsilon": row["epsilon"], "attack": _named(row)}
-    return named | {"sees": row["sees"]} | {k: row[k] for k in (*counted, *losses, "verdict", "claim")}
+    shown = (*counted, *losses, *(("tpr", "tpr_low") if rates else ()), "verdict", "claim")
+    return named | {"sees": row["sees"]} | {key: row[key] for key in shown}
 
 
 def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:
