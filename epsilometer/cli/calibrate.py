@@ -28,7 +28,7 @@ from epsilometer.runtime.progress import note
 
 
 def calibrate(
-    target: Annotated[float, typer.Option(help="The loss to meet, in nats.")],
+    target: Annotated[float, typer.Option(help="The loss to meet, in nats; of --measure delta a probability.")],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
@@ -39,8 +39,18 @@ def calibrate(
     match: Annotated[str | None, typer.Option(help="words: candidates of equal length; none: of any.")] = None,
     low: Annotated[float | None, typer.Option(help="Smallest epsilon searched; that of params.yaml else.")] = None,
     high: Annotated[float | None, typer.Option(help="Largest epsilon searched; that of params.yaml else.")] = None,
-    width: Annotated[float, typer.Option(help="Stop when the interval's ends are within this ratio.")] = 1.25,
+    width: Annotated[
+        float | None, typer.Option(help="Stop when the interval's ends are within this ratio; 1.25, exactly 1.01.")
+    ] = None,
     budget: Annotated[int, typer.Option(help="Most rewrites a mechanism and data set.")] = 20_000,
+    measure: Annotated[
+        str,
+        typer.Option(
+            help="The loss that attacks show (sampled); or by the mechanism's law, without rewriting anything, the "
+            "average over pairs of texts, the worst of them, or delta, with --at."
+        ),
+    ] = "sampled",
+    at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None,
     text: Text = ["text"],  # noqa: B006
     first_rows: Rows = None,
     separator: Separator = None,
@@ -60,7 +70,17 @@ def calibrate(
     from epsilometer.project import calibrating
     from epsilometer.project.params import read
 
-    search = calibrating.Search(attack=attack, sees=sees, match=match, low=low, high=high, width=width, budget=budget)
+    search = calibrating.Search(
+        attack=attack,
+        sees=sees,
+        match=match,
+        low=low,
+        high=high,
+        width=width,
+        budget=budget,
+        measure=measure,
+        at=at,
+    )
     if file is None:
         if settings:
             raise UserError("--set is for a FILE of texts; params.yaml has the settings of its mechanisms")

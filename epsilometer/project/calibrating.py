@@ -31,6 +31,8 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.code import digest
+from epsilometer.project.exact_calibrating import MEASURES, Aim, of_cell, of_texts
+from epsilometer.project.exact_calibrating import row as exact_row
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Cell, Params, read
 from epsilometer.project.paths import inside
@@ -53,6 +55,8 @@ ROW = {
     "by": pl.String,
     "reason": pl.String,
 }
+SAMPLED = "sampled"
+WIDTH = 1.25  # of the interval of a sampled loss, where nobody asks for another
 _ALIKE = 0.01  # p-value from which two success rates pass for one
 
 
@@ -63,7 +67,10 @@ class Search:
     attack: whose loss counts, STRONGEST for the best of all. sees: what that attack may see, "text", "released" (of a
     word mechanism its units too) or "inside". match: "words" where the candidates of a trial have equally many words,
     "none" where they have any; None: as the parameter file has it. low, high: ends of the range; None: those of the
-    parameter file, or RANGE. width: ratio of the interval's ends to stop at. budget: most rewrites.
+    parameter file, or RANGE. width: ratio of the interval's ends to stop at; None: 1.25, of an exact loss 1.01. budget:
+    most rewrites. measure: the loss that attacks show (SAMPLED); or that which the mechanism's law proves, without
+    rewriting anything: its "average" over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
+    level `at` (nats), of texts of equally many words, unless match is "none".
     Raises UserError for values outside their range.
     """
 
@@ -72,23 +79,33 @@ class Search:
     match: str | None = None
     low: float | None = None
     high: float | None = None
-    width: float = 1.25
+    width: float | None = None
     budget: int = 20_000
+    measure: str = SAMPLED
+    at: float | None = None
 
     def __post_init__(self) -> None:
         for option, value, allowed in (
             ("match", self.match, (None, "words", "none")),
             ("sees", self.sees, api.VIEWS),
+            ("measure", self.measure, (SAMPLED, *MEASURES)),
         ):
             if value not in allowed:
                 raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
         self.goal(1.0)
+        self.aim(0.5)
 
     def goal(self, target: float, low: float | None = None, high: float | None = None) -> Goal:
         """Returns the goal of this loss (nats) in the range asked for, else in this one, else in RANGE."""
         low, high = self.low or low, self.high or high
         least, most = min(RANGE[0], (high or 1) / 2), max(RANGE[1], (low or 1) * 2)
-        return Goal(target, low or least, high or most, self.width, budget=self.budget)
+        return Goal(target, low or least, high or most, self.width or WIDTH, budget=self.budget)
+
+    def aim(self, target: float) -> Aim | None:
+        """Returns what an exact figure is to meet; None for the loss that attacks show."""
+        if self.measure == SAMPLED and self.at is None:
+            return None
+        return Aim(self.measure, target, self.at)
 
 
 STANDARD_SEARCH = Search()
@@ -145,6 +162,7 @@ def calibrate_cells(
     is called while a cell is searched. Raises UserError for unknown names, before anything is rewritten.
     """
     search.goal(target)
+    aim = search.aim(target)
     for kind, asked, known in (
         ("mechanism", mechanisms, params.mechanisms),
         ("data set", datasets, params.datasets),
@@ -157,7 +175,11 @@ def calibrate_cells(
         if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
             continue
         of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
-        yield _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
+        if aim is None:
+            yield _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
+        else:
+            compare = partial(of_cell, params, cell, partial(search.goal, 1.0), search.match)
+            yield exact_row(of, aim, compare, f"{cell.mechanism} on {cell.dataset}", width=search.width)
 
 
 def progress(label: str, search: Search = STANDARD_SEARCH) -> Watch:
@@ -187,6 +209,10 @@ def calibrate_texts(
     goal, texts = search.goal(target), api.distinct(texts)
     built = api.as_mechanism(mechanism, settings, texts)
     label = api.label(mechanism)
+    of = {"dataset": name, "mechanism": label, "target": target, "sees": search.sees}
+    if (aim := search.aim(target)) is not None:
+        compare = partial(of_texts, built, texts, goal, search.match, design=design)
+        return exact_row(of, aim, compare, f"{label} on {name}", width=search.width)
     attacks = api.chosen_attacks(None if search.attack == STRONGEST else [search.attack])
     matched = search.match == "words"
     groups = np.array([len(words(text)) for text in texts]) if matched else None
@@ -199,7 +225,7 @@ def calibrate_texts(
         watch = progress(f"{label} on {name}", search)
         return find_epsilon(api.Pool(texts, groups=groups), built, allowed, goal, design=design, watch=watch), matched
 
-    return _row({"dataset": name, "mechanism": label, "target": target, "sees": search.sees}, run)
+    return _row(of, run)
 
 
 def reason(found: Calibrated, matched: bool) -> str | None:

@@ -1,0 +1,162 @@
+"""The epsilon at which a loss that a mechanism's law proves meets a target: in a project's cells, or on texts.
+
+Nothing is rewritten: `auditing.exact_loss` computes the loss at any epsilon, between the pairs of texts that the exact
+losses of an audit are about; pairs of equally many words alone, unless all are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.exact_loss.bracket import guess_losses
+from epsilometer.auditing.exact_loss.losses import FULL, Effort
+from epsilometer.auditing.exact_loss.measuring import pair_losses, request
+from epsilometer.auditing.exact_loss.one_call import TRIALS, chosen
+from epsilometer.auditing.exact_loss.pairs import Pairs, first_trials, of_trials
+from epsilometer.auditing.exact_loss.rows import average_loss
+from epsilometer.auditing.exact_search import WIDTH, Figure, Met, meet
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
+from epsilometer.project import cells
+from epsilometer.project.params import Cell, Params
+from epsilometer.project.paths import audited_texts
+from epsilometer.runtime.progress import now_and_then
+
+AVERAGE, WORST, DELTA = "average", "worst", "delta"
+MEASURES = (AVERAGE, WORST, DELTA)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be met: the guess loss on average over the pairs, or of the worst pair (`target` in nats), or the
+    worst pair's delta at the level `at` (nats; `target` a probability).
+
+    Raises UserError for values outside their range.
+    """
+
+    measure: str
+    target: float
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.measure == DELTA) != (self.at is not None):
+            raise UserError("the level of delta, in nats, is given with --at, which goes with measure delta alone")
+        if self.measure not in MEASURES:
+            raise UserError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+        if self.at is not None and not (0 <= self.at < math.inf):
+            raise UserError(f"the level of delta must be a finite number >= 0, got {self.at}")
+        most = 1.0 if self.measure == DELTA else math.inf
+        if not 0 < self.target < most:
+            rule = "between 0 and 1" if self.measure == DELTA else "a finite number > 0"
+            raise UserError(f"the target must be {rule}, got {self.target}")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared: a mechanism on pairs of texts, how exactly, and between which epsilons its own is sought."""
+
+    mechanism: Mechanism
+    texts: Sequence[str]
+    pairs: Pairs
+    ends: tuple[float, float]
+    effort: Effort = FULL
+
+
+def of_cell(params: Params, cell: Cell, goal: Callable[[float, float], Goal], match: str | None) -> Compared:
+    """A cell's, between the pairs of its exact stage. match: "none" for pairs of any length."""
+    if cell.epsilons is None:
+        raise UserError(f"{cell.mechanism} has no privacy budget, so there is none to calibrate; audit it instead")
+    built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
+    pairs = of_trials(first_trials(cells.trials(cell.dataset), texts, params.exact.pairs), texts)
+    asked = goal(min(cell.epsilons), max(cell.epsilons))
+    return Compared(built, texts, _matched(pairs, match), (asked.low, asked.high), Effort(params.exact.width))
+
+
+def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> Compared:
+    """As `epsilometer.exact_loss` compares texts."""
+    if not has_budget(built):
+        raise UserError("this mechanism has no privacy budget, so there is none to calibrate; audit it instead")
+    texts = api.distinct(texts)
+    return Compared(built, texts, _matched(chosen(texts, TRIALS, design), match), (goal.low, goal.high))
+
+
+def row(
+    of: Mapping[str, Any], aim: Aim, compare: Callable[[], Compared], label: str, width: float | None
+) -> dict[str, Any]:
+    """A row as `calibrating.calibrate` gives it, about what `of` says; compare: called first.
+
+    width: ratio of the interval's ends to stop at; None for WIDTH.
+    """
+    nothing: dict[str, Any] = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": aim.measure}
+    say = now_and_then()
+
+    def watch(low: float, high: float) -> None:
+        say(f"{label}: epsilon between {low:.3g} and {high:.3g}")
+
+    try:
+        compared = compare()
+        met = meet(figure(compared, aim), aim.target, *compared.ends, width=width or WIDTH, watch=watch)
+    except UserError as error:
+        return {**of, "status": "not searched", **nothing, "reason": str(error)}
+    sees = law_of(compared.mechanism)
+    notes = [reason(met, aim)]
+    if sees not in releases(compared.mechanism):
+        notes.append(f"of the {sees}, which are not released: the text loses at most as much")
+    found = {"epsilon": met.best, "low": met.low, "high": met.high}
+    said = "; ".join(filter(None, notes)) or None
+    return {**of, "sees": sees, "status": met.status, **nothing, **found, "reason": said}
+
+
+def figure(compared: Compared, aim: Aim) -> Figure:
+    """What is to meet the target, by epsilon."""
+
+    def at(epsilon: float) -> tuple[float, float]:
+        asked = request(compared.mechanism, compared.texts, [epsilon], compared.pairs, effort=compared.effort)
+        if aim.at is not None:
+            asked = replace(asked, claims=[np.full(len(compared.pairs), aim.at)])
+        (losses,) = pair_losses(asked)
+        if aim.measure == DELTA:
+            assert losses.delta_at_claim is not None
+            return float(losses.delta_at_claim.low.max()), float(losses.delta_at_claim.high.max())
+        if aim.measure == WORST:
+            each = guess_losses(losses.log_error)
+            return float(each.low.max()), float(each.high.max())
+        average = average_loss(losses.log_error, compared.pairs.weights, compared.pairs.candidates)
+        return average.low, average.high
+
+    return at
+
+
+def reason(met: Met, aim: Aim) -> str | None:
+    """Why there is no epsilon, or what to think of it; None where there is nothing to say."""
+    what = {AVERAGE: "the average loss", WORST: "the worst pair's loss", DELTA: f"delta at {aim.at} nats"}[aim.measure]
+    ends = (min(met.figures), max(met.figures))
+    low, high = (f"{what} is {sum(met.figures[at]) / 2:.3g} at epsilon {at:g}" for at in ends)
+    if met.status == OUTSIDE:
+        below = met.low == 0
+        return f"{low}; lower low to search below it" if below else f"{high}; raise high to search beyond it"
+    if met.status == FALLING:
+        return f"{low} and falls: {high}; no epsilon keeps it below the target from there down"
+    return None if met.status == FOUND else "the rounding of the loss leaves so wide an interval"
+
+
+def _matched(pairs: Pairs, match: str | None) -> Pairs:
+    if match == "none":
+        return pairs
+    if not pairs.equal.any():
+        raise UserError("no two texts of a pair have equally many words; match none compares those of any length")
+    weights = pairs.weights[pairs.equal]
+    return Pairs(
+        pairs.numbers[pairs.equal],
+        weights / weights.sum(),
+        np.ones(len(weights), bool),
+        candidates=pairs.candidates,
+    )
