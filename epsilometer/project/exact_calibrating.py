@@ -77,7 +77,7 @@ def of_cell(params: Params, cell: Cell, goal: Callable[[float, float], Goal], ma
     built, texts = cells.build(params, cell), audited_texts(params, cell.dataset)
     pairs = of_trials(first_trials(cells.trials(cell.dataset), texts, params.exact.pairs), texts)
     asked = goal(min(cell.epsilons), max(cell.epsilons))
-    return Compared(built, texts, _matched(pairs, match), (asked.low, asked.high), Effort(params.exact.width))
+    return Compared(built, texts, _matched(pairs, match), (asked.low, asked.high), effort=Effort(params.exact.width))
 
 
 def of_texts(built: Mechanism, texts: Sequence[str], goal: Goal, match: str | None, design: Design) -> Compared:
