@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import secrets
 import signal
@@ -383,6 +384,9 @@ def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
     whole = stages({}, "songs-rr", "songs-latent")
     assert len(whole) == (2 + 1) + (3 + 1) + 4
     assert stages({"block": 64}, "songs-rr", "songs-latent") == whole
+    guesses = pl.read_parquet("data/guesses/songs-rr.parquet").filter(epsilon=5)
+    stays = round(1 / (1 + math.exp(-5)), 9)  # the output is the guess, another candidate, or neither
+    assert set(guesses["posterior"]) == {stays, round(1 - stays, 9), 0.5}
     counted = pl.read_json("data/guesses/songs-rr.json").filter(epsilon=5)
     assert 20 * 19 < counted["asked"].item() < 3000  # distinct questions, fewer than trials
 
