@@ -17,15 +17,16 @@ from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import log_laws
+from epsilometer.auditing.worst_case import TOLERANCE
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasLaws
+from epsilometer.runtime.progress import track
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _POINTS = 512  # of the grid at the least, between no loss and a unit's largest
 _HUGE = 1000.0  # nats, from which on the width grows with the loss
 _FINER = 4  # grids that are tried at most, each four times as fine
-_TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
 
 
 def losses(request: Request) -> list[Losses]:
@@ -33,7 +34,8 @@ def losses(request: Request) -> list[Losses]:
     laws = cast(HasLaws, request.mechanism).laws(request.texts)
     tables = [_Table(len(request.pairs)) for _ in request.epsilons]
     most = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
-    for block in _blocks(laws, request.pairs, most):
+    blocks = list(_blocks(laws, request.pairs, most))
+    for block in track(blocks, len(blocks), "exact losses"):
         units = {i: _units(laws, request.pairs[i]) for i in block}
         rows = np.unique(np.concatenate([one for one in units.values() if one is not None] or [np.empty(0, np.int64)]))
         by_budget = log_laws(laws, rows, request.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
@@ -107,7 +109,7 @@ class _Table:
             self._delta[:, i] = [sum(d.low for d in deltas) / 2, sum(d.high for d in deltas) / 2]
             self._larger[i] = np.maximum(deltas[0].high, deltas[1].high)
             self._pure[i] = max(way.pure_loss for way in both)
-            if self._pure[i] <= claim + _TOLERANCE:
+            if self._pure[i] <= claim + TOLERANCE:
                 self._at_claim[:, i] = 0.0
             elif math.isfinite(claim):
                 at_claim = [way.delta(claim) for way in both]

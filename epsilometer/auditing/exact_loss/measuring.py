@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -72,21 +73,27 @@ def measure(
     begun = time.perf_counter()
     asked = request(mechanism, texts, epsilons, pairs, effort=effort)
     sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
-    losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else ([], [])
-    found = [] if sampled else pair_losses(asked)
-    of_all = effort.all_pairs and isinstance(mechanism, HasLaws)
-    relatives = relative(mechanism, texts, epsilons) if of_all else None
-    for number, one in enumerate(found):
-        for group in groups(asked, pairs, number):
-            largest = _relative(group, one, None if relatives is None else relatives[number][group.name == EQUAL])
-            losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))
-            curves += curve(group, one)
+    losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else _tables(asked, pairs, effort.all_pairs)
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))
     return Measured(
         pl.DataFrame(losses, schema=columns, orient="row"), pl.DataFrame(curves, schema=of_curves, orient="row")
     )
+
+
+def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of both tables, from the losses of single pairs."""
+    found, losses, curves = pair_losses(asked), [], []
+    relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(found)
+    if all_pairs and isinstance(asked.mechanism, HasLaws):
+        relatives = relative(asked.mechanism, asked.texts, asked.epsilons)
+    for number, (one, known) in enumerate(zip(found, relatives, strict=True)):
+        for group in groups(asked, pairs, number):
+            largest = _relative(group, one, known[group.name == EQUAL])
+            losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))
+            curves += curve(group, one)
+    return losses, curves
 
 
 def _relative(group: Group, losses: Losses, known: Relative | None) -> Relative | None:

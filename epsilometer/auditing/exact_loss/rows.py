@@ -15,12 +15,12 @@ from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.auditing.worst_case import TOLERANCE
 from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import law_of, releases
 
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
-_TOLERANCE = 1e-9  # nats by which a sum of losses may exceed a claim
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
     if not guarantee.delta and losses.pure is not None:
         slack = np.full(len(places), math.inf)
         slack[covered] = claims[covered] - losses.pure[places][covered]
-        broken = slack.min() < -_TOLERANCE
+        broken = slack.min() < -TOLERANCE
     elif at_claim is not None:
         slack = np.where(covered, guarantee.delta - at_claim.low[places], math.inf)
         broken = slack.min() < 0
