@@ -88,7 +88,7 @@ def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pair
         raise UserError(f"trials must be >= 1, got {trials}")
     if len(texts) < 2:
         raise UserError("there is one text; an exact loss compares at least two")
-    vectors = embed(texts).vectors if design.temperature else np.zeros((len(texts), 1), np.float32)
+    vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)
     return drawn(texts, vectors, trials, design)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import binom
 
+from epsilometer.auditing.exact_loss import products
 from epsilometer.auditing.exact_loss.by_laws import product as of_laws
 from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
@@ -76,6 +77,38 @@ def test_every_figure_brackets_the_sum_over_all_outputs(texts: tuple[Array, Arra
     assert np.all(power <= bracket.high + 1e-9)
 
 
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(two_texts())
+def test_grids_that_had_to_become_coarser_bracket_it_too(texts: tuple[Array, Array]) -> None:
+    """With room for few points and products, both with FFT and without."""
+    p, q = (np.exp(enumerated(text)) for text in texts)
+    error, deltas = np.minimum(p, q).sum() / 2, [np.maximum(p - math.exp(x) * q, 0).sum() for x in LEVELS]
+    for few in (0.0, math.inf):  # convolutions without FFT: none that is asked for first, or all
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (("_WINDOW", 40), ("_PRODUCTS", 2000), ("_FEW", few)):
+                patch.setattr(products, name, value)
+            found = pair(*texts)
+            log_error = found.log_error()
+            assert holds(math.exp(log_error.low), error, math.exp(log_error.high))
+            for level, delta in zip(LEVELS, deltas, strict=True):
+                bracket = found.delta(level)
+                assert bracket.low - 1e-14 <= delta <= bracket.high + 1e-14
+            curve = found.deltas(LEVELS)
+            assert np.all(curve.low - 1e-14 <= deltas)
+            assert np.all(deltas <= curve.high + 1e-14)
+
+
+def test_losses_of_millions_keep_a_bracket() -> None:
+    first, second = random_pair(5, 300, 3e5)
+    found = of_laws(np.concatenate([first, second]), np.array([(i, 5 + i) for i in range(5)]))
+    error = found.log_error()
+    assert -1e6 < error.low < error.high < -1e3
+    # Bhattacharyya's bounds of the same error.
+    log_rho = float(np.logaddexp.reduce((first + second) / 2, axis=1).sum())
+    assert error.low <= log_rho - math.log(2)
+    assert error.high >= 2 * log_rho - math.log(4) - 1e-9
+
+
 def random_pair(units: int, outputs: int, scale: float, seed: int = 0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     first, second = log_softmax(scale * rng.uniform(size=(2, units, outputs)), axis=2)
@@ -115,15 +148,15 @@ def test_a_delta_far_below_what_an_fft_can_hold_keeps_its_digits(units: int) -> 
 def test_a_longer_text_is_told_apart_more_easily() -> None:
     """Monotone: a word more can be ignored by who guesses."""
     first, second = random_pair(6, 50, 6.0)
-    products = [
+    texts = [
         of_laws(np.concatenate([first, second]), np.array([(i, 6 + i) for i in range(n)]), 0.001) for n in range(7)
     ]
-    errors = [one.log_error() for one in products]
+    errors = [one.log_error() for one in texts]
     assert all(more.low <= less.high for less, more in pairwise(errors))
     assert errors[6].high < errors[0].low - 1
-    deltas = [one.deltas(LEVELS) for one in products]
+    deltas = [one.deltas(LEVELS) for one in texts]
     assert all(np.all(less.low <= more.high) for less, more in pairwise(deltas))
-    losses = [one.pure_loss for one in products]
+    losses = [one.pure_loss for one in texts]
     assert losses == sorted(losses)
 
 
