@@ -151,5 +151,12 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "apart" in shown.output
     assert runner.invoke(cli.app, ["diff", ".", str(second), "--out", "both.md"]).exit_code == 0
     assert "claim_2" in Path("both.md").read_text(encoding="utf-8")
+    for folder, average in ((first, 3.0), (second, 4.0)):
+        tables.write(exact(average), folder / exact_path("queries-mvc"), EXACT)
+    shown = runner.invoke(cli.app, ["diff", ".", str(second), "--exact", "--json"])
+    (row,) = json.loads(shown.output)
+    assert (row["average_1"], row["average_2"], row["change"], row["apart"]) == (3.0, 4.0, 1.0, True)
+    assert runner.invoke(cli.app, ["export", "exact.csv", "--exact", "--columns", "pairs,average"]).exit_code == 0
+    assert pl.read_csv("exact.csv").rows() == [("equal length", 3.0)]
     rows = json.loads(runner.invoke(cli.app, ["diff", ".", str(second), "--json"]).output, parse_constant=pytest.fail)
     assert len(rows) == len(frame(*ROWS)) + 3
