@@ -14,7 +14,7 @@ from epsilometer.core.guarantees import EPSILONS
 from epsilometer.report.figures import svg
 from epsilometer.report.rows import by_equal_length
 from epsilometer.report.sections import curves, numbers
-from tests.support.audited import Row, bare, estimates, frame, text_of
+from tests.support.audited import HOSTILE, MECHANISMS, Row, bare, estimates, frame, text_of
 from tests.support.exact import losses
 
 
@@ -67,27 +67,27 @@ def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
 
 def test_curves_go_on_where_trials_end() -> None:
     """Averages, quantiles and the worst pair by the law; what is infinite or known from below has an arrow."""
+    ends = losses({("queries", "mvc", 0.5): 1.0, ("queries", "mvc", 5.0): 60.0, ("queries", "mvc", 2500.0): math.inf})
+    mean_alone = losses({("queries", "dp_bart", 5.0): 4.0}).with_columns(
+        *(pl.lit(None, pl.Float64).alias(name) for name in ("median", "q95", "worst", "error")), method=pl.lit(AT_LEAST)
+    )
+    inside = losses({("queries", HOSTILE, 5.0): 4.0}, latents=[HOSTILE])
+    exact = by_equal_length(pl.concat([ends, mean_alone, inside]))
     table = estimates().filter(attack=STRONGEST)
-    laws = losses({("queries", "mvc", 0.5): 1.0, ("queries", "mvc", 5.0): 60.0, ("queries", "mvc", 2500.0): math.inf})
-    drawn = curves.figure(table, "queries", exact=by_equal_length(laws))
-    assert [panel["title"] for panel in drawn["concat"][:3]] == list(curves.MEASURES)
-    average, quantiles, worst = (drawn["datasets"][f"points {n}"] for n in range(3))
+    drawn = curves.figure(table, "queries", exact=exact)
+    assert [panel["title"] for panel in drawn["concat"]] == [*curves.MEASURES, STRONGEST]
+    panels = [
+        {name: [row for row in drawn["datasets"][f"points {n}"] if row["mechanism"] == name] for name in MECHANISMS}
+        for n in range(3)
+    ]
+    average, quantiles, worst = (panel["mvc"] for panel in panels)
     assert [row["point"] for row in average[:2]] == [1.0, 60.0]
     assert [(row["loss"], row["upper"]) for row in quantiles[:2]] == [(0.5, 2.0), (30.0, 120.0)]
     assert [row["point"] for row in worst[:2]] == [3.0, 180.0]
     for rows in (average, quantiles, worst):
         assert [row["above"] for row in rows] == [False, False, True]
         assert rows[2]["point"] > 180
+    assert [[row["above"] for row in panel["dp_bart"]] for panel in panels] == [[True], [], []]
+    assert [[row["solid"] for row in panel[HOSTILE]] for panel in panels] == [[False]] * 3
     assert json.dumps(drawn, allow_nan=False)
-    below = by_equal_length(laws).with_columns(method=pl.lit(AT_LEAST))
-    of_below = curves.figure(table, "queries", exact=below)["datasets"]
-    assert [row["above"] for row in of_below["points 0"]] == [True] * 3
-    assert len(curves.figure(table, "letters", exact=below)["concat"]) == 1  # no law there
-    drawn_between = below.with_columns(
-        pl.lit(None, pl.Float64).alias(name) for name in ("median", "q95", "worst", "error")
-    )
-    of_mean = curves.figure(table, "queries", exact=drawn_between)["datasets"]
-    assert [len(of_mean[f"points {n}"]) for n in range(3)] == [3, 0, 0]  # of generated text the mean alone is known
-    inside = by_equal_length(losses({("queries", "mvc", 5.0): 4.0}, latents=["mvc"]))
-    hollow = curves.figure(table, "queries", exact=inside)["datasets"]
-    assert [hollow[f"points {n}"][0]["solid"] for n in range(4)] == [False, False, False, True]
+    assert len(curves.figure(table, "letters", exact=exact)["concat"]) == 1  # no law there
