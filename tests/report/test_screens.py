@@ -58,7 +58,7 @@ def shown(browser: Any, page: Path, width: int, scheme: str = "light") -> np.nda
     return _pixels(taken)
 
 
-@pytest.mark.parametrize(("width", "tallest"), [(400, 25_000), (1280, 15_000)])
+@pytest.mark.parametrize(("width", "tallest"), [(400, 30_000), (1280, 18_000)])
 def test_the_page_fits_the_screen(browser: Any, page: Path, width: int, tallest: int) -> None:
     pixels = shown(browser, page, width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width

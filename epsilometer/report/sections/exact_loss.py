@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -37,21 +38,28 @@ def section(results: Results) -> Section | None:
     if exact.is_empty():
         return None
     control = pl.col("mechanism").is_in(estimates.filter("control")["mechanism"].unique().to_list())
-    curves, every = results.exact_curves.filter(~control), texts(results)
+    curves, every = without_repeats(results.exact_curves, exact).filter(~control), texts(results)
     return Section(
         id="exact",
         link="Exact loss",
         template="exact_loss.html.j2",
         context={
-            "losses": by_dataset(rows(exact, estimates)),
+            "losses": by_dataset(rows(without_repeats(exact, exact), estimates)),
             "sentences": [
                 *ceiling_sentence(exact, estimates),
                 *length_sentence(exact.filter(~control)),
                 *departed_sentence(exact, estimates),
             ],
             "risks": risk_tables(risks(curves, every)),
+            "inf": math.inf,
         },
     )
+
+
+def without_repeats(table: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Rows of groups of pairs, without those of all pairs where all are of equal length, as where that is matched."""
+    matched = exact.filter(pl.col("share") == 1, pairs=EQUAL).select(*CELL, pairs=pl.lit(ALL))
+    return table.join(matched, on=[*CELL, "pairs"], how="anti", nulls_equal=True, maintain_order="left")
 
 
 def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:

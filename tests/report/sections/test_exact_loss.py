@@ -21,6 +21,7 @@ from epsilometer.report.sections.exact_loss import (
     ranked,
     risks,
     rows,
+    without_repeats,
 )
 from tests.support.audited import HOSTILE, TRIALS, audit, bare, estimates, exact, frame, shown, text_of
 from tests.support.exact import curves, losses
@@ -171,6 +172,17 @@ def test_without_pairs_of_equal_length_all_pairs_count() -> None:
     both = losses({("queries", "mvc", 5.0): 8.0, ("letters", "mvc", 5.0): 3.0})
     some = both.filter((pl.col("dataset") == "queries") | (pl.col("pairs") == "all"))
     assert by_equal_length(some).select("dataset", "pairs").rows() == [("letters", "all"), ("queries", "equal length")]
+
+
+def test_where_all_pairs_are_of_equal_length_they_stand_once() -> None:
+    matched = losses({("letters", "mvc", 5.0): 3.0}).with_columns(share=pl.lit(1.0))
+    both = pl.concat([losses({("queries", "mvc", 5.0): 8.0}), matched])
+    assert without_repeats(both, both).select("dataset", "pairs").rows() == [
+        ("queries", "equal length"),
+        ("queries", "all"),
+        ("letters", "equal length"),
+    ]
+    assert set(without_repeats(curves(both), both).filter(dataset="letters")["pairs"]) == {"equal length"}
 
 
 def test_without_laws_there_is_no_section() -> None:
