@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from epsilometer.auditing.estimation import loss_at, success_bound
+from epsilometer.auditing.estimation import Prior, loss_at, success_bound
 from epsilometer.auditing.trials import is_shared
 from epsilometer.core.guarantees import Granularity, Guarantee
 from epsilometer.core.mechanism import HasDistance, Mechanism
@@ -82,10 +82,10 @@ def pair_claims(
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
 
 
-def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float) -> float:
+def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:
     """The largest expected number of successes that the trials' claims allow."""
     distinct, counts = np.unique(claims, return_counts=True)
-    return float(sum(n * success_bound(c, candidates, delta) for c, n in zip(distinct, counts, strict=True)))
+    return float(sum(n * success_bound(c, candidates, delta, prior) for c, n in zip(distinct, counts, strict=True)))
 
 
 def p_value(successes: int, trials: int, expected: float) -> float:
@@ -122,7 +122,9 @@ def verdict(p: float, level: float, smallest: float = 0.0) -> str:
     return VIOLATED if p <= level else NOT_REFUTED
 
 
-def refutable(trials: int, covered: int, candidates: int, delta: float, level: float) -> float:
+def refutable(
+    trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
+) -> float:
     """The largest claimed loss that so many right guesses of as many trials would refute at a level, in nats.
 
     covered: the trials that the claim is about, the same loss claimed for each; the others count as surely right. 0
@@ -132,7 +134,7 @@ def refutable(trials: int, covered: int, candidates: int, delta: float, level: f
         return 0.0
     # (1 - covered (1 - q) / trials)^trials = level, for the success probability q that the claim allows.
     allowed = 1 + trials * math.expm1(math.log(level) / trials) / covered
-    return loss_at(allowed, candidates, delta) if allowed > 0 else 0.0
+    return loss_at(allowed, candidates, delta, prior) if allowed > 0 else 0.0
 
 
 def trials_needed(allowed: float, level: float) -> int | None:

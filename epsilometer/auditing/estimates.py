@@ -27,7 +27,7 @@ from epsilometer.auditing.claims import (
 )
 from epsilometer.auditing.design import STANDARD
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
-from epsilometer.auditing.estimation import Estimate, estimate, strongest
+from epsilometer.auditing.estimation import Estimate, Prior, estimate, strongest
 from epsilometer.auditing.posteriors import averaged, departure
 from epsilometer.auditing.roc import rate
 from epsilometer.auditing.stated import Stated
@@ -61,18 +61,19 @@ class Attacked:
     fpr: float = STANDARD.fpr
 
 
-def estimates(audit: Iterable[Attacked], alpha: float) -> list[dict[str, Any]]:
+def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """Returns the rows of a whole audit, their verdicts included; alpha: error of each interval, and of all verdicts.
 
     For each mechanism and epsilon there is a row an attack and one for the strongest of them. The row `strongest` is
     that of the attack with most successes among those that see nothing but what is released, at level alpha / m for m
     of them; it is left out where there is none. `strongest_inside` is the same over all attacks. `best_attack` names
-    which one it is. Their `worst_output` is the largest of any of these attacks, at the same level.
+    which one it is. Their `worst_output` is the largest of any of these attacks, at the same level. prior: of the
+    slots, as in `Design`; under one there is no `worst_output`.
     """
-    return judge([row for attacked in audit for row in rows(attacked, alpha)], alpha)
+    return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
 
-def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
+def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
     stated, drawn, delta = attacked.stated, attacked.drawn, attacked.stated.delta
     count, candidates = drawn.candidates.shape
@@ -83,18 +84,21 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
     covered, expected = 0, None
     if stated.claimed and attacked.claims is not None:
         covered = int(np.isfinite(attacked.claims).sum())
-        expected = expected_successes(attacked.claims, candidates, delta)
+        expected = expected_successes(attacked.claims, candidates, delta, prior)
 
-    own = {name: estimate(int(hits.sum()), count, candidates, alpha, delta=delta) for name, hits in right.items()}
+    def proved(hits: int, of: int, level: float, slack: float = delta) -> Estimate:
+        return estimate(hits, of, candidates, level, delta=slack, prior=prior)
+
+    own = {name: proved(int(hits.sum()), count, alpha) for name, hits in right.items()}
 
     def sure(among: Sequence[str]) -> float | None:
         scores = {name: attacked.guesses[name].scores for name in among}
-        proved = [
+        losses = [
             worst_output(right[name], score, candidates, alpha / len(among), delta=delta)
             for name, score in scores.items()
-            if score is not None
+            if score is not None and prior is None
         ]
-        return max(proved, default=None)
+        return max(losses, default=None)
 
     def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
@@ -117,13 +121,13 @@ def rows(attacked: Attacked, alpha: float) -> list[dict[str, Any]]:
             "success_rate": one.success_rate,
             "delta": delta,
             "loss": one.loss,
-            "loss_at_delta_0": estimate(one.successes, count, candidates, one.alpha).loss,
+            "loss_at_delta_0": proved(one.successes, count, one.alpha, 0.0).loss,
             "point": one.point,
             "upper": one.upper,
             "ceiling": one.ceiling,
             "equal_trials": equals,
             "equal_successes": hits,
-            "equal_loss": estimate(hits, equals, candidates, one.alpha, delta=delta).loss if equals else None,
+            "equal_loss": proved(hits, equals, one.alpha).loss if equals else None,
             "claim": stated.claim,
             "covered": covered,
             "expected": expected,
@@ -143,7 +147,7 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
     return {"fpr": attacked.fpr, **dict(zip(("tpr", "tpr_low", "tpr_high"), shown, strict=True))}
 
 
-def judge(found: Sequence[Mapping[str, Any]], alpha: float) -> list[dict[str, Any]]:
+def judge(found: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """The rows of a whole audit with their verdicts, what could have been refuted, and from how many trials on.
 
     All rows with a claim share alpha (`claims.divisor`), those of the strongest apart: their verdicts repeat those of
@@ -154,7 +158,11 @@ def judge(found: Sequence[Mapping[str, Any]], alpha: float) -> list[dict[str, An
     shared = divisor([smallest_p_value(row["trials"], row["expected"]) for row in tests], alpha)
     laws = sum(row["departure_p"] is not None for row in own)
     return [
-        {**row, **_judged(row, alpha / shared, alpha / max(1, len(tests))), **_departed(row, alpha / max(1, laws))}
+        {
+            **row,
+            **_judged(row, alpha / shared, alpha / max(1, len(tests)), prior),
+            **_departed(row, alpha / max(1, laws)),
+        }
         for row in found
     ]
 
@@ -176,13 +184,13 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
     return {"departs": departs} | (dict.fromkeys(_POSTERIOR) if departs else {})
 
 
-def _judged(row: Mapping[str, Any], level: float, least: float) -> dict[str, Any]:
+def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
     """What is added to a row; level: of a test; least: what that could become if every claim were testable."""
     trials, expected = row["trials"], row["expected"]
     if expected is None:
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}
     return {
         "verdict": verdict(row["p_value"], level, smallest_p_value(trials, expected)),
-        "refutable": refutable(trials, row["covered"], row["candidates"], row["delta"], level=level),
+        "refutable": refutable(trials, row["covered"], row["candidates"], row["delta"], level=level, prior=prior),
         "trials_needed": trials_needed(expected / trials, least),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from scipy.special import betaincinv
 
@@ -26,6 +27,7 @@ class Estimate:
     candidates: int
     alpha: float
     delta: float
+    prior: Prior | None
     loss: float
     point: float
     upper: float
@@ -37,19 +39,53 @@ class Estimate:
         return self.successes / self.trials
 
 
-def loss_at(success_probability: float, candidates: int, delta: float = 0.0) -> float:
-    """The loss under which no adversary's success probability is larger, clamped at 0 (TeDA eq. 10)."""
+Prior = Sequence[float]
+"""How likely the source is to stand in each slot: k numbers that add up to 1."""
+
+
+def loss_at(success_probability: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
+    """The loss under which no adversary's success probability is larger, clamped at 0 (TeDA eq. 10).
+
+    prior: of the candidates, uniform by default; see `success_bound`.
+    """
     if success_probability >= 1:
         return math.inf
+    if prior is not None:
+        return _loss_by_prior(success_probability, delta, prior)
     odds = (candidates - 1) * (success_probability - delta) / (1 - success_probability)  # TeDA eq. 10
     return math.log(odds) if odds > 1 else 0.0
 
 
-def success_bound(loss: float, candidates: int, delta: float = 0.0) -> float:
-    """The largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability."""
+def success_bound(loss: float, candidates: int, delta: float = 0.0, prior: Prior | None = None) -> float:
+    """The largest success probability of any adversary under a loss: TeDA eq. 10 solved for the probability.
+
+    Under a prior p, with S(m) the sum of its m largest numbers, it is
+
+        delta + (1 - delta) max over m of e^loss S(m) / (e^loss + m - 1),
+
+    which is TeDA's at p = 1/k. For let a_j be how likely the guess is j when it is right. Some guess is made from
+    candidate j too, so that a_j + e^-loss sum over i != j of (a_i - delta)_+ <= 1, and with b = a - delta for the
+    candidates that are guessed at all each b_j is at most u = (1 - delta - e^-loss s) / (1 - e^-loss), s being their
+    sum. The largest sum of p_j a_j gives the likeliest candidates u each; between the s at which m of them use it up
+    it is linear in s, hence largest where u = (1 - delta) e^loss / (e^loss + m - 1). Randomised response among the m
+    likeliest reaches it, and with m = 1 that is to name the likeliest unseen.
+    """
     if loss > 700:
         return 1.0
+    if prior is not None:
+        sums = accumulate(sorted(prior, reverse=True))
+        odds = math.exp(loss)
+        return min(1.0, delta + (1 - delta) * max(odds * s / (odds + m) for m, s in enumerate(sums)))
     return min(1.0, (math.exp(loss) + (candidates - 1) * delta) / (math.exp(loss) + candidates - 1))
+
+
+def _loss_by_prior(success_probability: float, delta: float, prior: Prior) -> float:
+    """The inverse of `success_bound`: the least loss at which some m allows it."""
+    p = (success_probability - delta) / (1 - delta)
+    if p <= max(prior) * (1 + 1e-12):  # it was computed with roundings
+        return 0.0
+    sums = enumerate(accumulate(sorted(prior, reverse=True)))
+    return min((max(0.0, math.log(p * m / (s - p))) for m, s in sums if m and s > p), default=math.inf)
 
 
 def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
@@ -59,7 +95,14 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
     return low, high
 
 
-def estimate(successes: int, trials: int, candidates: int = 2, alpha: float = 0.01, delta: float = 0.0) -> Estimate:
+def estimate(
+    successes: int,
+    trials: int,
+    candidates: int = 2,
+    alpha: float = 0.01,
+    delta: float = 0.0,
+    prior: Prior | None = None,
+) -> Estimate:
     """The empirical privacy loss behind `successes` of `trials` guesses among `candidates` texts.
 
     `loss` uses the lower end of the two-sided 1 - alpha Clopper-Pearson interval (TeDA eq. 11); T = 10,000 hits of
@@ -83,10 +126,11 @@ def estimate(successes: int, trials: int, candidates: int = 2, alpha: float = 0.
         candidates=candidates,
         alpha=alpha,
         delta=delta,
-        loss=loss_at(low, candidates, delta),
-        point=loss_at(successes / trials, candidates, delta),
-        upper=loss_at(high, candidates, delta),
-        ceiling=loss_at(best, candidates, delta),
+        prior=prior,
+        loss=loss_at(low, candidates, delta, prior),
+        point=loss_at(successes / trials, candidates, delta, prior),
+        upper=loss_at(high, candidates, delta, prior),
+        ceiling=loss_at(best, candidates, delta, prior),
     )
 
 
@@ -97,7 +141,8 @@ def strongest(found: Sequence[Estimate]) -> Estimate:
     of an attack named beforehand. Its own `alpha` is the corrected one.
     """
     best = max(found, key=lambda estimate: estimate.successes)
-    return estimate(best.successes, best.trials, best.candidates, best.alpha / len(found), delta=best.delta)
+    alpha = best.alpha / len(found)
+    return estimate(best.successes, best.trials, best.candidates, alpha, delta=best.delta, prior=best.prior)
 
 
 def loss_by_rates(

@@ -185,7 +185,8 @@ def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[
     if design.temperature and trials >= 1 and design.candidates <= len(texts):
         embedded = embed(texts)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
-    return sample(vectors, trials, design.candidates, design.temperature, seed=design.seed), embedded
+    drawn = sample(vectors, trials, design.candidates, design.temperature, seed=design.seed)
+    return drawn if design.prior is None else drawn.by_prior(design.prior, design.seed), embedded
 
 
 def embed(texts: Sequence[str]) -> Embedded:
@@ -257,11 +258,14 @@ def attacked(
     texts, trials = pool.texts, len(drawn.target)
     guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in rewrites}
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
-    tables = computed(mechanism, texts, drawn.candidates, list(rewrites.values()), epsilons=list(rewrites))
+    if design.prior is None:
+        tables = computed(mechanism, texts, drawn.candidates, list(rewrites.values()), epsilons=list(rewrites))
+    else:  # posteriors are those of sources that are all as likely
+        tables = [None] * len(rewrites)
     for name, attack in applied.items():
         streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
         contexts = [
-            Context(texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+            Context(texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table, prior=design.prior)
             for (epsilon, noise), table in zip(streams.items(), tables, strict=True)
         ]
         by_epsilon = guess_and_score(attack, list(rewrites.values()), drawn.candidates, contexts)
@@ -285,6 +289,7 @@ def attacked(
             for epsilon, by_attack in guesses.items()
         ),
         design.alpha,
+        design.prior,
     )
     departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
     if departing:

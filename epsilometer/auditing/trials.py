@@ -9,6 +9,7 @@ dissimilar text, 0 a uniform one, +10,000 the most similar one.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,12 @@ class Trials:
     def source(self) -> NDArray[np.int32]:
         """[count]: the text that goes into the mechanism."""
         return self.candidates[np.arange(len(self.target)), self.target]
+
+    def by_prior(self, prior: Sequence[float], seed: int) -> Trials:
+        """The same candidates, with sources that stand in slot i with probability prior[i]."""
+        uniform = Noise.named(len(self.target), seed, "trials", "prior").uniforms()[:, 0]
+        target = np.searchsorted(np.cumsum(prior)[:-1], uniform, side="right")
+        return Trials(self.candidates, target.astype(np.int16))
 
 
 def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:

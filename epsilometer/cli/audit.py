@@ -67,6 +67,9 @@ def audit(
     fpr: Annotated[
         float | None, typer.Option(help="Show how often the source is affirmed at this false positive rate (tpr).")
     ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="How likely the source is to be each candidate: .7,.3; alike by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Names every random stream.")] = 0,
     text: Text = ["text"],  # noqa: B006 - typer copies it
     rows: Rows = None,
@@ -98,6 +101,8 @@ def audit(
         raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
     if units and worst:
         raise UserError("--units and --worst are audits of their own; give one of them")
+    if prior is not None and (units or worst):
+        raise UserError("--units and --worst flip fair coins; leave out --prior")
     if rewrites is not None and (units or worst):
         raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
     if settings and mechanism is None:
@@ -107,7 +112,8 @@ def audit(
 
     chosen = _attacks(attacks, attack_settings)
     layout = Layout(separator, not no_quotes, not no_header, encoding)
-    design = Design(k, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr)
+    shares = None if prior is None else tuple(number(p, "--prior must be numbers") for p in prior.split(","))
+    design = Design(k, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr, prior=shares)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 

@@ -38,7 +38,7 @@ class Context:
     noise: the attack's own stream, one for each trial; embedded: embeddings of the texts, where they exist already;
     public: whether the texts may leave this machine; log_likelihoods: [n, k], of the rewrites under each candidate,
     where they are computed already (`likelihood.computed`): shown to attacks that see what the mechanism's law
-    describes.
+    describes; prior: how likely the source is to stand in each slot, None where in each alike.
     """
 
     texts: Sequence[str]
@@ -48,6 +48,7 @@ class Context:
     embedded: Embedded | None = None
     public: bool = False
     log_likelihoods: NDArray[np.float64] | None = None
+    prior: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from scipy.stats import beta, binom
 
 from epsilometer.auditing.estimation import clopper_pearson, estimate, loss_at, loss_by_rates, strongest, success_bound
@@ -109,3 +110,46 @@ def test_the_estimator_by_rates() -> None:
 def test_delta_lowers_the_loss() -> None:
     assert estimate(900, 1000, delta=0.1).loss < estimate(900, 1000).loss
     assert np.isclose(success_bound(0.0, 2, 0.1), 0.55)
+
+
+PRIORS = [(0.5, 0.5), (0.7, 0.3), (0.95, 0.05), (0.5, 0.3, 0.2), (0.25,) * 4, (0.6, 0.3, 0.05, 0.03, 0.02)]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_the_bound_under_a_prior_is_the_best_of_all_adversaries(prior: tuple[float, ...], delta: float) -> None:
+    """By linear programming: a_j how likely j is named rightly, b_j >= a_j - delta what of it epsilon must explain."""
+    k = len(prior)
+    for loss in (0.0, 0.3, 1.0, 3.0):
+        # a_j + e^-loss sum over i != j of b_i <= 1, and a_j - b_j <= delta.
+        share = np.full((k, k), math.exp(-loss)) - math.exp(-loss) * np.eye(k)
+        rows = np.block([[np.eye(k), share], [np.eye(k), -np.eye(k)]])
+        limits = np.concatenate([np.ones(k), np.full(k, delta)])
+        best = -linprog(-np.concatenate([prior, np.zeros(k)]), rows, limits).fun
+        bound = success_bound(loss, k, delta, prior)
+        assert bound == pytest.approx(best, abs=1e-9)
+        assert loss_at(bound, k, delta, prior) <= loss + 1e-9
+        assert success_bound(loss_at(bound, k, delta, prior), k, delta, prior) == pytest.approx(bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_randomised_response_among_the_likeliest_reaches_the_bound_under_a_prior(prior: tuple[float, ...]) -> None:
+    """Its optimal adversary by enumeration: candidates beyond the m likeliest are answered with any of these."""
+    for loss in (0.3, 1.0, 3.0):
+        reached = []
+        for m in range(1, len(prior) + 1):
+            law = np.full((len(prior), m), 1 / m)
+            law[np.arange(m)] = (np.ones((m, m)) + math.expm1(loss) * np.eye(m)) / (math.exp(loss) + m - 1)
+            assert np.log(law.max(axis=0) / law.min(axis=0)).max() <= loss + 1e-12
+            order = np.sort(prior)[::-1]
+            reached.append((order[:, None] * law).max(axis=0).sum())
+        assert max(reached) == pytest.approx(success_bound(loss, len(prior), 0.0, prior), abs=1e-12)
+
+
+def test_a_uniform_prior_changes_nothing() -> None:
+    for k, delta in [(2, 0.0), (5, 0.02)]:
+        one, other = estimate(70, 100, k, delta=delta), estimate(70, 100, k, delta=delta, prior=(1 / k,) * k)
+        for name in ("loss", "point", "upper", "ceiling"):
+            assert getattr(other, name) == pytest.approx(getattr(one, name), abs=1e-12)
+    assert estimate(100, 100, prior=(0.7, 0.3)).point == math.inf
+    assert estimate(690, 1000, prior=(0.7, 0.3)).point == 0  # naming the likelier one, unseen

@@ -254,3 +254,23 @@ def test_what_needs_a_number_of_candidates_says_so() -> None:
     assert "give a number" in found["reason"].item()
     with pytest.raises(UserError, match="must be a number or \"all\", got 'every'"):
         Design("every")  # type: ignore[arg-type]
+
+
+def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> None:
+    """The loss lies above epsilon with probability .005; slot 0 is off by 5 standard deviations with 6e-7."""
+    design = Design(3, 0, prior=(0.5, 0.3, 0.2))
+    table = epsilometer.audit(TEXTS[:3], "randomized_response", [2.0], ["likelihood"], trials=6000, design=design)
+    row = table.row(0, named=True)
+    assert 1.8 < row["loss"] <= 2
+    assert row["verdict"] == NOT_REFUTED
+    assert row["worst_output"] is None
+    drawn, _ = epsilometer.auditing.one_call.draw(TEXTS[:3], 6000, design)
+    assert abs((drawn.target == 0).mean() - 0.5) < 5 * 0.5 / 6000**0.5
+    blind = epsilometer.audit(TEXTS[:3], lambda t, e, r: "", [2.0], ["length"], trials=600, design=design)
+    assert blind["loss"].item() == 0
+
+
+@pytest.mark.parametrize("prior", [(0.5, 0.5, 0.0), (0.5, 0.5), (0.5, 0.4, 0.2)])
+def test_a_bad_prior_is_named(prior: tuple[float, ...]) -> None:
+    with pytest.raises(UserError, match="prior must be 3 positive numbers"):
+        Design(3, prior=prior)

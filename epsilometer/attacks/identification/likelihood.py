@@ -44,4 +44,6 @@ class LikelihoodAttack(ByScore):
             return cast(list[NDArray[np.float64]], known)
         mechanism, texts = cast(Mechanism, contexts[0].mechanism), contexts[0].texts
         epsilons = [context.epsilon for context in contexts]
-        return log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+        scores = log_likelihoods(mechanism, texts, candidates, rewrites, epsilons=epsilons)
+        prior = contexts[0].prior
+        return scores if prior is None else [score + np.log(prior) for score in scores]  # Bayes
