@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from epsilometer.auditing.exact_loss import by_laws
 from epsilometer.auditing.exact_loss.bracket import guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.importance import (
     AT_LEAST,
@@ -89,6 +91,18 @@ def test_products_against_enumeration(epsilon: float) -> None:
             assert delta.low <= 1 - truth(pair, epsilon, level) <= delta.high
     if epsilon == 9.0:
         assert max(guess_losses(result.log_error).low for result in results) > math.log(6400)
+
+
+def test_long_products_against_their_convolution() -> None:
+    """150 units, some 25 nats, which no enumeration reaches; the bracket of the convolution lies in the interval."""
+    rng, units = np.random.default_rng(5), 150
+    known = replace(laws(), rows=Ragged.of(rng.integers(0, 5, (2, units)).tolist()))
+    (log_p,) = known.log_probabilities(np.arange(5), [2.0])
+    exact = by_laws.product(log_p, known.rows.values.reshape(2, units).T, 0.01).log_error()
+    (result,) = sampled(of([(0, 1)], 2.0, known), 1, stream, Sampling(width=0.5, draws=6400, alpha=SURE))
+    assert result.method == IMPORTANCE
+    assert result.log_error.low <= exact.low <= exact.high <= result.log_error.high
+    assert exact.high < -20
 
 
 def test_the_mean_over_pairs() -> None:
