@@ -163,7 +163,7 @@ class Bart(DPBART):
 
 def bart(**settings: Any) -> Bart:
     mechanism = Bart(resource="none", length=2, **settings)
-    mechanism.__dict__["kept"] = np.arange(2)
+    mechanism.__dict__["dimensions"] = np.arange(2)
     return mechanism
 
 
