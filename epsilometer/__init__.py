@@ -17,13 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epsilometer.auditing.design import Design
-    from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss
+    from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.one_call import audit
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
     from epsilometer.utility.similarity import similarity
 
-__all__ = ["Design", "Search", "audit", "calibrate", "compare", "exact_curves", "exact_loss", "similarity"]
+__all__ = [
+    "Design",
+    "Search",
+    "audit",
+    "calibrate",
+    "compare",
+    "exact_curves",
+    "exact_loss",
+    "exact_pairs",
+    "similarity",
+]
 _MODULES = {
     "Design": "auditing.design",
     "Search": "project.calibrating",
@@ -32,6 +42,7 @@ _MODULES = {
     "compare": "project.comparing",
     "exact_curves": "auditing.exact_loss.one_call",
     "exact_loss": "auditing.exact_loss.one_call",
+    "exact_pairs": "auditing.exact_loss.one_call",
     "similarity": "utility.similarity",
 }
 __version__ = "0.1.0"

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.exact_loss.bracket import Bracket
+from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.exact_loss.unit_laws import UnitLaws, largest_losses, log_laws, unit_laws
+from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.text.words import words
@@ -33,6 +35,8 @@ _LONGEST = 2000  # units of the longest texts whose laws are compared where not 
 _CELLS = 1 << 22  # look-ups in memory at a time
 
 Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # texts [n], texts [m], a figure of each pair [n, m]
+
+_PAIRS = {"x": pl.Int64, "other": pl.Int64} | dict.fromkeys(("pure_loss", "guess_low", "guess_high"), pl.Float64)
 
 ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 
@@ -111,6 +115,31 @@ def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64],
         return best
     i, j = np.unravel_index(loss.argmax(), loss.shape)
     return Relative(float(loss[i, j]), (int(first[i]), int(second[j])), None, best.method)
+
+
+def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> Iterator[pl.DataFrame]:
+    """For each budget a row a pair of texts of as many units: x and other (their numbers), and losses in nats.
+
+    pure_loss is the larger of both directions; the guess loss lies between guess_low and guess_high. Raises UserError
+    where there are too many laws to compare them all.
+    """
+    laws = cast(HasLaws, mechanism).laws(texts)
+    rows = np.unique(laws.rows.values)
+    if len(rows) ** 2 * laws.outputs > _ENTRIES:
+        raise UserError(
+            f"{len(rows):,} laws of units over {laws.outputs:,} outputs are too many to compare each with each; take "
+            "fewer texts, or exact_loss, which compares chosen pairs"
+        )
+    for units in unit_laws(laws, rows, epsilons):
+        turned = _summed(laws, rows, units.largest.T)
+        parts = []
+        for one in zip(pure_losses(laws, units), turned, error_bounds(laws, units), strict=True):
+            (first, second, loss), (_, _, other_way), (_, _, log_error) = one
+            guess, once = guess_losses(log_error), first[:, None] < second
+            x, other = (np.broadcast_to(number, loss.shape)[once] for number in (first[:, None], second))
+            figures = (np.maximum(loss, other_way), guess.low, guess.high)
+            parts.append(pl.DataFrame([x, other, *(figure[once] for figure in figures)], schema=dict(_PAIRS)))
+        yield pl.concat(parts)
 
 
 def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.exact_loss.all_pairs import every_pair
 from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
 from epsilometer.auditing.trials import sample
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core.errors import UserError
-from epsilometer.core.guarantees import check_epsilons
-from epsilometer.core.mechanism import budgets
+from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.mechanism import HasLaws, Mechanism, budgets
 
 TRIALS = 2000
 
@@ -57,6 +58,34 @@ def exact_curves(
     over the pairs, and the upper value of the largest.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).curves
+
+
+def exact_pairs(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilons: Sequence[float] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Compute the pure loss of every pair of texts of as many units, and bounds of its guess loss, without convolving.
+
+    As `exact_loss`. Returns a row an epsilon and pair: epsilon, x and other (numbers of the distinct texts), pure_loss
+    (nats, the larger of both directions), guess_low and guess_high (Bhattacharyya's bounds). Raises UserError also
+    where there are too many laws to compare each with each.
+    """
+    texts = distinct(texts)
+    if epsilons is not None:
+        check_epsilons(epsilons)
+    given = as_mechanism(mechanism, settings, texts)
+    if not isinstance(given, HasLaws):
+        raise UserError("pairs are compared by their laws; give the mechanism `laws` (docs/your-own-mechanism.md)")
+    at = [float(epsilon) for epsilon in budgets(given, epsilons)]
+    tables = every_pair(cast(Mechanism, given), texts, at)
+    return pl.concat(
+        [
+            table.select(pl.lit(stored(epsilon), pl.Float64).alias("epsilon"), pl.all())
+            for epsilon, table in zip(at, tables, strict=True)
+        ]
+    )
 
 
 def measured(

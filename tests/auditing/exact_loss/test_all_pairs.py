@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+import epsilometer
 from epsilometer.auditing.exact_loss import all_pairs, unit_laws
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, error_bounds, pure_losses, relative
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import all_of
+from epsilometer.core.errors import UserError
 from tests.support.spelled import Spelled
 
 LETTERS = 3
@@ -76,6 +78,23 @@ def test_relative_epsilon_names_texts_and_output() -> None:
     place = list(product("abc", repeat=3)).index(tuple(equal.witness.split()))
     first, second = (mechanism.outputs(TEXTS[text], 1.5)[place] for text in equal.pair)
     assert first - second == pytest.approx(true, abs=1e-9)
+
+
+def test_every_pair_has_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = Spelled(log_softmax(np.random.default_rng(6).normal(size=(LETTERS, LETTERS)), axis=1))
+    found = epsilometer.exact_pairs(TEXTS, mechanism, [0.5, 2.0])
+    same = [(i, j) for i, j in combinations(range(len(TEXTS)), 2) if len(TEXTS[i]) == len(TEXTS[j])]
+    assert found.select("epsilon", "x", "other").rows() == [(e, i, j) for e in (0.5, 2.0) for i, j in same]
+    for epsilon, i, j, pure, low, high in found.rows():
+        there, error = enumerated(mechanism, TEXTS[i], TEXTS[j], epsilon)
+        back, _ = enumerated(mechanism, TEXTS[j], TEXTS[i], epsilon)
+        assert pure == pytest.approx(max(there, back), abs=1e-9)
+        assert low - 1e-9 <= math.log((1 - error) / error) <= high + 1e-9
+    monkeypatch.setattr(all_pairs, "_ENTRIES", 0)
+    with pytest.raises(UserError, match="too many"):
+        epsilometer.exact_pairs(TEXTS, mechanism, [1.0])
+    with pytest.raises(UserError, match="laws"):
+        epsilometer.exact_pairs(TEXTS, "mvc", [1.0])
 
 
 def test_too_many_laws_leave_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
