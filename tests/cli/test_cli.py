@@ -465,3 +465,51 @@ def test_report_prints_estimates_and_place(
     _, out, _ = call(capsys, "report")
     assert "0.25" in out
     assert out.endswith("reports/audit.html\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ("--trials 60", "worst_output"),
+        ("--trials 60 --candidates all", "ceiling"),
+        ("--trials 60 --fpr 0.1", "tpr_low"),
+        ("--trials 60 --prior .7,.3", "loss"),
+        ("--trials 20 --units", "coins"),
+        ("--trials 60 --worst", "other_place"),
+    ],
+)
+def test_a_black_box_goes_through_every_kind_of_audit(
+    capsys: pytest.CaptureFixture[str], texts: Path, tmp_path: Path, options: str, shown: str
+) -> None:
+    """A plain function without a law, a claim, or units."""
+    box = tmp_path / "box.py"
+    box.write_text(
+        "def rewrite(text, epsilon, rng):\n    return ' '.join(w for w in text.split() if rng.random() < .9)\n"
+    )
+    arguments = ["audit", texts, "--text", "query", "--mechanism", box, "--epsilons", "1,2", "--temperature", 0]
+    arguments += ["--attacks", "lexical,length", *options.split()]
+    code, out, _ = call(capsys, *arguments)
+    assert code == 0
+    assert shown in out.splitlines()[0].split()
+    assert "None" not in out
+    rows = json.loads(call(capsys, *arguments, "--json")[1])
+    assert {row["epsilon"] for row in rows} == {1, 2}
+    assert all(row["verdict"] == "no claim" and row["loss"] >= 0 for row in rows)
+    assert max(row["loss"] for row in rows) > 0  # lengths and words show through
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--units --worst", "--units and --worst are audits of their own"),
+        ("--units --prior .5,.5", "--units and --worst flip fair coins"),
+        ("--candidates 3 --prior .5,.5", "prior must be 3 positive numbers"),
+        ("--fpr 2", "fpr must be in [0, 1), got 2.0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    capsys: pytest.CaptureFixture[str], texts: Path, options: str, message: str
+) -> None:
+    code, _, err = call(capsys, "audit", texts, "--text", "query", "--mechanism", "identity", *options.split())
+    assert code == 2
+    assert message in err
