@@ -58,7 +58,7 @@ def section(results: Results) -> Section | None:
 
 def without_repeats(table: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Rows of groups of pairs, without those of all pairs where all are of equal length, as where that is matched."""
-    matched = exact.filter(pl.col("share") == 1, pairs=EQUAL).select(*CELL, pairs=pl.lit(ALL))
+    matched = exact.filter(pl.col("share") > 1 - 1e-9, pairs=EQUAL).select(*CELL, pairs=pl.lit(ALL))
     return table.join(matched, on=[*CELL, "pairs"], how="anti", nulls_equal=True, maintain_order="left")
 
 
