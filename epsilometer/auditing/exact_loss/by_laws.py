@@ -79,7 +79,9 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most: int) -> Iterator[list[in
     """Places of pairs, those that share a text together, in blocks of about `most` distinct law rows or fewer."""
     block: list[int] = []
     rows: set[int] = set()
-    for i in np.lexsort((pairs[:, 0], pairs[:, 1])).tolist():
+    often = np.bincount(pairs.ravel())
+    shared = np.where(often[pairs[:, 0]] >= often[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
+    for i in np.argsort(shared, kind="stable").tolist():
         found = set(np.ravel([] if (units := _units(laws, pairs[i])) is None else units).tolist())
         if block and len(rows | found) > most:
             yield block
