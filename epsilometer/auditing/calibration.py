@@ -177,15 +177,15 @@ def calibrate(
     drawn = _Drawn(attacks, steps, design.alpha, lawful)
     last, spent, contradiction = steps, 0, None
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
-        found, begin = drawn.evidence(curves, last), len(drawn.batches)
+        found = drawn.evidence(curves, last)
         while spent < budget and (place := found.next()) is not None:
             first = int(drawn.trials[:, place].max())
             trusted = drawn.by == POSTERIORS
             count = min(max(_BATCH // 2 if trusted else _BATCH, first // 8), budget - spent)
             asked = found.unsettled(place)
             drawn.add(place, asked, measure(float(grid[place]), first, count, asked), count)
-            if trusted and drawn.departs:
-                found = drawn.evidence(curves, last, begin)
+            if trusted and drawn.departs:  # the search begins anew, by the hits of all that was drawn
+                last, contradiction, found = steps, None, drawn.evidence(curves, steps, replayed=True)
             else:
                 found.add(*drawn.values(-1))
             spent += count
@@ -255,11 +255,11 @@ class _Drawn:
                 found.append(np.unique(batch.posteriors, return_counts=True))
         return place, asked, found
 
-    def evidence(self, curves: _Curves, last: int, begin: int | None = None) -> _Evidence:
-        """What the batches from number `begin` on say of the places up to the last; none without it."""
+    def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
+        """On the places up to the last: what all batches so far say, or nothing yet."""
         alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
         found = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
-        for number in range(len(self.batches) if begin is None else begin, len(self.batches)):
+        for number in range(len(self.batches) if replayed else 0):
             found.add(*self.values(number))
         return found
 
