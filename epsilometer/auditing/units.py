@@ -12,7 +12,7 @@ sees have nothing to compare a single word with, and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -124,6 +124,7 @@ def audit_units(
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
+    _able(chosen, made_by, {TEXT, UNITS})  # refused before anything is rewritten
     given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in given]
@@ -131,7 +132,7 @@ def audit_units(
     rows = []
     for epsilon, one in zip(given, map(coins.shown, made), strict=True):
         guesses = {}
-        for name, attack in _able(chosen, made_by, one).items():
+        for name, attack in _able(chosen, made_by, {TEXT} if one.units is None else {TEXT, UNITS}).items():
             noise = Noise.named(len(coins.fell), design.seed, "units", "attack", name, epsilon)
             context = Context(coins.vocabulary, made_by, epsilon, noise)
             (guesses[name],) = guess_and_score(attack, [one], coins.pairs, [context])
@@ -142,9 +143,8 @@ def audit_units(
     return pl.DataFrame(_judged(rows, design.alpha), schema=dict(UNIT_LOSSES))
 
 
-def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, shown: Rewrites) -> dict[str, Attack]:
-    """Those attacks that can compare a word with what came out in its place."""
-    views = {TEXT} if shown.units is None else {TEXT, UNITS}
+def _able(attacks: Mapping[str, Attack], mechanism: Mechanism, views: Set[str]) -> dict[str, Attack]:
+    """Those attacks that look at nothing but these, so that they can compare a word with what came out for it."""
     applied = applicable(attacks, mechanism)
     able = {name: attack for name, attack in applied.items() if seen_by(attack, mechanism) in views}
     if not able:

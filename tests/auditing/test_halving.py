@@ -37,7 +37,7 @@ def above(find: Callable[[Pull, int, int], Survivor], epsilon: float, runs: int)
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_the_bound_of_the_survivor_holds_as_often_as_it_says(epsilon: float) -> None:
-    """At most 10 % of 300 bounds lie above the truth: more than 48 with probability 1e-3."""
+    """At most 10 % of 300 bounds lie above the truth: more than 47 with probability 1e-3."""
     assert above(search, epsilon, 300) <= binom.isf(1e-3, 300, 0.1)
 
 

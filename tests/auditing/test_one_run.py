@@ -36,14 +36,14 @@ def test_with_delta_it_is_theorem_5_2(coins: int, guesses: int, successes: int) 
 def test_the_bound_holds_as_often_as_it_says(epsilon: float, delta: float) -> None:
     """Coins that the run ties together: with probability delta it gives all of them away, else each is flipped.
 
-    alpha = .2, so at most 10 % of 400 bounds lie above the truth: more than 61 with probability 1e-3 each.
+    alpha = .2, so at most 10 % of 200 bounds lie above the truth: more than 34 with probability 1e-3 each.
     """
     rng = np.random.default_rng(4)
     above = 0
-    for _ in range(400):
+    for _ in range(200):
         right = rng.random(300) < (1.0 if rng.random() < delta else 1 / (1 + math.exp(-epsilon)))
         above += unit_loss(right, rng.random(300), 0.2, delta) > epsilon
-    assert above <= binom.isf(1e-3, 400, 0.1)
+    assert above <= binom.isf(1e-3, 200, 0.1)
 
 
 def test_what_is_given_away_all_at_once_refutes_a_bound_without_delta() -> None:

@@ -31,7 +31,7 @@ def test_gaussian_scores_have_their_closed_form(fpr: float) -> None:
 
 
 def test_the_interval_holds_as_often_as_it_says() -> None:
-    """Of the rate beyond the threshold used: at alpha = .1 more than 61 misses of 400 with probability 1e-3."""
+    """Of the rate beyond the threshold used: at alpha = .1 more than 60 misses of 400 with probability 1e-3."""
     rng, missed = np.random.default_rng(1), 0
     for _ in range(400):
         guesses, target = gaussian(400, 1.0, rng)

@@ -107,8 +107,8 @@ def test_a_rewriter_behind_an_endpoint_is_audited(server: Server, tmp_path: Path
         asked = [{"role": "user", "content": text}]
         return chat.complete([asked], 60, seeds=[int(rng.integers(1 << 31))])[0].text
 
-    table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], trials=30)
-    assert len(server.asked) == 30
+    table = audit_units(REQUESTS, rewrite, [1.0], ["lexical"], trials=15)
+    assert len(server.asked) == 15
     assert table["loss"].item() > 1
 
 
