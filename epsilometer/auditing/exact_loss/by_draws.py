@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED
 from epsilometer.auditing.exact_loss.bracket import Bracket
-from epsilometer.auditing.exact_loss.importance import AT_LEAST, Sampling, draws, sampled_mean
+from epsilometer.auditing.exact_loss.importance import AT_LEAST, Sampled, Sampling, draws, sampled_mean
 from epsilometer.auditing.exact_loss.losses import LEVELS, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import Group, average_loss, curve_rows, groups, head
@@ -36,15 +36,17 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     losses: Rows = []
     curves: Rows = []
     for number in range(len(request.epsilons)):
+        found: Sampled | None = None
         for group in groups(request, pairs, number):
-            row, curve = _measured(group, sampling)
-            losses.append(row)
-            curves += curve
+            if found is None or len(group.places) < len(pairs):  # else the pairs are those of the group before
+                found = _sampled(group, sampling)
+            losses.append(_row(group, found))
+            curves += curve_rows(group, found.deltas(LEVELS))
     return losses, curves
 
 
-def _measured(group: Group, sampling: Sampling) -> tuple[dict[str, Any], Rows]:
-    """The row and the curve of a group."""
+def _sampled(group: Group, sampling: Sampling) -> Sampled:
+    """The mean over the pairs of a group."""
     request, epsilon = group.request, group.epsilon
     draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
     assert draw is not None
@@ -52,13 +54,14 @@ def _measured(group: Group, sampling: Sampling) -> tuple[dict[str, Any], Rows]:
     def stream(numbers: NDArray[np.int64]) -> Noise:
         return Noise.named(numbers, "exact loss", epsilon)
 
-    found = sampled_mean(draw, group.weights, stream, sampling)
+    return sampled_mean(draw, group.weights, stream, sampling)
+
+
+def _row(group: Group, found: Sampled) -> dict[str, Any]:
     error = Bracket(np.array([found.log_error.low]), np.array([found.log_error.high]))
     average = average_loss(error, np.ones(1), group.pairs.candidates)
     row = head(group, average, found.method)
-    row["verdict"] = NO_CLAIM if request.mechanism.guarantee(epsilon) is None else NOT_CHECKED
+    row["verdict"] = NO_CLAIM if group.request.mechanism.guarantee(group.epsilon) is None else NOT_CHECKED
     if found.method == AT_LEAST:
         row |= {"average": average.low, "error": None}
-    deltas = [found.delta(float(level)) for level in LEVELS]
-    both = Bracket(np.array([delta.low for delta in deltas]), np.array([delta.high for delta in deltas]))
-    return row, curve_rows(group, both)
+    return row

@@ -75,10 +75,14 @@ class Sampled:
     _between: Between = field(repr=False)
     _alpha: float = field(repr=False)
 
-    def delta(self, level: float) -> Bracket[float]:
-        """The interval of delta(level), the mean of both directions; from the same draws, at confidence 1 - alpha."""
-        log_mean = _log_mean(self._between, level, self._alpha)
-        low, high = (math.exp(min(level / 2 + end, 0.0)) for end in (log_mean.low, log_mean.high))
+    def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
+        """Intervals of delta at levels [m], the mean of both directions; from the same draws.
+
+        All of them hold together at confidence 1 - alpha, so that one may be chosen by what it says.
+        """
+        means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
+        ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
+        low, high = np.exp(np.minimum(ends, 0.0)).T
         return Bracket(1 - high, 1 - low)
 
 

@@ -86,9 +86,10 @@ def test_products_against_enumeration(epsilon: float) -> None:
         assert result.log_error.low <= math.log(error) <= result.log_error.high
         losses = guess_losses(result.log_error)
         assert losses.high - losses.low <= 0.3
-        for level in (0.0, 0.2 * epsilon, epsilon):
-            delta = result.delta(level)
-            assert delta.low <= 1 - truth(pair, epsilon, level) <= delta.high
+        levels = np.array([0.0, 0.2 * epsilon, epsilon])
+        delta = result.deltas(levels)
+        truths = np.array([1 - truth(pair, epsilon, level) for level in levels])
+        assert ((delta.low <= truths) & (truths <= delta.high)).all()
     if epsilon == 9.0:
         assert max(guess_losses(result.log_error).low for result in results) > math.log(6400)
 
@@ -113,8 +114,8 @@ def test_the_mean_over_pairs() -> None:
         error = weights[:3] @ [truth(pair, epsilon) / 2 for pair in pairs[:3]]
         assert result.method == IMPORTANCE
         assert result.log_error.low <= math.log(error) <= result.log_error.high
-        delta = result.delta(1.0)
-        assert delta.low <= 1 - weights[:3] @ [truth(pair, epsilon, 1.0) for pair in pairs[:3]] <= delta.high
+        delta = result.deltas(np.ones(1))
+        assert delta.low[0] <= 1 - weights[:3] @ [truth(pair, epsilon, 1.0) for pair in pairs[:3]] <= delta.high[0]
     apart = sampled_mean(of([(0, 3), (3, 1)], 2.0), np.full(2, 0.5), stream, Sampling())
     assert apart.log_error.high == -math.inf
 
@@ -132,8 +133,8 @@ def test_what_no_output_can_be_mistaken_for() -> None:
     logits[4, 0] = 0.0
     results = sampled(of([(0, 3), (0, 1), (0, 0)], 1.0, laws(logits)), 3, stream, Sampling())
     assert [float(guess_loss(result.log_error.high)) for result in results] == [math.inf, math.inf, 0.0]
-    assert [result.delta(3.0).high for result in results[:2]] == [1.0, 1.0]
-    assert results[2].delta(3.0).low == 0
+    deltas = [result.deltas(np.full(1, 3.0)) for result in results]
+    assert [delta.low[0] for delta in deltas] == [1.0, 1.0, 0.0]
 
 
 class Hidden:
@@ -162,8 +163,8 @@ def test_a_mixture_of_both_laws_against_enumeration() -> None:
     assert draw is not None
     for pair, result in zip(pairs, sampled(draw, 2, stream, Sampling(alpha=SURE, draws=12_800)), strict=True):
         assert result.log_error.low <= math.log(truth(pair, 2.0) / 2) <= result.log_error.high
-        delta = result.delta(1.0)
-        assert delta.low <= 1 - truth(pair, 2.0, 1.0) <= delta.high
+        delta = result.deltas(np.ones(1))
+        assert delta.low[0] <= 1 - truth(pair, 2.0, 1.0) <= delta.high[0]
     drawn = mixed(mechanism, texts, np.repeat(pairs[:1], 4000, axis=0), (2.0, Noise.named(4000, "m")))
     other = np.exp(drawn.log_rho - drawn.loss / 2)  # P' / m, whose mean is 1
     assert other.mean() == pytest.approx(1, abs=6 * other.std() / 4000**0.5)

@@ -255,7 +255,8 @@ def test_the_loss_between_two_texts_with_hidden_coins_against_enumeration(
         error = np.exp(np.minimum(log_p[:, a], log_p[:, b])).sum() / 2
         assert result.log_error.low <= np.log(error) <= result.log_error.high
         ways = [np.exp(np.minimum(log_p[:, i], log_p[:, j] + 1)).sum() for i, j in ((a, b), (b, a))]
-        assert result.delta(1.0).low <= 1 - sum(ways) / 2 <= result.delta(1.0).high
+        delta = result.deltas(np.ones(1))
+        assert delta.low[0] <= 1 - sum(ways) / 2 <= delta.high[0]
 
 
 def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:
