@@ -1,0 +1,90 @@
+"""Peers' estimators on the truth bench, on the very samples that ours get.
+
+    python -m benchmarks.peers.truth samples FOLDER        here: 20 seeds of 10,000 samples of every mechanism
+    ENVIRONMENT/bin/python benchmarks/peers/truth_bounds.py PEER FOLDER      there, for each peer; needs no epsilometer
+    python -m benchmarks.peers.truth table FOLDER          here: docs/results/truth-peers.md, printed
+
+Each peer has an environment of its own, since their pins are not ours:
+
+    jax_privacy      pip install jax-privacy==2.0.0
+    ldp_audit        pip install numpy scipy numba==0.68.1 statsmodels==0.15.0; python -m benchmarks.peers.fetch
+    dp_auditorium    pip install numpy etils typing_extensions; python -m benchmarks.peers.fetch
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epsilometer.auditing.truth.bench import summary, truths
+from epsilometer.auditing.truth.estimators import ERROR, OURS
+from epsilometer.auditing.truth.known import Known
+from epsilometer.auditing.truth.mechanisms import every
+from epsilometer.auditing.truth.samples import samples
+
+COUNT, SEEDS = 10_000, 20
+LIMIT = 50.0  # nats, for what is infinite: their thresholds must be numbers
+
+
+def write(folder: Path) -> None:
+    """Write an archive of each mechanism: first [seeds, n], loss [seeds, n], and of ldp-audit's protocols the sets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for known in every():
+        drawn = [samples(known, COUNT, seed) for seed in range(SEEDS)]
+        arrays = {
+            "first": np.array([one.first for one in drawn]),
+            "loss": np.clip([one.loss for one in drawn], -LIMIT, LIMIT),
+            "guess": np.array([one.guess for one in drawn]),
+        }
+        if " k=2 " in known.name:
+            arrays["sets"] = np.array([one.outputs[:, :2] for one in drawn])
+        about = json.dumps({"mechanism": known.name, "delta": known.delta, "error": ERROR})
+        np.savez(folder / f"{known.name.replace(' ', '_')}.npz", about=about, **arrays)
+
+
+def lines(folder: Path) -> Iterator[str]:
+    """The page: what each peer says, beside ours."""
+    said = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    peers = {name: column for peer in said for name, column in peer["columns"].items()}
+    yield "# The truth bench: peers' estimators\n"
+    yield (
+        f"`python -m benchmarks.peers.truth`, {time.strftime('%Y-%m-%d')}: medians of {SEEDS} seeds of {COUNT:,} "
+        "samples, the same for all, and in brackets how many of these bounds are above the truth, where "
+        f"{ERROR:.0%} may be. Losses are in nats. *pure* is the largest loss of the pair, with a delta the "
+        "least epsilon that holds. What columns are stands below.\n"
+    )
+    yield f"| mechanism | pure | ours, abstention | {' | '.join(peers)} |"
+    yield f"|---|{'---|' * (len(peers) + 2)}"
+    total = dict.fromkeys(["ours", *peers], 0)
+    for known in every():
+        truth = truths(known)["pure"]
+        bounds = {"ours": _ours(known)} | {name: column.get(known.name, []) for name, column in peers.items()}
+        facts = {name: summary(np.array(each), truth) for name, each in bounds.items() if each}
+        for name, fact in facts.items():
+            total[name] += fact["above"]
+        cells = [f"{facts[name]['bound']:.3f} ({facts[name]['above']})" if name in facts else "" for name in bounds]
+        yield f"| {known.name} | {truth:.4g} | {' | '.join(cells)} |"
+    yield f"| above the truth, in all | | {' | '.join(map(str, total.values()))} |\n"
+    for peer in said:
+        yield f"- **{peer['peer']}** ({peer['version']}): {peer['note']}"
+
+
+def _ours(known: Known) -> list[float]:
+    (abstention,) = [one.bound for one in OURS if one.name == "abstention"]
+    return [abstention(samples(known, COUNT, seed), ERROR, known.delta) for seed in range(SEEDS)]
+
+
+def main(arguments: list[str]) -> Any:
+    """Write samples, or print the page."""
+    action, folder = arguments[0], Path(arguments[1])
+    return write(folder) if action == "samples" else print(*lines(folder), sep="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
