@@ -231,7 +231,7 @@ class Exact(Section):
     for each group of pairs, where the average comes from importance sampling.
     """
 
-    pairs: PositiveInt = 100
+    pairs: PositiveInt = 60
     width: Annotated[float, Field(gt=0)] = 0.1
     all_pairs: bool = False
     draws: PositiveInt = 1000
