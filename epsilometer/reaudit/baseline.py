@@ -95,7 +95,9 @@ def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
     names = ["successes", "trials", "candidates", "delta", "loss", "point", "upper", "ceiling"]
     table = tables.read(folder / "data/estimates.parquet", ESTIMATES).filter(~pl.col("attack").is_in(CHOSEN))
     return {
-        Row(*(row[name] for name in Row._fields)): Estimate(alpha=params.audit.alpha, **{n: row[n] for n in names})
+        Row(*(row[name] for name in Row._fields)): Estimate(
+            alpha=params.audit.alpha, prior=None, **{n: row[n] for n in names}
+        )
         for row in table.iter_rows(named=True)
     }
 
