@@ -27,11 +27,11 @@ class Estimate:
     candidates: int
     alpha: float
     delta: float
-    prior: Prior | None
     loss: float
     point: float
     upper: float
     ceiling: float
+    prior: Prior | None = None
 
     @property
     def success_rate(self) -> float:
