@@ -21,6 +21,7 @@ from scipy.special import log_ndtr
 from epsilometer.auditing.exact_loss import laplace
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.base import slices
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, LatentNoise, gaussian_log_delta
@@ -37,18 +38,23 @@ def applies(mechanism: Mechanism) -> bool:
 def losses(request: Request) -> list[Losses]:
     """Returns what the noise proves of every pair, a `Losses` for each budget; one pass of the encoder."""
     mechanism = cast(HasLatentNoise, request.mechanism)
-    encoded = mechanism.encode(request.texts)
+    used, at = np.unique(request.pairs, return_inverse=True)
+    encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
     results = []
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
         noise: LatentNoise = mechanism.law(epsilon)
         if isinstance(noise, Gaussian):
-            distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, request.pairs)]
+            distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, pairs)]
             results.append(gaussian(np.concatenate(distances) / noise.scale, claims))
         elif isinstance(noise, Laplace):
-            each = (np.abs(row) / noise.scale for part in _differences(encoded, request.pairs) for row in part)
+            each = (np.abs(row) / noise.scale for part in _differences(encoded, pairs) for row in part)
             results.append(_laplace(each, claims, request.width))
         else:
-            raise TypeError(f"the exact loss knows Gaussian and Laplace noise, not {type(noise).__name__}")
+            given = type(noise).__name__
+            raise UserError(
+                f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {given}; a mechanism "
+                "with other noise goes without it"
+            )
     return results
 
 
@@ -94,7 +100,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
     )
 
 
-def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.int64]) -> Iterator[Array]:
+def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.integer]) -> Iterator[Array]:
     """f - f' of pairs [n, d], in parts that fit in memory."""
     for part in slices(len(pairs), encoded.shape[1]):
         first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))

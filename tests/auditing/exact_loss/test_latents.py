@@ -15,11 +15,12 @@ from scipy import stats
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.exact_loss import laplace
 from epsilometer.auditing.exact_loss.grid import unit_losses
-from epsilometer.auditing.exact_loss.latents import gaussian
-from epsilometer.auditing.exact_loss.losses import LEVELS
+from epsilometer.auditing.exact_loss.latents import gaussian, losses
+from epsilometer.auditing.exact_loss.losses import LEVELS, Request
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.products import Product
+from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 
@@ -140,6 +141,12 @@ def test_the_error_is_that_of_the_optimal_adversary_on_draws() -> None:
     error = math.exp(laplace.log_overlap(distances, 1e-5).low) / 2
     low, high = (stats.binom(count, error).ppf(share) for share in (5e-10, 1 - 5e-10))
     assert low <= wrong <= high
+
+
+def test_noise_of_another_law_is_refused() -> None:
+    other = SimpleNamespace(encode=lambda texts: np.zeros((len(texts), 2)), law=lambda epsilon: object())
+    with pytest.raises(UserError, match="law must return a Gaussian or a Laplace"):
+        losses(Request(other, ["a", "b"], np.array([[0, 1]]), [1.0], claims=[np.ones(1)]))
 
 
 CORNERS = np.array(list(itertools.product([-1e6, 1e6], repeat=4)))
