@@ -16,11 +16,14 @@ from epsilometer.project.cells import mechanism, trials
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited_texts, curves_path, exact_path
 
+_DIGITS = 12  # of a figure: the last bits of sums differ between processors
+
 
 def main(name: str) -> None:
     """Write data/exact/<cell>.parquet and data/exact/<cell>.curves.parquet; without rows where there is no law.
 
-    The column `seconds` is null, so that the bytes depend on no machine; no witness is shown of private texts.
+    The column `seconds` is null and figures have twelve digits, so that the bytes depend on no machine; no witness is
+    shown of private texts.
     """
     params = read_params()
     cell, built = params.cells[name], mechanism(params, name)
@@ -35,5 +38,6 @@ def main(name: str) -> None:
         curves = found.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
         if not params.datasets[cell.dataset].public:
             losses = losses.with_columns(witness=pl.lit(None, pl.String))
-    tables.write(losses, exact_path(name), EXACT)
-    tables.write(curves, curves_path(name), EXACT_CURVES)
+    digits = pl.selectors.float().round_sig_figs(_DIGITS)
+    tables.write(losses.with_columns(digits), exact_path(name), EXACT)
+    tables.write(curves.with_columns(digits), curves_path(name), EXACT_CURVES)
