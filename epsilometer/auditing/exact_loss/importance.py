@@ -10,7 +10,7 @@ one looks. So draws come in stages, each as many as all before, and end when the
 
 For products log_rho is the same for all draws, so that losses of any size cost alike. Where it depends on what is drawn
 (generated text), or m is a mixture, log_bound is 0 and n draws leave open whether the mean is below about
-ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. What then stands there is "at least".
+ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is told as "at least".
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mec
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
+_NAT = 1.0  # a loss that is open by more has no upper end worth a name: "at least"
 _COIN, _WHICH = 1 << 33, 1 << 34  # numbers of uniforms behind all that mechanisms use: one text of two; one pair
 
 Draw = Callable[[NDArray[np.integer], Noise], Between]
@@ -66,7 +67,7 @@ class Sampled:
     """What draws say of a pair of texts, or of the mean over pairs.
 
     log_error: ln of the error of guessing between two texts, at confidence 1 - alpha. draws: how many; method:
-    IMPORTANCE where they met the width that was asked for, else AT_LEAST.
+    IMPORTANCE where they leave the loss open by a nat or less, else AT_LEAST.
     """
 
     log_error: Bracket[NDArray[np.float64]]
@@ -99,8 +100,8 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
         first += count
         for place, pair in enumerate(unsettled):
             known[pair].append(_part(drawn, slice(place * count, (place + 1) * count)))
-            result = _judged(_joined(known[pair]), sampling.alpha, sampling.width)
-            if result.method == IMPORTANCE or first == sampling.draws:
+            result = _judged(_joined(known[pair]), sampling.alpha)
+            if _open(result.log_error) <= sampling.width or first == sampling.draws:
                 results[pair] = result
     return [results[pair] for pair in range(pairs)]
 
@@ -115,7 +116,7 @@ def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampl
     bounds = draw(places[:1], one_of_each[:1]).log_bound
     bounds = draw(places, one_of_each).log_bound if bounds[0] < 0 else np.zeros(len(weights))
     if np.isneginf(bounds).all():
-        return _judged(Between(bounds, np.zeros(len(bounds)), bounds), sampling.alpha, sampling.width)
+        return _judged(Between(bounds, np.zeros(len(bounds)), bounds), sampling.alpha)
     shares = weights * np.exp(bounds - bounds.max())
     total = math.log(shares.sum()) + float(bounds.max())
 
@@ -166,13 +167,17 @@ def _stages(sampling: Sampling) -> Iterator[int]:
         done += count
 
 
-def _judged(drawn: Between, alpha: float, width: float) -> Sampled:
+def _judged(drawn: Between, alpha: float) -> Sampled:
     log_mean = _log_mean(drawn, 0.0, alpha)
     log_error = Bracket(np.array(log_mean.low - math.log(2)), np.array(log_mean.high - math.log(2)))
-    losses = guess_losses(log_error)
-    settled = losses.low == losses.high or losses.high - losses.low <= width
-    method = IMPORTANCE if settled else AT_LEAST
+    method = IMPORTANCE if _open(log_error) <= _NAT else AT_LEAST
     return Sampled(log_error, len(drawn.loss), method, _between=drawn, _alpha=alpha)
+
+
+def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
+    """How far the ends of the guess loss are apart, in nats; 0 where both are infinite."""
+    losses = guess_losses(log_error)
+    return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
 
 def _log_mean(drawn: Between, level: float, alpha: float) -> Bracket[float]:
