@@ -106,7 +106,7 @@ def test_the_pairs_of_trials_against_all_outputs(project: dict[str, Any]) -> Non
         (equal,) = table.filter(epsilon=epsilon, pairs="equal length").to_dicts()
         mean = 0.75 * error(epsilon, 2) + 0.25 * error(epsilon, 1)  # three trials of four are of two words
         loss = np.log((1 - mean) / mean)
-        assert equal["average_low"] - 1e-12 <= loss <= equal["average_high"] + 1e-12
+        assert equal["average_low"] - 1e-11 <= loss <= equal["average_high"] + 1e-11  # tables have twelve digits
         assert equal["average_high"] - equal["average_low"] <= 0.2
         assert equal["relative_epsilon"] == pytest.approx(2 * epsilon)  # both words differ
         assert (equal["claimed"], equal["verdict"]) == (pytest.approx(2 * epsilon), "not refuted")
