@@ -195,6 +195,10 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
             ),
             base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), y, alt.X2("upper"), color=colour),
             base.mark_rule(opacity=0.35).encode(x, alt.Y("low:Q"), alt.Y2("high"), color=colour),
+            base.transform_filter("datum.seeds")
+            .transform_flatten(["seeds"])
+            .mark_circle(size=9, opacity=0.6)
+            .encode(x, alt.Y("seeds:Q", title=title, scale=scale), colour),
             base.mark_line(strokeWidth=1.4, opacity=0.7).encode(x, y, colour, order="epsilon:Q"),
             base.transform_filter("datum.best").mark_point(size=190, color=INK, strokeWidth=1.1).encode(x, y),
             base.transform_filter("datum.solid")
