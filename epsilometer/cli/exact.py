@@ -39,9 +39,7 @@ def exact(
     ] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors, in any format; the embedded ones else.")] = None,
     trials: Annotated[int, typer.Option(help="Of more pairs of texts than these, those of so many trials.")] = 2000,
-    temperature: Annotated[
-        float, typer.Option(help="Below 0 distant, above 0 similar pairs; 0: uniform.")
-    ] = -10_000,
+    temperature: Annotated[float, typer.Option(help="Below 0 distant, above 0 similar pairs; 0: uniform.")] = -10_000,
     seed: Annotated[int, typer.Option(help="Names the stream of the trials.")] = 0,
     text: Text = ["text"],  # noqa: B006 - typer copies it
     rows: Rows = None,

@@ -21,6 +21,9 @@ tilt: mu e^(theta L) is a product for any theta, and is centred where its figure
 however small an error is. What an FFT adds (its rounding, and the tails beyond its window by Chernoff's bound) widens
 the bracket.
 
+Where rho = sum mu is below e^-300, losses are 300 nats and more, and outputs that vanish beside a unit's likeliest ones
+may decide: there rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), known to a factor of two in nats.
+
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049). This
 file knows no text.
 """
@@ -46,6 +49,8 @@ _DOUBT = 0.999  # of its upper value, the least lower value of a mean that an FF
 _PRODUCTS = 2e8  # of weights that a convolution without FFT may take; beyond that its grid becomes coarser
 _FEW = 1e5  # products up to which there is no FFT
 _FAR = 20.0  # squared deviations by which a mean may be off from where a figure is decided
+_CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds say enough
+_NOTHING = -40.0  # ln of what 1 loses in no digit
 _LARGE = 700.0  # nats: exponents beyond that are no numbers any more
 _LOWEST = -20.0  # the least level in nats, of which none but a trade-off curve needs negative ones
 
@@ -122,7 +127,9 @@ class Product:
             return Bracket(-math.inf, -math.inf)
         if not self.units:
             return Bracket(-math.log(2), -math.log(2))
-        theta, (_, mean, variance) = 0.0, self._cumulants(0.0)
+        theta, (log_rho, mean, variance) = 0.0, self._cumulants(0.0)
+        if log_rho < _CERTAIN:
+            return Bracket(2 * log_rho - math.log(4), log_rho + self._log_gamma - math.log(2))
         if mean**2 > _FAR * variance:
             theta = self._tilt_to(0.0, -0.5, 0.5)
         law, share = self._mean(theta, lambda losses: np.exp(-theta * losses - np.abs(losses) / 2))
@@ -138,6 +145,8 @@ class Product:
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(gone, gone)
+        if certain := self._certain(np.array([level])):
+            return Bracket(float(certain.low[0]), 1.0)
         theta = 0.5
         if self._cumulants(theta)[1] < level < self._span[1]:
             theta = self._tilt_to(level, theta, math.inf)
@@ -156,8 +165,15 @@ class Product:
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(np.full(len(levels), gone), np.full(len(levels), gone))
+        if certain := self._certain(levels):
+            return certain
         low, high = self._excess(levels)
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
+
+    def _certain(self, levels: Array) -> Bracket[Array] | None:
+        """[levels]: delta where that is 1 to all digits, since 1 - delta <= e^(level/2) rho; else None."""
+        log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
+        return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
         """[n]: the largest P(S) of a test S with P'(S) at most this [n] (Neyman and Pearson): the trade-off curve.
@@ -291,7 +307,7 @@ class Product:
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
         """first: the place of the first share."""
-        log_gamma = sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)  # at least ln cosh(h / 4)
+        log_gamma = self._log_gamma
         reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(
             theta=theta,
@@ -303,6 +319,11 @@ class Product:
             reach=reach,
             log_factor=log_gamma + reach / 2,
         )
+
+    @property
+    def _log_gamma(self) -> float:
+        """By how much the measure may have shrunk: at least ln cosh(h / 4) for each unit."""
+        return sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)
 
     def _coarser(self, factor: int) -> Product:
         return Product([unit.coarser(factor) for unit in self.units])
