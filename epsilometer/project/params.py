@@ -231,10 +231,10 @@ class Exact(Section):
     for each group of pairs, where the average comes from importance sampling.
     """
 
-    pairs: PositiveInt = 60
+    pairs: PositiveInt = 25
     width: Annotated[float, Field(gt=0)] = 0.1
     all_pairs: bool = False
-    draws: PositiveInt = 1000
+    draws: PositiveInt = 200
 
 
 class Utility(Section):
