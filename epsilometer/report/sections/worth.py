@@ -128,7 +128,8 @@ def levels(downstream: pl.DataFrame) -> pl.DataFrame:
 def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str] = ()) -> str:
     """Which mechanism is worth most where the whole interval of its loss is within the target; never a control.
 
-    By data set and measure. hardly: mechanisms that hardly take in some texts, which is said where one is named.
+    By data set and measure; between texts of equal length where exact losses are known. hardly: mechanisms that hardly
+    take in some texts, which is said where one is named.
     """
     parts = []
     limit = f"{target:g} {inflected(target, 'nat', 'nats')}"
@@ -150,6 +151,8 @@ def tradeoff_sentence(points: pl.DataFrame, target: float, hardly: Container[str
             f"(at most {nats(best['upper'], best['ceiling'])})"
         )
     sentence = "; ".join(parts)
+    if sentence and points["exact"].any():
+        sentence = f"between texts of equal length: {sentence}"
     return sentence[:1].upper() + sentence[1:] + "." if sentence else ""
 
 

@@ -65,7 +65,7 @@ def test_what_classifiers_learn_stands_beside_the_loss() -> None:
     results = audit()
     text = text_of(worth.section(results), results)
     # The interval is that of the mean over test texts; the seeds are points beside it.
-    assert "On queries mvc at ε = 0.5 keeps most within 1.75 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
+    assert "queries mvc at ε = 0.5 keeps most within 1.75 nats: macro F1 of intent 0.60 (0.55 to 0.64)" in text
     points = tradeoff_points(losses(estimates()), SIMILARITY, downstream())
     assert points["measure"].unique(maintain_order=True).to_list() == ["macro F1 of intent", "cosine"]
     ranked = points.filter(measure="macro F1 of intent").select("mechanism", "epsilon", "best").rows()
