@@ -205,7 +205,8 @@ def guess_and_score(
 def _guesses(
     attack: Attack, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
 ) -> list[Guesses]:
-    if isinstance(attack, Scores):
+    # Where a setting rules scores out, an attack has None in their place: a Protocol of a property does not see that.
+    if isinstance(attack, Scores) and callable(attack.score_grid):
         return _by_score(attack, rewrites, candidates, contexts)
     if isinstance(attack, GuessesGrid):
         return [Guesses(slots) for slots in attack.guess_grid(rewrites, candidates, contexts)]
