@@ -77,6 +77,11 @@ def words_and_marks(sentence: str) -> list[str]:
     return _WORD.findall(sentence)
 
 
+def places(sentence: str) -> Iterator[tuple[int, int]]:
+    """The first and the last character (exclusive) of each of those units."""
+    return (match.span() for match in _WORD.finditer(sentence))
+
+
 def tagger(name: str, heads: Path = HEADS, device: str = "cpu") -> TripleReader:
     """The embedded tagger ("minilm-heads", with its weights in `heads`), or an installed spaCy pipeline by name."""
     return Tagger(heads, device) if name == HEADS.name else SpacyTagger(name)

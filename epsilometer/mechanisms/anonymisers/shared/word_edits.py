@@ -1,0 +1,86 @@
+"""Edits of a text as sets of replaced words, everything between and around them byte for byte as it was.
+
+A text is words and marks by the tagger's rule (`models.tagging.words_and_marks`): contractions are whole, every other
+mark stands alone. A word is replaced as a whole token, by its position. Replacing characters instead changes words
+that merely contain it: "is" in "this".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from epsilometer.models import tagging
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A text's n words and marks.
+
+    starts, ends: of each its first character, and the one after its last; tokens: the characters themselves.
+    """
+
+    text: str
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    tokens: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @cached_property
+    def words(self) -> tuple[int, ...]:
+        """The positions of tokens with letters; marks and numbers have none."""
+        return tuple(i for i, token in enumerate(self.tokens) if any(map(str.isalpha, token)))
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The positions of each word, which is named in lower case."""
+        positions: dict[str, list[int]] = {}
+        for i in self.words:
+            positions.setdefault(self.tokens[i].lower(), []).append(i)
+        return {word: tuple(of_word) for word, of_word in positions.items()}
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The text cut before and after every token: gap, token, gap, ..., token, gap, which are 2 n + 1."""
+        cuts = [0, *(cut for span in zip(self.starts, self.ends, strict=True) for cut in span), len(self.text)]
+        return tuple(self.text[a:b] for a, b in pairwise(cuts))
+
+
+def spans(text: str) -> Spans:
+    """The words and marks of a text, with where they stand."""
+    cuts = list(tagging.places(text))
+    return Spans(
+        text,
+        starts=tuple(start for start, _ in cuts),
+        ends=tuple(end for _, end in cuts),
+        tokens=tuple(text[start:end] for start, end in cuts),
+    )
+
+
+def edited(spans: Spans, replacements: Mapping[int, str]) -> str:
+    """The text with other tokens at these positions, and every other character as it was."""
+    parts = list(spans.parts)
+    for position, token in replacements.items():
+        parts[2 * position + 1] = token
+    return "".join(parts)
+
+
+def occurrences(spans: Spans, word: str) -> tuple[int, ...]:
+    """The positions at which a word stands as a whole token, in whatever case."""
+    return spans.places.get(word.lower(), ())
+
+
+def is_word(token: str) -> bool:
+    """Whether this would stand in a text as one word with letters: "co-op" would be three tokens, "42" has none."""
+    return list(tagging.places(token)) == [(0, len(token))] and any(map(str.isalpha, token))
+
+
+def in_case_of(word: str, model: str) -> str:
+    """A word in the case of another: all capitals (of two or more), or a capital first; else as it is."""
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if model[:1].isupper() else word
