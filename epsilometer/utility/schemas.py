@@ -63,3 +63,84 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
     "test": pl.Int64,
     "empty": pl.Int64,  # rewrites without a character that were trained or tested on
 }
+
+ANONYMITY: Schema = {  # what a cell's rewrites do to the two labels of a victim; a row a budget, pair of labels and victim
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "attribute": pl.String,
+    "task": pl.String,
+    "victim": pl.String,  # kind of the classifiers: "transformer", "linear", "encoder"
+    "seed": pl.Int64,
+    "texts": pl.Int64,  # test texts
+    "groups": pl.Int64,  # of texts that are no independent observations; as many as texts without groups
+    "attribute_accuracy": pl.Float64,  # of the victim on clean test texts, as is the next
+    "task_accuracy": pl.Float64,
+    "both_right": pl.Int64,  # C: the texts whose attribute and task the victim reads right
+    "rewritten": pl.Int64,  # A: those of C that got a changed rewrite (where outcomes are kept: one that was found)
+    "fooled": pl.Int64,  # those of A whose attribute it then reads wrong and whose task it reads right: RS, RS_all
+    "same_task": pl.Int64,  # those of A whose task it reads as before: UR
+    "exposed": pl.Int64,  # those of A whose attribute it still reads right: PA
+    **{
+        f"{share}{end}": pl.Float64
+        for share in ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
+        for end in ("", "_low", "_high")
+    },  # rs_all of C; rs, ur, pa of A, null where A is empty; coverage = A / C; the last two of all texts, as released
+    "unchanged": pl.Int64,  # texts that are released as they were
+    "words_changed": pl.Float64,  # mean share of all test texts, and of A (null where it is empty)
+    "words_changed_rewritten": pl.Float64,
+    "tags_equal": pl.Float64,  # share of the changed rewrites with all part-of-speech tags equal; null without any
+    "asked": pl.Int64,  # distinct questions to auxiliaries over the test texts, and to the victim; null: not counted
+    "asked_victim": pl.Int64,
+}
+
+BY_LENGTH: Schema = {  # RS_all by length of text: a row a quarter of C, from the shortest texts to the longest
+    **{name: ANONYMITY[name] for name in ("dataset", "mechanism", "epsilon", "attribute", "task", "victim", "seed")},
+    "shortest": pl.Int64,  # words
+    "longest": pl.Int64,
+    **{name: ANONYMITY[name] for name in ("both_right", "rewritten", "fooled")},
+    **{f"{share}{end}": pl.Float64 for share in ("rs_all", "coverage") for end in ("", "_low", "_high")},
+}
+
+OUTCOMES: Schema = {  # how many test texts ended how: statuses of `core.outcomes`; no rows of a mechanism without them
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "status": pl.String,
+    "texts": pl.Int64,
+    "unchanged": pl.Int64,  # of these, released as they were
+}
+
+ATTACKERS: Schema = {  # who infers a label from what is released; a row an attacker, and `strongest`
+    "dataset": pl.String,
+    "mechanism": pl.String,
+    "epsilon": pl.Float64,
+    "label": pl.String,  # "rewritten" of the detector, which tells rewrites from originals
+    "attacker": pl.String,  # clean (of the originals), static, adaptive, augmented, relabelled, author, llm, detector
+    "kind": pl.String,  # of its classifier
+    "seed": pl.Int64,
+    "best_attacker": pl.String,  # which attacker the row `strongest` is; null in other rows
+    "texts_each": pl.Int64,  # texts of one author that it reads together; 1 but of author
+    "training": pl.String,  # hash of the texts and labels that it learned from; null of one that learns nothing
+    "trained_on": pl.Int64,  # how many
+    "classes": pl.Int64,
+    "texts": pl.Int64,  # test texts, or sets of texts of one author: of these are the shares
+    "accuracy": pl.Float64,
+    "low": pl.Float64,  # of the accuracy, over texts
+    "high": pl.Float64,
+    "balanced_accuracy": pl.Float64,
+    "macro_f1": pl.Float64,
+    "majority": pl.Float64,  # accuracy of naming the commonest class of the training texts
+    "unusable": pl.Float64,  # share of answers that name no class, which count as wrong; 0 of classifiers
+    "top_3": pl.Float64,  # how often the class is among the first three named; null where one alone is named
+    "trials": pl.Int64,  # test texts in equal number from each class: of these is the loss
+    "successes": pl.Int64,
+    "loss": pl.Float64,  # attribute loss in nats (`utility.attribute_loss`)
+    "point": pl.Float64,
+    "upper": pl.Float64,
+    "ceiling": pl.Float64,
+    "claim": pl.String,
+    "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
+    "p_value": pl.Float64,
+    "verdict": pl.String,
+}
