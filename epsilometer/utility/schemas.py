@@ -64,7 +64,7 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
     "empty": pl.Int64,  # rewrites without a character that were trained or tested on
 }
 
-ANONYMITY: Schema = {  # what a cell's rewrites do to the two labels of a victim; a row a budget, pair of labels and victim
+ANONYMITY: Schema = {  # what rewrites do to a victim's two labels; a row a budget, pair of labels and victim
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
