@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Latents, Mechanism, Repeated, Rewrites, RewritesGrid, TakesRepeated, WantsAll
+from epsilometer.core.outcomes import FOUND, Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.runtime.progress import Pace, span
@@ -49,6 +50,8 @@ class Job:
             made = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
         for rewrites in made:
             _check(rewrites, len(rows))
+            if rewrites.outcomes is not None:
+                _check_outcomes(rewrites.outcomes, rewrites.texts, private)
         return Block(rows, made)
 
 
@@ -159,13 +162,29 @@ def _check(made: Rewrites, expected: int) -> None:
         ) from None
 
 
+def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[str]) -> None:
+    """Refuse outcomes that are not one a text, and an unchanged text that is said to be changed."""
+    if len(outcomes) != len(texts):
+        raise UserError(
+            f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
+        )
+    same = [i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source]
+    if any(outcomes.status[i] == FOUND or outcomes.changed[i] for i in same):
+        raise UserError(
+            f"the mechanism released a text unchanged and calls it {FOUND!r}, or says that words were changed; give "
+            "such texts another status, and 0 changed words"
+        )
+
+
 def _join(parts: Sequence[Rewrites], order: NDArray[np.int64]) -> Rewrites:
     units = [part.units for part in parts if part.units is not None]
     latents = [part.latents for part in parts if part.latents is not None]
+    outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     return Rewrites(
         _join_texts([part.texts for part in parts], order),
         _join_units(units, order) if len(units) == len(parts) else None,
         _join_latents(latents, order) if len(latents) == len(parts) else None,
+        Outcomes.join(outcomes).take(order) if len(outcomes) == len(parts) else None,
     )
 
 

@@ -20,6 +20,7 @@ from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, check_epsilons
 from epsilometer.core.laws import Laws
+from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
@@ -75,11 +76,13 @@ class Rewrites:
     units:   the privatised units behind each text, numbered as the mechanism's law numbers its outputs; None where
              the mechanism has no units.
     latents: the vectors behind each text; None where the mechanism has none.
+    outcomes: what an anonymiser says of each text; None for other mechanisms.
     """
 
     texts: Sequence[str]
     units: Ragged | None = None
     latents: Latents | None = None
+    outcomes: Outcomes | None = None
 
     def take(self, rows: NDArray[np.integer]) -> Rewrites:
         """Returns those of these rows [m], in their order."""
@@ -87,6 +90,7 @@ class Rewrites:
             [self.texts[i] for i in rows],
             None if self.units is None else self.units.take(rows),
             None if self.latents is None else Latents(self.latents.before[rows], self.latents.after[rows]),
+            None if self.outcomes is None else self.outcomes.take(rows),
         )
 
 

@@ -14,6 +14,7 @@ from epsilometer.auditing.schemas import REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
+from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.project.params import Cell, Params
 from epsilometer.project.paths import latents_path, rewrites_path
@@ -53,6 +54,7 @@ def rewrites(cell: str, epsilon: float, rows: NDArray[np.int64] | None = None) -
         table["text"].to_list(),
         None if units.has_nulls() else Ragged.from_lengths(units.explode().to_numpy(), units.list.len().to_numpy()),
         Latents(_on_disk(before, rows), _on_disk(after, rows)) if after.exists() else None,
+        Outcomes.of(table),
     )
     return stored_rewrites, table["claim"]
 

@@ -34,13 +34,15 @@ def privatize(build: Callable[[], Mechanism], job: Job, folder: Path, engine: En
         tables.write(_table(rows, job.epsilons, block), folder / f"{rows.min()}.parquet", PIECES)
 
 
-def collect(folder: Path, epsilon: float) -> list[str]:
-    """The rewrites of all trials at this epsilon, in the trials' order."""
-    return tables.at_epsilon(pl.read_parquet(folder / "*.parquet"), epsilon).sort("row")["text"].to_list()
+def collect(folder: Path, epsilon: float) -> pl.DataFrame:
+    """The rewrites of all trials at this epsilon, in the trials' order: `text`, and their outcomes where there are."""
+    return tables.at_epsilon(pl.read_parquet(folder / "*.parquet"), epsilon).sort("row").drop("epsilon", "row")
 
 
 def _table(rows: np.ndarray[Any, np.dtype[np.int64]], epsilons: Sequence[float], block: Block) -> pl.DataFrame:
-    return pl.concat(
-        pl.DataFrame({"epsilon": pl.repeat(epsilon, len(rows), eager=True), "row": rows, "text": list(rewrites.texts)})
-        for epsilon, rewrites in zip(epsilons, block.rewrites, strict=True)
-    )
+    parts = []
+    for epsilon, rewrites in zip(epsilons, block.rewrites, strict=True):
+        columns = {"epsilon": pl.repeat(epsilon, len(rows), eager=True), "row": rows, "text": list(rewrites.texts)}
+        part = pl.DataFrame(columns)
+        parts.append(part if rewrites.outcomes is None else part.hstack(rewrites.outcomes.table()))
+    return pl.concat(parts)

@@ -14,6 +14,7 @@ from epsilometer.auditing.rewriting import Job, rewrite_all, rewrite_blocks
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee, check_epsilons
 from epsilometer.core.mechanism import FunctionMechanism, Latents, Mechanism, Repeated, Rewrites, build_mechanism
+from epsilometer.core.outcomes import FOUND, NOTHING, Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import ArrayWriter
 from epsilometer.runtime.progress import parse, track
@@ -252,3 +253,43 @@ def test_a_first_text_that_takes_minutes_is_estimated_from_its_beginning(
 def test_short_work_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     rewrite_all(FunctionMechanism(lambda text, epsilon, rng: text), job(), paced=True)
     assert capsys.readouterr().err == ""
+
+
+class _Marks:
+    """Writes a mark behind every third text, and says of each text what it did."""
+
+    has_budget = False
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        changed = np.array([int(text.split()[-1]) % 3 == 0 for text in texts])
+        status = [FOUND if one else NOTHING for one in changed]
+        words, asked = np.full(len(texts), 3), np.array([len(text) for text in texts])
+        rewrites = [f"{text}!" if one else text for text, one in zip(texts, changed, strict=True)]
+        return Rewrites(rewrites, outcomes=Outcomes(status, changed.astype(int), words, asked, 0 * asked))
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return None
+
+
+def test_outcomes_stay_with_their_texts_through_blocks() -> None:
+    work = job(60)
+    whole = rewrite_all(_Marks(), work)[0]
+    assert whole.outcomes is not None
+    for number, text, status, asked in zip(
+        work.source, whole.texts, whole.outcomes.status, whole.outcomes.asked, strict=True
+    ):
+        assert (status == FOUND) == (number % 3 == 0) == text.endswith("!")
+        assert asked == len(TEXTS[number])
+    for block in rewrite_blocks(_Marks, work, 7):
+        assert block.rewrites[0].outcomes is not None
+        assert block.rewrites[0].outcomes.table().equals(whole.outcomes.take(block.rows).table())
+
+
+@pytest.mark.parametrize(("status", "changed", "many"), [(FOUND, 0, 1), (NOTHING, 1, 1), (NOTHING, 0, 2)])
+def test_an_unchanged_text_is_never_a_success(status: str, changed: int, many: int) -> None:
+    def rewrite(texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
+        count = np.zeros(many * len(texts), np.int64)
+        return Rewrites(texts, outcomes=Outcomes([status] * len(count), count + changed, count, count, count))
+
+    with pytest.raises(UserError, match=r"unchanged and calls it 'found'|outcomes for"):
+        rewrite_all(SimpleNamespace(rewrite=rewrite, guarantee=lambda epsilon: None), job())  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from epsilometer.utility.schemas import PRIVATIZED
 
 
 def main(name: str) -> None:
-    """Write data/privatized/<cell>/<epsilon>.parquet."""
+    """Write data/privatized/<cell>/<epsilon>.parquet, with the columns of `core.outcomes` where there are outcomes."""
     params = read_params()
     cell, settings = params.downstream[name], params.classification
     labels = settings.labels[cell.dataset]
@@ -52,7 +52,7 @@ def main(name: str) -> None:
     job = Job(texts, np.tile(np.arange(len(texts)), seeds), cell.budgets, streams)
     privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
     for epsilon in cell.budgets:
-        table = pl.DataFrame({"row": row, "seed": seed, "text": collect(folder, epsilon)})
+        table = pl.DataFrame({"row": row, "seed": seed}).hstack(collect(folder, epsilon))
         tables.write(table, privatized_path(name, epsilon), PRIVATIZED)
     shutil.rmtree(whole)
 

@@ -27,7 +27,8 @@ LATENT_BLOCK = 1 << 10  # trials at a time
 def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
 
-    stated.json beside them holds what the mechanism states of itself (`auditing.stated`).
+    The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
+    mechanism states of itself (`auditing.stated`).
     """
     params = read_params()
     cell = params.cells[name]
@@ -67,14 +68,13 @@ def main(name: str) -> None:
                     before.write(block.rows, rewrites.latents.before)
                     after.write(block.rows, rewrites.latents.after)
                 units = rewrites.units.to_series() if rewrites.units else pl.Series([None] * len(rewrites.texts))
-                writer.write(
-                    pl.DataFrame(
-                        {
-                            "trial": block.rows,
-                            "text": rewrites.texts,
-                            "units": units.cast(pl.List(pl.Int32)),
-                            "claim": claim[block.rows],
-                        }
-                    )
+                table = pl.DataFrame(
+                    {
+                        "trial": block.rows,
+                        "text": rewrites.texts,
+                        "units": units.cast(pl.List(pl.Int32)),
+                        "claim": claim[block.rows],
+                    }
                 )
+                writer.write(table if rewrites.outcomes is None else table.hstack(rewrites.outcomes.table()))
     write({epsilon: stated(built, epsilon, texts) for epsilon in cell.budgets}, stated_path(name))

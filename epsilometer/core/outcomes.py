@@ -1,0 +1,84 @@
+"""What an anonymiser says of each text beside its rewrite: whether it succeeded, what it changed, whom it asked.
+
+No text is released unchanged without its status saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+FOUND = "found"  # every classifier that was to err does, the useful labels are kept
+PART = "part"  # a rewrite that does not do all of that
+NOTHING = "nothing to change"  # no word may or need be changed; released as it was
+UTILITY_LOST = "utility lost"  # what hides the attribute loses a useful label
+WITHHELD = "withheld"  # nothing is released: an empty text
+CUT = "cut"  # longer than what the anonymiser reads; what is beyond stays as it was
+UNUSABLE = "unusable"  # a model's answer is no rewrite
+STATUSES = (FOUND, PART, NOTHING, UTILITY_LOST, WITHHELD, CUT, UNUSABLE)
+
+# The columns that tables of rewrites have beside the text.
+COLUMNS: Mapping[str, type[pl.DataType]] = {
+    "status": pl.String,
+    "changed": pl.Int64,
+    "words": pl.Int64,
+    "asked": pl.Int64,
+    "asked_victim": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What happened to n texts.
+
+    status:       n of STATUSES.
+    changed:      int64 [n], how many words were changed.
+    words:        int64 [n], of how many.
+    asked:        int64 [n], questions to auxiliaries: distinct texts, a classifier.
+    asked_victim: int64 [n], questions to the victim, counted alike.
+    """
+
+    status: Sequence[str]
+    changed: NDArray[np.int64]
+    words: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    asked_victim: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        lengths = {field.name: len(getattr(self, field.name)) for field in fields(self)}
+        if len({*lengths.values()}) > 1:
+            raise ValueError(f"outcomes must be as many of each kind, got {lengths}")
+        if strange := {*self.status} - {*STATUSES}:
+            raise ValueError(f"a status must be one of {', '.join(STATUSES)}, got {sorted(strange)[0]!r}")
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def take(self, rows: NDArray[np.integer]) -> Outcomes:
+        """Returns those of these rows [m], in their order."""
+        return Outcomes([self.status[i] for i in rows], *(column[rows] for column in self._counts))
+
+    @classmethod
+    def join(cls, parts: Sequence[Outcomes]) -> Outcomes:
+        """Returns the outcomes of the parts, one after the other; at least one part."""
+        status = [one for part in parts for one in part.status]
+        return cls(status, *map(np.concatenate, zip(*(part._counts for part in parts), strict=True)))
+
+    @property
+    def _counts(self) -> tuple[NDArray[np.int64], ...]:
+        return self.changed, self.words, self.asked, self.asked_victim
+
+    def table(self) -> pl.DataFrame:
+        """Returns the columns `COLUMNS`, a row a text."""
+        return pl.DataFrame({name: getattr(self, name) for name in COLUMNS}, schema=dict(COLUMNS))
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> Outcomes | None:
+        """Returns the outcomes that a table of rewrites holds; None where it has none."""
+        if "status" not in table.columns or table["status"].has_nulls():
+            return None
+        return cls(table["status"].to_list(), *(table[name].to_numpy() for name in COLUMNS if name != "status"))
