@@ -34,8 +34,9 @@ from epsilometer.project.code import digest
 from epsilometer.project.exact_calibrating import MEASURES, Aim, of_cell, of_texts
 from epsilometer.project.exact_calibrating import row as exact_row
 from epsilometer.project.journal import Journal
-from epsilometer.project.params import Cell, Params, read
+from epsilometer.project.params import Params, read
 from epsilometer.project.paths import inside
+from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.text.words import words
 

@@ -16,8 +16,9 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
-from epsilometer.project.params import Cell, Params
+from epsilometer.project.params import Params
 from epsilometer.project.paths import latents_path, rewrites_path
+from epsilometer.project.sections import Cell
 
 
 def mechanism(params: Params, cell: str) -> Mechanism:

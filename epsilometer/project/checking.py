@@ -19,7 +19,9 @@ from epsilometer.corpora.reading import Asked, prepare, read
 from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
 from epsilometer.project import cells
-from epsilometer.project.params import Dataset, Params
+from epsilometer.project.confinement import code_paths, data_paths
+from epsilometer.project.params import Params
+from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
@@ -40,7 +42,7 @@ def check(params: Params) -> list[str]:
     _check_links(params)
     absent = [
         f"{setting}: there is no {path!r}; put it there, or correct the path"
-        for setting, path in params.data_paths()
+        for setting, path in data_paths(params)
         if setting != "classification.training.model" and not Path(params.path(path)).exists()
     ]
     pins = [
@@ -142,7 +144,7 @@ def _check_links(params: Params) -> None:
     """Refuse a link that leads out of the project, as a relative path out of it is refused."""
     project = Path(params.root).resolve()
     outside = [Path(params.path(folder)).resolve() for folder in params.outside]
-    for paths, folders in ((params.data_paths(), [project, *outside]), (params.code_paths(), [project])):
+    for paths, folders in ((data_paths(params), [project, *outside]), (code_paths(params), [project])):
         for setting, path in paths:
             real = Path(params.path(path)).resolve()
             if not Path(path).is_absolute() and not any(real.is_relative_to(folder) for folder in folders):

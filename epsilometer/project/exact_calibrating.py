@@ -26,8 +26,9 @@ from epsilometer.auditing.exact_search import WIDTH, Figure, Met, meet
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
 from epsilometer.project import cells
-from epsilometer.project.params import Cell, Params
+from epsilometer.project.params import Params
 from epsilometer.project.paths import audited_texts
+from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import now_and_then
 
 AVERAGE, WORST, DELTA = "average", "worst", "delta"

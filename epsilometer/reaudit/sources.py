@@ -20,7 +20,8 @@ from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
-from epsilometer.project.params import Params, PublicCorpus
+from epsilometer.project.params import Params
+from epsilometer.project.sections import PublicCorpus
 
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable

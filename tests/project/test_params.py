@@ -10,7 +10,8 @@ import yaml
 
 from epsilometer.core.errors import UserError
 from epsilometer.project import checking
-from epsilometer.project.params import _EXAMPLE, Params, read
+from epsilometer.project.params import Params, read
+from epsilometer.project.references import EXAMPLE
 from tests.support.places import ROOT
 
 
@@ -136,7 +137,7 @@ def test_files_that_are_not_parameters(tmp_path: Path) -> None:
 def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) -> None:
     """What messages show can be pasted into the default file."""
     text, _, rest = (ROOT / "params.yaml").read_text().partition("\nmechanisms:\n")
-    example = _EXAMPLE.partition("\n")[2].split("\n")
+    example = EXAMPLE.partition("\n")[2].split("\n")
     rest = rest.replace("\ncells:\n", f"\ncells:\n{example[3]}\n")
     path = tmp_path / "params.yaml"
     path.write_text(f"{text}\nmechanisms:\n{example[1]}\n{rest}")

@@ -31,8 +31,9 @@ from epsilometer.auditing.schemas import TRIALS as TRIALS_SCHEMA
 from epsilometer.core.tables import Schema
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project import params
-from epsilometer.project.params import Audit, Dataset, Params, TrialSettings, Utility
+from epsilometer.project.params import Params
 from epsilometer.project.paths import curves_path, exact_path, rewrites_path, varied_path
+from epsilometer.project.sections import Audit, Dataset, TrialSettings, Utility
 from epsilometer.report.environment import render
 from epsilometer.report.figures import styles
 from epsilometer.report.results import Results

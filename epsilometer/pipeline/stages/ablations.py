@@ -20,9 +20,10 @@ from epsilometer.core.mechanism import HasFirstTokens
 from epsilometer.core.randomness import Noise
 from epsilometer.pipeline.stages.shared.adversaries import attacks
 from epsilometer.project.cells import mechanism
-from epsilometer.project.params import Ablation, Params
+from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, audited_texts, varied_path
+from epsilometer.project.sections import Ablation
 from epsilometer.runtime.progress import track
 
 SHOWN = 5  # tokens: the likeliest

@@ -20,7 +20,8 @@ from epsilometer.core import tables
 from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, has_budget
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.lists import WordLists
-from epsilometer.project.params import Cell, Params, read
+from epsilometer.project.params import Params, read
+from epsilometer.project.sections import Cell
 from epsilometer.runtime.progress import track
 from epsilometer.text.vectors import WordVectors
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epsilometer.corpora.reading import Asked, read
-from epsilometer.project.params import Params, PublicCorpus
+from epsilometer.project.params import Params
+from epsilometer.project.sections import PublicCorpus
 
 
 def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:

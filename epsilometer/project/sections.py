@@ -1,0 +1,328 @@
+"""The sections of params.yaml, each a frozen data class; `project.params` puts them together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.models.locate import ENCODER
+from epsilometer.runtime.scaling import Engine
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+LARGEST_SEED = 2**53 - 1
+
+
+def _seed(value: int) -> int:
+    if not 0 <= value <= LARGEST_SEED:
+        raise ValueError(f"must be from 0 to {LARGEST_SEED} (2^53 - 1): JSON and figures hold no larger whole numbers")
+    return value
+
+
+Seed = Annotated[int, AfterValidator(_seed)]
+Match = Literal["words", "none"]
+Precision = Literal["float32", "bfloat16", "auto"]
+
+
+class Section(BaseModel):
+    """A part of params.yaml: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Audit(Section):
+    """seed names every random stream; round asks for fresh noise; alpha is the error of each interval."""
+
+    seed: Seed
+    round: Seed = 0
+    alpha: Probability = 0.01
+
+
+class Layout(Section):
+    """The layout of a file of texts, as in `epsilometer.corpora.files.Layout`."""
+
+    separator: str | None = None
+    quotes: bool = True
+    header: bool = True
+    encoding: str = "utf-8"
+
+
+class Dataset(Section):
+    """A data set to audit.
+
+    source: a file, a folder or a generator (its suffix says which), from the project's folder; part: its corpus.
+
+    text, labels, split: columns, of texts one or several; rows: only the first so many; layout: of the file; use: the
+    split that is audited; match: as trials.match unless given; public: whether
+    examples may be shown in the report.
+    """
+
+    source: str
+    part: str | None = None
+    count: PositiveInt | None = None
+    text: str | tuple[str, ...] = "text"
+    labels: tuple[str, ...] = ()
+    split: str | None = "split"
+    rows: PositiveInt | None = None
+    layout: Layout = Layout()
+    use: str = "train"
+    match: Match | None = None
+    public: bool = False
+
+
+class Embedding(Section):
+    """The sentence encoder behind candidate sampling."""
+
+    model: str = ENCODER
+    precision: Precision = "float32"
+
+
+class TrialSettings(Section):
+    """How trials are drawn.
+
+    count: T; candidates: k; temperature: lambda of Probabilistic Transition Sampling.
+
+    match: candidates of equal length in words, or any; a data set may say otherwise for itself.
+    """
+
+    count: PositiveInt
+    candidates: Annotated[int, Field(ge=2)] = 2
+    temperature: float = -10_000
+    match: Match = "none"
+
+
+class Words(Section):
+    """The word vectors and lists that are built.
+
+    sources: files of word vectors by name; lists: how many 1-D lists are built from each.
+    """
+
+    sources: Annotated[Mapping[str, str], Field(min_length=1)]
+    lists: PositiveInt = 1
+
+
+class PublicCorpus(Section):
+    """Public texts to build on: source and text as a data set's; parts: of a generator, one after the other, of `count`
+    texts each. seed: of a generator, so that its texts are others than the audited ones.
+    """
+
+    source: str
+    parts: tuple[str, ...] = ()
+    count: PositiveInt | None = None
+    text: str = "text"
+    seed: Seed = 1
+
+
+class TriplesEntry(Section):
+    """A corpus of triples, which DP-ST reads.
+
+    clusters: the sizes of the clusterings; dimensions: how many of an embedding's are kept; threshold: the similarity
+    of near-duplicates; tagger: the embedded one, or a spaCy pipeline.
+    """
+
+    corpus: PublicCorpus
+    clusters: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    dimensions: PositiveInt = 32
+    threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
+    encoder: str = ENCODER
+    tagger: str = "minilm-heads"
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+class AutoencoderEntry(Section):
+    """An autoencoder, which ADePT reads.
+
+    shape, training: as in `latents/shared/autoencoder.py`; vectors: a file of word vectors.
+    """
+
+    corpus: PublicCorpus
+    shape: Mapping[str, Any] = {}
+    training: Mapping[str, Any] = {}
+    vectors: str | None = None
+
+
+class NoiseAwareEntry(Section):
+    """A pruned model, which DP-BART reads: the model to start from; training as in `latents/shared/noise_aware.py`."""
+
+    model: str
+    corpus: PublicCorpus
+    training: Mapping[str, Any]
+
+
+class MechanismEntry(Section):
+    """A mechanism to audit: a shipped one by its name, or a file of one's own; the resource that it reads, if any.
+
+    epsilons: left out for a mechanism that takes none (`core.mechanism.has_budget`).
+    """
+
+    mechanism: str
+    file: str | None = None
+    resource: str | None = None
+    epsilons: tuple[float, ...] | None = None
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The epsilons; NO_BUDGET alone where there are none."""
+        return (NO_BUDGET,) if self.epsilons is None else self.epsilons
+
+
+class Cell(MechanismEntry):
+    """A mechanism on a data set: what DVC reruns as a whole."""
+
+    dataset: str
+
+
+class Instrument(Section):
+    """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
+
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    trials: PositiveInt = 100_000
+
+
+class Claims(Section):
+    """The check of claims against their worst case: over how many words of a mechanism's vocabulary."""
+
+    vocabulary: Annotated[int, Field(ge=2)] = 500
+
+
+class Exact(Section):
+    """The exact loss of mechanisms whose law is known (`auditing.exact_loss`).
+
+    pairs: of texts of equally many words, at most: those of the first trials, and all others of these trials. width:
+    what the rounding of a loss may come to, in nats each way. all_pairs: whether the relative epsilon is that over all
+    pairs of the audited texts where these can be compared, and not over the pairs of the trials alone. draws: at most,
+    for each group of pairs, where the average comes from importance sampling.
+    """
+
+    pairs: PositiveInt = 25
+    width: Annotated[float, Field(gt=0)] = 0.1
+    all_pairs: bool = False
+    draws: PositiveInt = 200
+
+
+class Utility(Section):
+    """How rewrites are compared with their texts.
+
+    texts: how many trials' rewrites are compared with their originals; target: the loss at which to choose.
+
+    metrics: by what they are compared beside the cosine, which is always measured, by the model of `embedding`: modules
+    of `epsilometer.metrics` or paths of files, and their settings.
+    """
+
+    texts: PositiveInt = 50
+    target: Annotated[float, Field(gt=0)] = 1.0
+    metrics: Mapping[str, Mapping[str, Any]] = {}
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """A metric without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("metrics")
+    @classmethod
+    def _not_the_cosine(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "cosine" in value:
+            raise ValueError("the cosine is always measured, by the model of `embedding`; leave it out")
+        return value
+
+
+class Labels(Section):
+    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
+
+    tasks: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+
+class TextCounts(Section):
+    """How many texts classifiers are trained and tested on, at most."""
+
+    train: PositiveInt = 1000
+    test: PositiveInt = 1000
+
+
+class Training(Section):
+    """Settings of `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
+
+    model: str = "data/embedded/models/deberta"
+    seeds: PositiveInt = 5
+    rate: Annotated[float, Field(gt=0)] = 5e-4
+    batch: PositiveInt = 8
+    longest: Annotated[int, Field(ge=8)] = 128
+    precision: Precision = "float32"
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+class Classification(Section):
+    """Classifiers trained on rewritten texts; labels: by data set, of every data set that has cells in `downstream`."""
+
+    labels: Mapping[str, Labels] = {}
+    texts: TextCounts = TextCounts()
+    training: Training = Training()
+
+
+class Ablation(Cell):
+    """A cell in which factors of the audit are varied, one at a time, at one epsilon.
+
+    trials: T of each variation; candidates: values of k; temperatures: of lambda; seeds: how many runs with trials and
+    noise of their own.
+    """
+
+    epsilon: float
+    trials: PositiveInt = 1000
+    candidates: tuple[Annotated[int, Field(ge=2)], ...] = (2, 4, 8, 16)
+    temperatures: tuple[float, ...] = (-10_000, 0, 10_000)
+    seeds: Annotated[int, Field(ge=0)] = 5
+
+
+class Sweep(Cell):
+    """A cell in which settings of its mechanism are varied, one at a time, on the same trials and noise.
+
+    epsilon: of all variations but its own; trials: T of each value; vary: the values of settings of the mechanism by
+    name, and of `epsilon`.
+    """
+
+    epsilon: Annotated[float, Field(gt=0)]
+    trials: PositiveInt = 200
+    vary: Annotated[Mapping[str, Annotated[tuple[float, ...], Field(min_length=1)]], Field(min_length=1)]
+
+
+class Runtime(Section):
+    """Settings that cannot change a result: trials a slice, workers, and where these run (`runtime/scaling.py`)."""
+
+    block: PositiveInt = 1 << 16
+    workers: PositiveInt = 1
+    ray: str | None = None
+    gpus: Annotated[float, Field(ge=0)] = 0
+
+    @field_validator("ray")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"auto|[^\s:/]+:\d{1,5}", value):
+            raise ValueError("must be null, auto or the HOST:PORT of a Ray cluster")
+        return value
+
+    @model_validator(mode="after")
+    def _share(self) -> Runtime:
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise ValueError(f"gpus must be a share of one GPU or a whole number, got {self.gpus:g}")
+        if self.gpus and self.ray is None:
+            raise ValueError(f"gpus ({self.gpus:g}) are shared out by Ray alone; set ray, or leave gpus out")
+        return self
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs slices."""
+        return Engine(self.workers, self.ray, self.gpus)
