@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from epsilometer.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,3 +30,10 @@ def on_grid(logits: Tensor, model: Path) -> Tensor:
             f"the model in {model} gives logits that are not finite; check its weights, and use precision: float32"
         )
     return rounded
+
+
+def probabilities_on_grid(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The softmax of logits [n, c] rounded to multiples of 1/GRID."""
+    rounded = np.round(logits.astype(np.float64) * GRID) / GRID
+    powers = np.exp(rounded - rounded.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

@@ -254,7 +254,7 @@ class TextCounts(Section):
 
 
 class Training(Section):
-    """Settings of `epsilometer.utility.downstream`; model: a folder or pin from the project's folder, or a hub id."""
+    """Settings of `models.classifier.FineTuning`; model: a folder or pin from the project's folder, or a hub id."""
 
     model: str = "data/embedded/models/deberta"
     seeds: PositiveInt = 5

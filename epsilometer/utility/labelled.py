@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Examples
 
 TRAIN, TEST = "train", "test"
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Labelled texts.
-
-    texts: n texts; labels: their n labels.
-    """
-
-    texts: Sequence[str]
-    labels: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
 
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,24 @@ def save_bert(folder: Path) -> Path:
 
 
 SAVE = {"gpt2": save_gpt2, "qwen": save_qwen, "t5": save_t5, "bart": save_bart}
+
+
+def save_word_bert(folder: Path, words: Sequence[str]) -> Path:
+    """A small BERT whose pieces are these words; a text stands between [CLS] and [SEP], in lower case."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    pieces = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*special, *words])}, unk_token="[UNK]"))
+    pieces.normalizer = normalizers.Lowercase()
+    pieces.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 1), ("[SEP]", 2)]
+    pieces.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    names = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), special, strict=True))
+    PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=64, **names).save_pretrained(folder)
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        size = len(special) + len(words)
+        BertModel(BertConfig(vocab_size=size, max_position_embeddings=64, **shape)).save_pretrained(folder)
+    return folder

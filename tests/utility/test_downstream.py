@@ -19,12 +19,14 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
+from epsilometer.models.classifier import Examples, FineTuning
+from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.project.checking import check
 from epsilometer.project.code import digest
 from epsilometer.project.params import Params, read
 from epsilometer.utility import downstream
-from epsilometer.utility.downstream import Classifier, FineTuning, Scores, fine_tune, majority, scores
-from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples, labelled, to_rewrite
+from epsilometer.utility.downstream import Scores, majority, scores
+from epsilometer.utility.labelled import TEST, TRAIN, examples, labelled, to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
 from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED
 from tests.support.places import ROOT
@@ -57,7 +59,7 @@ def save_model(folder: Path) -> Path:
     return folder
 
 
-def scored(classifier: Classifier, part: Examples) -> Scores:
+def scored(classifier: Transformer, part: Examples) -> Scores:
     """How well the labels of these texts are told."""
     truth = np.array([classifier.classes.index(name) for name in part.labels])
     return scores(truth, classifier.predict(part.texts), classifier.classes)
@@ -128,7 +130,7 @@ def test_a_seed_gives_the_same_classifier_and_another_seed_another(model: str) -
 
     def logits(stream: Noise) -> Any:
         made = fine_tune(train, ["negative", "positive"], settings(model), stream)
-        return made._logits(made._pieces(test.texts)).detach()
+        return made._logits(made.pieces(test.texts)).detach()
 
     one, two, other = logits(STREAM), logits(STREAM), logits(Noise.named(1, "other"))
     assert torch.equal(one, two)
@@ -143,20 +145,20 @@ def test_predictions_do_not_depend_on_the_batch_and_survive_saving(model: str, t
     whole = made.predict(test.texts)
     assert len({*whole}) == 2
     np.testing.assert_array_equal(whole, [made.predict([text])[0] for text in test.texts])
-    again = Classifier(tmp_path, ["positive", "negative"], settings(model))
+    again = Transformer(tmp_path, ["positive", "negative"], settings(model))
     np.testing.assert_array_equal(again.predict(test.texts), whole)  # saving rounds the weights of both
 
 
 def test_long_and_empty_texts_are_read(model: str) -> None:
     made = fine_tune(corpus(16), ["negative", "positive"], settings(model, longest=1000), STREAM)
     assert len(made.predict(["", " ", "good " * 500])) == 3
-    assert max(map(len, made._pieces(["good " * 500]))) == 64  # the model's own limit
+    assert max(map(len, made.pieces(["good " * 500]))) == 64  # the model's own limit
 
 
 def test_half_precision_learns_as_well(model: str) -> None:
     found = fine_tune(corpus(480), ["negative", "positive"], settings(model, precision="bfloat16"), STREAM)
     assert scored(found, corpus(100, seed=1)).macro_f1 > 0.9
-    assert {str(weight.dtype) for weight in found._network.parameters()} == {"torch.float32"}
+    assert {str(weight.dtype) for weight in found.network.parameters()} == {"torch.float32"}
 
 
 def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
     (save_model(tmp_path) / "spm.model").write_bytes(proto.SerializeToString())
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
     made = fine_tune(corpus(480), ["negative", "positive"], settings(str(tmp_path)), STREAM)
-    assert made._pieces(["a good film"]) == [[1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]]
+    assert made.pieces(["a good film"]) == [[1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]]
     assert scored(made, corpus(100, seed=1)).macro_f1 > 0.9
 
 

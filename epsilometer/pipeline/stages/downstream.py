@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core import tables
+from epsilometer.models.classifier import Examples
+from epsilometer.models.classifiers.transformer import Transformer
 from epsilometer.pipeline.stages.shared.classification import (
     TASK,
     Tried,
@@ -26,8 +28,7 @@ from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import privatized_path
 from epsilometer.runtime.progress import track
-from epsilometer.utility.downstream import Classifier
-from epsilometer.utility.labelled import TEST, TRAIN, Examples, examples
+from epsilometer.utility.labelled import TEST, TRAIN, examples
 from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED
 
 
@@ -63,7 +64,7 @@ def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> I
         classifier = trained(params, cell.dataset, label, train, classes=clean, seed=seed)
         own.append(Tried(classifier.predict(test.texts), _empty(train) + empty))
         if role != TASK:
-            classifier = Classifier(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params))
+            classifier = Transformer(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params))
             static.append(Tried(classifier.predict(test.texts), empty))
     yield from rows(
         {**cell_columns, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params=params

@@ -12,11 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Examples, FineTuning
+from epsilometer.models.classifiers.transformer import Transformer, fine_tune
 from epsilometer.project.params import Params
 from epsilometer.project.paths import prepared
-from epsilometer.utility.downstream import Classifier, FineTuning, fine_tune, scores
+from epsilometer.utility.downstream import scores
 from epsilometer.utility.intervals import f1_interval
-from epsilometer.utility.labelled import Examples, labelled
+from epsilometer.utility.labelled import labelled
 
 TASK, ATTRIBUTE = "task", "attribute"
 
@@ -49,7 +51,7 @@ def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
     return labelled(prepared(dataset), label, counts, params.audit.seed, least=settings.training.batch)
 
 
-def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Classifier:
+def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Transformer:
     """A trained classifier. All mechanisms share one stream, so that classifiers differ by their texts alone."""
     stream = Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
     return fine_tune(examples, classes, fine_tuning(params), stream)

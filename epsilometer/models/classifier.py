@@ -1,0 +1,158 @@
+"""Classifiers of texts: one interface, three kinds.
+
+transformer: a pretrained model, fine-tuned with a head of its own (`classifiers/transformer.py`).
+linear:      logistic regression on TF-IDF of words (`classifiers/linear.py`).
+encoder:     logistic regression on the frozen sentence encoder's vectors (`classifiers/encoder.py`).
+
+A text's probabilities depend on that text alone, whatever it is asked with: logits are rounded to the house's grid of
+1/1024, and networks see batches of fixed shapes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+
+TRANSFORMER, LINEAR, ENCODER = "transformer", "linear", "encoder"
+KINDS = (TRANSFORMER, LINEAR, ENCODER)
+_ABOUT = "classifier.json"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled texts.
+
+    texts: n texts; labels: their n labels.
+    """
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """How a classifier is trained; a transformer takes all of it, the other kinds take the device alone.
+
+    model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: pieces of a text that are read.
+
+    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result. epochs: passes over
+    the examples; of several the one with the least loss on validation texts is restored. decay: of the weights; 0 makes
+    AdamW the Adam of Kingma and Ba.
+    """
+
+    model: str
+    rate: float = 2e-5
+    batch: int = 32
+    longest: int = 256
+    precision: str = "float32"
+    device: str = "cpu"
+    epochs: int = 1
+    decay: float = 0.01
+
+
+class Classifier(Protocol):
+    """A trained classifier of one label."""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """The classes, sorted by name; the columns of probabilities are theirs."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+        ...
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]: the probability of each class; a distinct text is computed once."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what `load` reads."""
+        ...
+
+
+def train(
+    kind: str, examples: Examples, settings: FineTuning, noise: Noise, validation: Examples | None = None
+) -> Classifier:
+    """A classifier of the labels of these examples.
+
+    noise: one stream, from which all that is random in training comes. validation: texts by whose loss the best of
+    several epochs is chosen; without them the last one stays. Raises UserError for an unknown kind, for examples of
+    one class and for fewer than a batch.
+    """
+    if kind not in KINDS:
+        raise unknown("kind of classifier", kind, KINDS)
+    classes = sorted({*examples.labels})
+    if len(classes) < 2:
+        raise UserError(
+            f"a classifier needs examples of at least 2 classes, got {', '.join(map(repr, classes)) or 'none'}; leave "
+            "this label out, or give texts of another class"
+        )
+    if kind == TRANSFORMER:
+        from epsilometer.models.classifiers.transformer import fine_tune
+
+        return fine_tune(examples, classes, settings, noise, validation=validation)
+    if kind == LINEAR:
+        from epsilometer.models.classifiers.linear import Linear
+
+        return Linear.fit(examples)
+    from epsilometer.models.classifiers.encoder import EncoderHead
+
+    return EncoderHead.fit(examples, settings.device)
+
+
+def load(folder: Path | str, device: str = "cpu") -> Classifier:
+    """The classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
+    about = read_about(Path(folder))
+    kind = about["kind"]
+    if kind == TRANSFORMER:
+        from epsilometer.models.classifiers.transformer import Transformer
+
+        return Transformer.load(Path(folder), about, device)
+    if kind == LINEAR:
+        from epsilometer.models.classifiers.linear import Linear
+
+        return Linear.load(Path(folder), about)
+    from epsilometer.models.classifiers.encoder import EncoderHead
+
+    return EncoderHead.load(Path(folder), about, device)
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What a classifier's folder says of it: `kind`, `classes` and what its kind adds. Raises UserError without it."""
+    path = folder / _ABOUT
+    try:
+        about: dict[str, Any] = json.loads(path.read_bytes())
+        if about["kind"] in KINDS and about["classes"] == sorted({*about["classes"]}):
+            return about
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UserError(f"{folder} holds no classifier: {_ABOUT} is missing or damaged; train it anew")
+
+
+def write_about(folder: Path, kind: str, classes: Sequence[str], rest: Mapping[str, Any]) -> None:
+    """Write what `read_about` reads."""
+    tables.write_json({"kind": kind, "classes": list(classes), **rest}, folder / _ABOUT)
+
+
+def each_once(
+    texts: Sequence[str], compute: Callable[[Sequence[str]], NDArray[np.float64]], classes: int
+) -> NDArray[np.float64]:
+    """Returns [n, c]: what `compute` gives for the distinct texts, in the place of each text."""
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(text, len(numbers)) for text in texts]
+    return compute(list(numbers))[places] if places else np.empty((0, classes))

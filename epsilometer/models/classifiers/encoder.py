@@ -1,0 +1,74 @@
+"""Logistic regression on the vectors of the frozen, embedded sentence encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.models import locate
+from epsilometer.models.classifier import ENCODER, Examples, each_once, write_about
+from epsilometer.models.classifiers.linear import logistic_regression
+from epsilometer.models.logits import probabilities_on_grid
+from epsilometer.text.vectors import read_arrays, write_arrays
+
+_WEIGHTS = "weights.npz"
+
+
+class EncoderHead:
+    """A linear head on all-MiniLM-L6-v2, whose weights stay as they are.
+
+    coefficients: float64 [c, d], intercepts: float64 [c]; device: "cpu" or "cuda".
+    """
+
+    kind = ENCODER
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        coefficients: NDArray[np.float64],
+        intercepts: NDArray[np.float64],
+        device: str = "cpu",
+    ) -> None:
+        self.classes = list(classes)
+        self.coefficients, self.intercepts, self.device = coefficients, intercepts, device
+
+    @classmethod
+    def fit(cls, examples: Examples, device: str = "cpu") -> EncoderHead:
+        """Train the head on these examples."""
+        vectors = _encoder(device).encode(examples.texts).astype(np.float64)
+        return cls(*logistic_regression(vectors, examples.labels), device)
+
+    @classmethod
+    def load(cls, folder: Path, about: Mapping[str, Any], device: str = "cpu") -> EncoderHead:
+        """The classifier in a folder."""
+        coefficients, intercepts = read_arrays(folder / _WEIGHTS, "coefficients", "intercepts")
+        return cls(about["classes"], coefficients, intercepts, device)
+
+    def save(self, folder: Path) -> None:
+        """Write the head."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_arrays(folder / _WEIGHTS, coefficients=self.coefficients, intercepts=self.intercepts)
+        write_about(folder, self.kind, self.classes, {"encoder": locate.ENCODER})
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]."""
+
+        def compute(distinct: Sequence[str]) -> NDArray[np.float64]:
+            vectors = _encoder(self.device).encode(distinct).astype(np.float64)
+            # A product of matrices would sum a row in an order that depends on how many there are.
+            return probabilities_on_grid(np.einsum("nd,cd->nc", vectors, self.coefficients) + self.intercepts)
+
+        return each_once(texts, compute, len(self.classes))
+
+
+@cache
+def _encoder(device: str) -> Any:
+    """The encoder, loaded once for the classifiers of all labels."""
+    from epsilometer.models.encoder import Encoder
+
+    return Encoder(locate.ENCODER, device=device)

@@ -1,0 +1,112 @@
+"""Logistic regression on TF-IDF of words: the baseline that needs no network, and whose attributions are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.models.classifier import LINEAR, Examples, each_once, write_about
+from epsilometer.models.logits import probabilities_on_grid
+from epsilometer.text.vectors import read_arrays, write_arrays
+from epsilometer.text.words import words
+
+_WEIGHTS = "weights.npz"
+_STEPS = 1000  # of the optimiser, at most
+
+
+class Linear:
+    """A linear classifier: logits = TF-IDF(text) · coefficients + intercepts.
+
+    vocabulary:   V words; what counts as a word is said by `text.words`.
+    frequencies:  float64 [V], inverse document frequencies.
+    coefficients: float64 [c, V], intercepts: float64 [c]. Of two classes each gets half of the one logit.
+    """
+
+    kind = LINEAR
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        vocabulary: Sequence[str],
+        frequencies: NDArray[np.float64],
+        coefficients: NDArray[np.float64],
+        *,
+        intercepts: NDArray[np.float64],
+    ) -> None:
+        self.classes = list(classes)
+        self.vocabulary = list(vocabulary)
+        self.frequencies, self.coefficients, self.intercepts = frequencies, coefficients, intercepts
+
+    @classmethod
+    def fit(cls, examples: Examples) -> Linear:
+        """Train on these examples: the same for the same examples."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(analyzer=words)
+        features = vectorizer.fit_transform(examples.texts)
+        classes, coefficients, intercepts = logistic_regression(features, examples.labels)
+        vocabulary = vectorizer.get_feature_names_out().tolist()
+        return cls(classes, vocabulary, vectorizer.idf_, coefficients, intercepts=intercepts)
+
+    @classmethod
+    def load(cls, folder: Path, about: Mapping[str, Any]) -> Linear:
+        """The classifier in a folder."""
+        frequencies, coefficients, intercepts, vocabulary = read_arrays(
+            folder / _WEIGHTS, "frequencies", "coefficients", "intercepts", "vocabulary"
+        )
+        return cls(about["classes"], vocabulary.tolist(), frequencies, coefficients, intercepts=intercepts)
+
+    def save(self, folder: Path) -> None:
+        """Write its words and weights."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_arrays(
+            folder / _WEIGHTS,
+            frequencies=self.frequencies,
+            coefficients=self.coefficients,
+            intercepts=self.intercepts,
+            vocabulary=np.array(self.vocabulary),
+        )
+        write_about(folder, self.kind, self.classes, {})
+
+    def features(self, texts: Sequence[str]) -> Any:
+        """Returns the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero."""
+        return self._vectorizer.transform(texts)
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]."""
+
+        def compute(distinct: Sequence[str]) -> NDArray[np.float64]:
+            return probabilities_on_grid(self.features(distinct) @ self.coefficients.T + self.intercepts)
+
+        return each_once(texts, compute, len(self.classes))
+
+    @cached_property
+    def _vectorizer(self) -> Any:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(analyzer=words, vocabulary=self.vocabulary)
+        vectorizer.idf_ = self.frequencies
+        return vectorizer
+
+
+def logistic_regression(
+    features: Any, labels: Sequence[str]
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """The classes, sorted, and the coefficients [c, d] and intercepts [c] of a logistic regression.
+
+    features: [n, d], dense or sparse. On one thread, since threads change the last bits of sums.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        model = LogisticRegression(max_iter=_STEPS).fit(features, labels)
+    coefficients, intercepts = model.coef_, model.intercept_
+    if len(model.classes_) == 2:  # scikit-learn gives the logit of the second class alone
+        coefficients, intercepts = (np.concatenate([-one, one]) / 2 for one in (coefficients, intercepts))
+    return model.classes_.tolist(), coefficients, intercepts

@@ -1,0 +1,225 @@
+"""A transformer with a head for the classes of one label, fine-tuned (TeDA, arXiv:2603.22968, section 4.1).
+
+AdamW at a rate that rises over a tenth of the steps and then falls linearly, gradients clipped at length 1, no class
+weights. Of several epochs the one with the least mean cross-entropy on the validation texts is restored, the first of
+equals. In training, batches hold texts of about one length and are padded to multiples of 4 pieces, so that few shapes
+occur and little padding is computed. Where the device multiplies bfloat16 natively, `precision: auto` computes in it
+and keeps weights in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import TRANSFORMER, Examples, FineTuning, each_once, write_about
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.logits import probabilities_on_grid
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WARM_UP = 0.1  # of the steps
+MULTIPLE = 4  # pieces
+JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batches differ between seeds
+_ROWS = {"cpu": 16, "cuda": 256}  # texts of every batch that is asked: a constant, since kernels differ by shape
+
+
+class Transformer:
+    """A transformer with a head for the classes of one label.
+
+    classes: by name, sorted; the predictions number them. network, tokenizer: as transformers gives them.
+
+    losses: mean cross-entropy on the validation texts after each epoch.
+    """
+
+    kind = TRANSFORMER
+
+    def __init__(self, folder: Path, classes: Sequence[str], settings: FineTuning) -> None:
+        """The model of a folder; its head is drawn anew (torch's generator) unless it has one of so many classes."""
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        from epsilometer.models.bert import number_type
+
+        self.classes = sorted(classes)
+        self.settings = settings
+        self.losses: list[float] = []
+        self._half = number_type(settings.precision, settings.device) is torch.bfloat16
+        with quiet_loading():
+            try:
+                self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+                self.network: Any = AutoModelForSequenceClassification.from_pretrained(
+                    folder,
+                    num_labels=len(self.classes),
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                ).to(settings.device)
+            except (OSError, ValueError) as error:
+                raise UserError(
+                    f"model {settings.model!r} cannot be loaded as a classifier ({type(error).__name__}: {error}); "
+                    "give a model with a tokeniser that transformers' AutoModelForSequenceClassification knows"
+                ) from error
+        limits = (self.tokenizer.model_max_length, getattr(self.network.config, "max_position_embeddings", None))
+        self.longest = min(settings.longest, *(int(limit) for limit in limits if limit))
+
+    def predict(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Returns [n]: the number of the likeliest class, by logits that are not rounded."""
+        import torch
+
+        pieces, classes = self.pieces(texts), np.zeros(len(texts), np.int64)
+        with torch.inference_mode():
+            for rows in _batches(list(map(len, pieces)), 2 * self.settings.batch):
+                classes[rows] = self._logits([pieces[i] for i in rows]).argmax(-1).cpu().numpy()
+        return classes
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]. A text is padded to a width of its own, among as many others as any."""
+        return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
+
+    def save(self, folder: Path) -> None:
+        """Write a model folder, weights in float16; those in memory are rounded alike."""
+        import torch
+
+        self.network.to(torch.float16).save_pretrained(folder)
+        self.network.to(torch.float32)
+        self.tokenizer.save_pretrained(folder)
+        rest = {"longest": self.longest, "precision": self.settings.precision}
+        write_about(folder, self.kind, self.classes, rest)
+
+    @classmethod
+    def load(cls, folder: Path, about: Mapping[str, Any], device: str = "cpu") -> Transformer:
+        """The classifier in a folder."""
+        settings = FineTuning(str(folder), longest=about["longest"], precision=about["precision"], device=device)
+        return cls(folder, about["classes"], settings)
+
+    def train(self, examples: Examples, generator: np.random.Generator, validation: Examples | None = None) -> None:
+        """Train for some epochs; the generator gives the order of the batches, anew for each."""
+        import torch
+        from transformers import get_linear_schedule_with_warmup
+
+        wanted, pieces = self._numbers(examples), self.pieces(examples.texts)
+        steps = self.settings.epochs * -(-len(pieces) // self.settings.batch)
+        weights = [weight for weight in self.network.parameters() if weight.requires_grad]
+        optimiser = torch.optim.AdamW(weights, lr=self.settings.rate, weight_decay=self.settings.decay, fused=True)
+        schedule = get_linear_schedule_with_warmup(optimiser, int(WARM_UP * steps), steps)
+        best: dict[str, Tensor] = {}
+        for _ in range(self.settings.epochs):
+            self.network.train()
+            blurred = np.array(list(map(len, pieces))) + JITTER * generator.random(len(pieces))
+            parts = _batches(blurred, self.settings.batch)
+            for number in generator.permutation(len(parts)):
+                rows = parts[number]
+                logits = self._logits([pieces[i] for i in rows])
+                loss = torch.nn.functional.cross_entropy(logits, wanted[rows].to(logits.device))
+                optimiser.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(weights, 1.0)
+                optimiser.step()
+                schedule.step()
+            self.network.eval()
+            if validation is not None and self.settings.epochs > 1:
+                self.losses.append(self._loss(validation))
+                if self.losses[-1] == min(self.losses) and self.losses.count(self.losses[-1]) == 1:
+                    best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        if best:
+            self.network.load_state_dict(best)
+
+    def _loss(self, examples: Examples) -> float:
+        """The mean cross-entropy on examples, in float64."""
+        logits = self._each(examples.texts).astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        chosen = logits[np.arange(len(logits)), self._numbers(examples).numpy()]
+        return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - chosen))
+
+    def _numbers(self, examples: Examples) -> Tensor:
+        """The [n] numbers of the examples' classes."""
+        import torch
+
+        numbers = {name: i for i, name in enumerate(self.classes)}
+        return torch.tensor([numbers[name] for name in examples.labels])
+
+    def _each(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The [n, c] logits of texts, in batches of a fixed number of rows and one width."""
+        import torch
+
+        pieces, rows = self.pieces(texts), _ROWS[self.settings.device]
+        widths = np.array([self._width(len(one)) for one in pieces])
+        logits = np.empty((len(pieces), len(self.classes)), np.float32)
+        with torch.inference_mode():
+            for width in np.unique(widths):
+                members = np.flatnonzero(widths == width)
+                for start in range(0, len(members), rows):
+                    batch = members[start : start + rows]
+                    filled = np.resize(batch, rows)
+                    logits[batch] = self._logits([pieces[i] for i in filled])[: len(batch)].cpu().numpy()
+        return logits
+
+    def _width(self, length: int) -> int:
+        """The pieces that so many are padded to."""
+        return min(self.longest, -(-length // MULTIPLE) * MULTIPLE)
+
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text with its special tokens; for an empty text these alone."""
+        ids: list[list[int]] = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return ids
+
+    def _logits(self, pieces: Sequence[Sequence[int]]) -> Tensor:
+        """The [n, classes] logits, in float32."""
+        import torch
+
+        width = self._width(max(map(len, pieces)))
+        ids = np.full((len(pieces), width), self.network.config.pad_token_id or 0)
+        attend = np.zeros_like(ids)
+        for row, text in enumerate(pieces):
+            ids[row, : len(text)], attend[row, : len(text)] = text, 1
+        device = self.network.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=self._half):
+            output = self.network(
+                input_ids=torch.from_numpy(ids).to(device), attention_mask=torch.from_numpy(attend).to(device)
+            )
+        logits: Tensor = output.logits.float()
+        return logits
+
+
+def fine_tune(
+    examples: Examples,
+    classes: Sequence[str],
+    settings: FineTuning,
+    noise: Noise,
+    *,
+    validation: Examples | None = None,
+) -> Transformer:
+    """A classifier fine-tuned on these examples.
+
+    classes: at least those of the examples. noise: one stream, from which the head's first weights, dropout and the
+    order of the batches come; torch's own generator is left as it was. validation: by which the best of several epochs
+    is chosen. Raises UserError for fewer texts than a batch.
+    """
+    import torch
+
+    if len(examples) < settings.batch:
+        raise UserError(
+            f"there are {len(examples)} texts to train on, fewer than a batch of {settings.batch}; give more texts "
+            "or a smaller batch"
+        )
+    generator = noise.generator(0)
+    folder = locate(settings.model)
+    with torch.random.fork_rng(enabled=True):
+        torch.manual_seed(int(generator.integers(1 << 62)))
+        classifier = Transformer(folder, classes, settings)
+        classifier.train(examples, generator, validation)
+    return classifier
+
+
+def _batches(lengths: Sequence[float] | NDArray[np.float64], size: int) -> list[NDArray[np.int64]]:
+    """Positions, sorted by length and cut into batches."""
+    order = np.argsort(np.asarray(lengths), kind="stable").astype(np.int64)
+    return [order[start : start + size] for start in range(0, len(order), size)]

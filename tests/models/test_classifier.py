@@ -1,0 +1,130 @@
+"""Classifiers of all kinds: that they learn what is there, are the same whatever they are asked with, and are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples, FineTuning, load, train
+from epsilometer.models.classifiers.linear import Linear
+from epsilometer.models.logits import GRID
+from epsilometer.text.words import words
+from tests.support.tiny_models import save_word_bert
+
+STREAM = Noise.named(1, "test")
+TINY = FineTuning("nowhere", rate=1e-2, batch=8, longest=32)
+
+
+def corpus(count: int, seed: int, classes: int = 2) -> Examples:
+    """Texts of some words; the label is the first one's, of `good`, `bad` and `plot`, wherever it stands."""
+    generator = np.random.default_rng(seed)
+    texts, labels = [], []
+    for number in range(count):
+        label = ["bad", "good", "plot"][number % classes]
+        rest = list(generator.choice(["film", "the", "a", "was", "very", "song", "slow"], generator.integers(3, 9)))
+        rest.insert(int(generator.integers(len(rest))), label)
+        texts.append(" ".join(rest))
+        labels.append(label)
+    return Examples(texts, labels)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> FineTuning:
+    """The settings of a small BERT with a piece a word."""
+    words = ["film", "the", "a", "was", "very", "song", "slow", "good", "bad", "plot"]
+    return replace(TINY, model=str(save_word_bert(tmp_path_factory.mktemp("bert"), words)))
+
+
+@pytest.fixture(scope="module", params=["transformer", "linear", "encoder"])
+def classifier(request: pytest.FixtureRequest, tiny: FineTuning) -> Classifier:
+    return train(request.param, corpus(320, 0, classes=3), tiny, STREAM)
+
+
+def test_a_classifier_of_every_kind_learns_what_the_words_say(classifier: Classifier) -> None:
+    """By chance a third of 150 texts would be right, and 90 of them with probability below 1e-10; seed fixed."""
+    test = corpus(150, 1, classes=3)
+    probabilities = classifier.probabilities(test.texts)
+    assert classifier.classes == ["bad", "good", "plot"]
+    assert np.mean([classifier.classes[i] for i in probabilities.argmax(1)] == np.array(test.labels)) > 0.6
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
+
+
+def test_a_text_is_judged_the_same_whatever_it_is_asked_with(classifier: Classifier) -> None:
+    texts = [*corpus(60, 2).texts, "", "!?", "\U0001f600", "good " * 300, "unknown words alone", "good", "Good"]
+    whole = classifier.probabilities(texts)
+    order = np.random.default_rng(0).permutation(len(texts))
+    assert (classifier.probabilities([texts[i] for i in order]) == whole[order]).all()
+    assert (
+        np.concatenate([classifier.probabilities(texts[i : i + 7]) for i in range(0, len(texts), 7)]) == whole
+    ).all()
+    assert (classifier.probabilities([texts[0], texts[3], texts[0]]) == whole[[0, 3, 0]]).all()
+    assert classifier.probabilities([]).shape == (0, 3)
+    steps = np.log(whole[:, 1:] / whole[:, :1]) * GRID  # differences of logits on the grid
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
+
+
+def test_a_classifier_is_kept(classifier: Classifier, tmp_path: Path) -> None:
+    texts = corpus(40, 3).texts
+    classifier.save(tmp_path / "folder")
+    again = load(tmp_path / "folder")
+    assert (again.kind, list(again.classes)) == (classifier.kind, list(classifier.classes))
+    assert (again.probabilities(texts) == classifier.probabilities(texts)).all()  # saving rounds the weights of both
+
+
+def test_the_linear_kind_is_tf_idf_times_weights_by_hand() -> None:
+    """log((1 + n) / (1 + df)) + 1 for each word, rows of length 1, and scikit-learn's two-class logit cut in halves."""
+    examples = Examples(["good film", "bad film", "good good song"], ["up", "down", "up"])
+    made = train("linear", examples, TINY, STREAM)
+    assert isinstance(made, Linear)
+    frequencies = {
+        word: np.log(4 / (1 + sum(word in words(t) for t in examples.texts))) + 1 for word in made.vocabulary
+    }
+    np.testing.assert_allclose(made.frequencies, [*frequencies.values()])
+    row = np.array([{"good": 2, "film": 1}.get(word, 0) * frequencies[word] for word in made.vocabulary])
+    row /= np.linalg.norm(row)
+    np.testing.assert_allclose(made.features(["Film, good good?"]).toarray()[0], row)
+    logit = made.coefficients @ row + made.intercepts
+    np.testing.assert_allclose(logit[0], -logit[1])
+    chance = 1 / (1 + np.exp(-2 * logit[1]))
+    np.testing.assert_allclose(made.probabilities(["film good good"])[0, 1], chance, atol=1 / GRID)
+
+
+def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTuning) -> None:
+    """Labels that are the same words' opposite in training make the loss on validation texts rise after an epoch."""
+    from epsilometer.models.classifiers.transformer import fine_tune
+
+    examples, validation = corpus(64, 0), corpus(40, 1)
+    wrong = Examples(validation.texts, ["bad" if label == "good" else "good" for label in validation.labels])
+    settings = replace(tiny, epochs=4, decay=0.0)
+    right = fine_tune(examples, ["bad", "good"], settings, STREAM, validation=validation)
+    misled = fine_tune(examples, ["bad", "good"], settings, STREAM, validation=wrong)
+    assert len(right.losses) == len(misled.losses) == 4
+    assert min(right.losses) < right.losses[0]  # it learns
+    assert min(misled.losses) == misled.losses[0] < misled.losses[-1]
+    for made, texts in ((right, validation), (misled, wrong)):
+        assert made._loss(texts) == min(made.losses)
+    last = fine_tune(examples, ["bad", "good"], settings, STREAM)
+    assert last.losses == []
+    assert last._loss(wrong) == misled.losses[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "complaint"),
+    [("forest", ["a", "b"], "unknown kind of classifier"), ("linear", ["a", "a"], "at least 2 classes, got 'a'")],
+)
+def test_what_cannot_be_trained_is_refused(kind: str, labels: list[str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        train(kind, Examples(["one text", "another"], labels), TINY, STREAM)
+
+
+@pytest.mark.parametrize("content", [None, "{}", '{"kind": "linear", "classes": ["b", "a"]}', "no json"])
+def test_a_folder_without_a_classifier_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "classifier.json").write_text(content)
+    with pytest.raises(UserError, match=r"classifier\.json is missing or damaged"):
+        load(tmp_path)
