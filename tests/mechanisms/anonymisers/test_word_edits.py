@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsilometer.mechanisms.anonymisers.shared.word_edits import edited, in_case_of, is_word, occurrences, spans
-from epsilometer.models.tagging import words_and_marks
+from epsilometer.models.tagging import sentences, words_and_marks
 
 ANY = st.text(st.one_of(st.sampled_from("aAbisISéß'’ -.,!?\n\t42_🙂а"), st.characters()), max_size=40)
 WORDS = st.sampled_from(["was", "don't", "Ärger", "naïve", "о", "b2b", "l’été"])
@@ -51,6 +51,12 @@ def test_only_replaced_tokens_change(text: str, data: st.DataObject) -> None:
     after = spans(edited(of, new))
     assert after.parts[::2] == of.parts[::2]
     assert list(after.tokens) == [new.get(i, token) for i, token in enumerate(of.tokens)]
+
+
+@given(ANY)
+def test_sentences_are_those_of_the_tagger(text: str) -> None:
+    of = spans(text)
+    assert [[of.tokens[i] for i in part] for part in of.sentences] == [words_and_marks(s) for s in sentences(text)]
 
 
 @given(ANY)

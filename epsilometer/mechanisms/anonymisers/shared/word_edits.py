@@ -7,6 +7,7 @@ that merely contain it: "is" in "this".
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,17 @@ class Spans:
         for i in self.words:
             positions.setdefault(self.tokens[i].lower(), []).append(i)
         return {word: tuple(of_word) for word, of_word in positions.items()}
+
+    @cached_property
+    def sentences(self) -> tuple[range, ...]:
+        """The positions in each sentence by the tagger's rule, which leaves out marks that close one after its stop."""
+        positions, at, first = [], 0, 0
+        for sentence in tagging.sentences(self.text):
+            at = self.text.index(sentence, at)
+            first = bisect_left(self.starts, at, lo=first)
+            at += len(sentence)
+            positions.append(range(first, bisect_left(self.starts, at, lo=first)))
+        return tuple(positions)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

@@ -1,0 +1,60 @@
+"""Searches of many texts side by side, so that what they ask of networks is answered in large batches.
+
+A search is a generator, written as if it were alone: it yields an asker (a function of many items) with the items that
+it wants answered, and is sent their answers. All running searches are heard first; then each asker is called once, with
+the distinct items of all. An answer depends on its item alone, and a search on its answers and its own stream: so the
+results are the same however many run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Asker = Callable[[Sequence[Any]], Sequence[Any]]  # n distinct items -> n answers
+Search = Generator[tuple[Asker, Sequence[Hashable]], list[Any], T]
+
+SIDE_BY_SIDE = 64  # searches that run at a time: bounds memory, whatever the number of texts
+
+
+def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> list[T]:
+    """Returns what each search returns, in their order; where one ends the next begins."""
+    waiting = enumerate(searches)
+    results: dict[int, T] = {}
+    running: dict[int, Search[T]] = {}
+    wanted: dict[int, tuple[Asker, Sequence[Hashable]]] = {}
+
+    def advance(number: int, search: Search[T], answers: list[Any] | None) -> None:
+        try:
+            wanted[number] = next(search) if answers is None else search.send(answers)
+            running[number] = search
+        except StopIteration as end:
+            running.pop(number, None)
+            results[number] = end.value
+
+    while True:
+        while len(running) < side_by_side and (new := next(waiting, None)) is not None:
+            advance(*new, answers=None)
+        if not running:
+            return [results[number] for number in range(len(results))]
+        answers = _answers([wanted[number] for number in running])
+        for (number, search), given in zip([*running.items()], answers, strict=True):
+            advance(number, search, given)
+
+
+def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[Any]]:
+    """The answers to any number of items, so many of which a search wants at once."""
+    answers: list[Any] = []
+    for start in range(0, len(items), at_once):
+        answers += yield asker, items[start : start + at_once]
+    return answers
+
+
+def _answers(wanted: Sequence[tuple[Asker, Sequence[Hashable]]]) -> list[list[Any]]:
+    """The answers of each request, every asker called once."""
+    distinct: dict[Asker, dict[Hashable, None]] = {}
+    for asker, items in wanted:
+        distinct.setdefault(asker, {}).update(dict.fromkeys(items))
+    answer = {asker: dict(zip(items, asker([*items]), strict=True)) for asker, items in distinct.items()}
+    return [[answer[asker][item] for item in items] for asker, items in wanted]

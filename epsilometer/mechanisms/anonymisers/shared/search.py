@@ -1,0 +1,266 @@
+"""The search for a few replaced words that make classifiers of an attribute err and those of a task answer as before.
+
+An edit is a set of replacements: of each word that it changes, at all its occurrences, one of its options. Searches
+propose edits of 1, 2, ... words; each is judged by the classifiers of the attributes first, those that reach the aim by
+the classifiers of the tasks, and what is left, best first, by the tagger, which reads the changed sentences alone, and
+by the guards. Every search is one generator a text (`in_step`), so that many texts are judged in one pass.
+
+- sampled: of every size q edits drawn at random.
+- beam: of every size the q best are kept, and grow by the best replacements of one word more.
+- exhaustive: all edits of a size, as long as there are no more than a stated number of them in all. What is chosen by
+  `fewest` is then minimal: no smaller edit of these words by these options reaches the aim.
+- `as_published` (Faustini, Tran and Dras, Computational Linguistics 2025, algorithm 1): of every size q chains. A chain
+  draws words without replacement and an option for each, replaces one after the other, and takes a replacement back
+  after which the tags of the text differ; every text on the way is a candidate.
+
+`fewest` takes the first size at which anything passes, and of that the most confident; `confidence` and `similarity`
+look through all sizes. Size is the number of different words, not of their occurrences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from itertools import combinations, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search, ask
+from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel
+from epsilometer.mechanisms.anonymisers.shared.source import Edit, Source
+
+Choice = Literal["fewest", "confidence", "similarity"]
+Strategy = Literal["sampled", "beam", "exhaustive"]
+
+_BEST = 32  # edits that are remembered for texts whose aim is not reached
+_OPTIONS = 2  # of a word, by which a beam grows
+_DECOYS = 64  # edits of the same words that are drawn
+_ROUND = 4  # candidates that are checked first; then twice as many
+
+
+class Candidate(NamedTuple):
+    """An edit; by how much it misses the aim (0: reached), how confidently it reaches it, and a number for ties."""
+
+    edit: Edit
+    progress: float
+    confidence: float
+    tie: float
+
+
+class TextSearch:
+    """The search in one text for one trial.
+
+    stream: of the trial. lost: whether a candidate that reached the aim changed a task's answer; minimal: whether all
+    edits of every size so far were judged.
+    """
+
+    def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, stream: np.random.Generator) -> None:
+        self.source, self.aims, self.judges, self.stream = source, aims, judges, stream
+        self.lost, self.minimal = False, False
+        self._seen: dict[Panel, set[Edit]] = {panel: {()} for panel in (*judges.attributes, *judges.tasks)}
+        self._singles: list[Candidate] = []
+        self._last: list[Candidate] = []
+        self._nearest: list[Candidate] = []
+        self._start = Candidate((), -math.inf, -math.inf, 0.0)
+
+    @property
+    def asked(self) -> int:
+        """Distinct texts that each classifier was asked about, the original among them."""
+        return sum(len(seen) * len(panel.classifiers) for panel, seen in self._seen.items())
+
+    def begin(self) -> Search[bool]:
+        """Whether the text reaches the aim as it is."""
+        (self._start,) = yield from self._judge([()])
+        self._nearest.clear()
+        return self._start.progress >= 0
+
+    def published(self, draws: int) -> Search[Edit | None]:
+        """The candidate that reaches the aim with the highest confidence, of `draws` chains of every size."""
+        chains = self._chains(draws)
+        edits: list[Edit] = [()] * len(chains)
+        reached: list[Candidate] = []
+        judged: set[Edit] = {()}
+        for step in range(len(self.source.words)):
+            longer = [i for i, chain in enumerate(chains) if len(chain) > step]
+            tried = [_with(edits[i], chains[i][step]) for i in longer]
+            for i, edit, equal in zip(longer, tried, (yield from self._tags_equal(tried)), strict=True):
+                edits[i] = edit if equal else edits[i]
+            new = [edit for edit in dict.fromkeys(edits[i] for i in longer) if edit not in judged]
+            judged.update(new)
+            candidates = yield from self._judge(new)
+            reached += [one for one in candidates if one.progress >= 0]
+        return (yield from self._first(self._ranked(reached)))
+
+    def search(self, strategy: Strategy, choose: Choice, draws: int, candidates: int) -> Search[Edit | None]:
+        """The edit that is chosen of those that reach the aim and pass all checks; None where there is none.
+
+        draws: edits of a size that are drawn, or kept by a beam; candidates: edits that `exhaustive` may judge in all.
+        """
+        reached: list[Candidate] = []
+        left = candidates
+        self.minimal = strategy == "exhaustive"
+        for size in range(1, len(self.source.words) + 1):
+            left -= self._count(size)
+            self.minimal = self.minimal and left >= 0
+            if self.minimal:
+                edits = list(self._all(size))
+            else:
+                edits = self._drawn(size, draws) if strategy == "sampled" else (yield from self._grown(size, draws))
+            self._last = yield from self._judge(edits)
+            self._singles = self._singles or self._last
+            reached += [one for one in self._last if one.progress >= 0]
+            if choose == "fewest":
+                best = yield from self._first(self._ranked(reached))
+                if best is not None:
+                    return best
+                reached.clear()
+        if choose == "similarity":
+            reached = yield from self._by_similarity(reached)
+        return (yield from self._first(self._ranked(reached)))
+
+    def nearest(self) -> Search[Edit | None]:
+        """Of what was judged, the edit that comes nearest to the aim and passes all checks; None: none comes nearer."""
+        return (yield from self._first([one for one in self._nearest if one[1:3] > self._start[1:3]]))
+
+    def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
+        """An edit of the same words that reaches other aims, the most confident of some that are drawn."""
+        self.aims = aims
+        words = np.array([word for word, _ in edit])
+        edits = dict.fromkeys(self._pick(words, row) for row in self.stream.random((_DECOYS, len(words))))
+        judged = yield from self._judge(list(edits))
+        return (yield from self._first(self._ranked([one for one in judged if one.progress >= 0])))
+
+    # Proposals
+
+    def _chains(self, draws: int) -> list[Edit]:
+        """Of every size `draws` chains of replacements, in the order in which they are tried."""
+        chains = []
+        for size in range(1, len(self.source.words) + 1):
+            words = self.stream.random((draws, len(self.source.words))).argsort(axis=1)[:, :size]
+            chains += [self._pick(row, u) for row, u in zip(words, self.stream.random((draws, size)), strict=True)]
+        return chains
+
+    def _drawn(self, size: int, draws: int) -> list[Edit]:
+        words = np.sort(self.stream.random((draws, len(self.source.words))).argsort(axis=1)[:, :size], axis=1)
+        uniforms = self.stream.random((draws, size))
+        return list(dict.fromkeys(self._pick(row, u) for row, u in zip(words, uniforms, strict=True)))
+
+    def _pick(self, words: NDArray[np.integer], uniforms: NDArray[np.float64]) -> Edit:
+        """An option of each of these words, uniformly."""
+        return tuple((w, int(u * len(self.source.options[w]))) for w, u in zip(words.tolist(), uniforms, strict=True))
+
+    def _count(self, size: int) -> int:
+        """How many edits of this size there are."""
+        counts = [1] + [0] * size
+        for options in self.source.options:
+            for i in range(size, 0, -1):
+                counts[i] += counts[i - 1] * len(options)
+        return counts[size]
+
+    def _all(self, size: int) -> Iterator[Edit]:
+        for words in combinations(range(len(self.source.words)), size):
+            for picked in product(*(range(len(self.source.options[word])) for word in words)):
+                yield tuple(zip(words, picked, strict=True))
+
+    def _grown(self, size: int, width: int) -> Search[list[Edit]]:
+        """The best edits of the size before, each with one of the best replacements of another word."""
+        if size == 1:
+            return list(self._all(1))
+        swaps = yield from self._best_swaps()
+        best = sorted(self._last, key=_rank, reverse=True)[: 2 * width]
+        best = yield from self._kept(best)
+        kept = (yield from self._tags(best))[:width]
+        edits = (_with(one.edit, swap) for one in kept for swap in swaps if swap[0] not in dict(one.edit))
+        return list(dict.fromkeys(edits))
+
+    def _best_swaps(self) -> Search[list[tuple[int, int]]]:
+        """Of each word the replacements that come nearest to the aim alone, nearer than none, and keep the tags."""
+        helpful = [one for one in sorted(self._singles, key=_rank, reverse=True) if one[1:3] > self._start[1:3]]
+        equal = yield from self._tags(helpful)
+        best: dict[int, list[tuple[int, int]]] = {}
+        for one in equal:
+            best.setdefault(one.edit[0][0], []).append(one.edit[0])
+        return [swap for of_word in best.values() for swap in of_word[:_OPTIONS]]
+
+    # Judgements
+
+    def _judge(self, edits: Sequence[Edit]) -> Search[list[Candidate]]:
+        """How near each edit comes to the aim."""
+        progress, confidence = np.zeros(len(edits)), np.full(len(edits), np.inf)
+        if not edits:
+            return []
+        for panel, aim in zip(self.judges.attributes, self.aims, strict=True):
+            rows = yield from self._rows(panel, edits)
+            excess, sure = aim.judge(rows)
+            # What at least `enough` of the classifiers give: the smallest of the `enough` largest.
+            progress += np.minimum(np.sort(excess, axis=1)[:, -panel.enough], 0)
+            confidence = np.minimum(confidence, np.sort(sure, axis=1)[:, -panel.enough])
+        ties = self.stream.random(len(edits))
+        columns = zip(edits, progress.tolist(), confidence.tolist(), ties.tolist(), strict=True)
+        judged = [Candidate(*row) for row in columns]
+        self._nearest = nlargest(_BEST, [*self._nearest, *judged], key=_rank)
+        return judged
+
+    def _rows(self, panel: Panel, edits: Sequence[Edit]) -> Search[NDArray[np.float64]]:
+        """Log-probabilities [n, classifiers, classes] of the edited texts."""
+        self._seen[panel].update(edits)
+        return np.stack((yield from ask(panel, [*map(self.source.text, edits)], self.source.at_once)))
+
+    def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
+        """The surest first; of equals the fewest changed words, then by the stream."""
+        return sorted(reached, key=lambda one: (-one.confidence, self.source.changed(one.edit), one.tie))
+
+    def _by_similarity(self, reached: Sequence[Candidate]) -> Search[list[Candidate]]:
+        assert self.judges.similarity is not None
+        pairs = [(self.source.spans.text, self.source.text(one.edit)) for one in reached]
+        answers = yield from ask(self.judges.similarity, pairs, self.source.at_once)
+        return [one._replace(confidence=answer) for one, answer in zip(reached, answers, strict=True)]
+
+    def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
+        """The first that passes all checks; they are made of a few at a time, twice as many each time."""
+        start, count = 0, _ROUND
+        while start < len(ranked):
+            passing = yield from self._kept(ranked[start : start + count])
+            passing = yield from self._tags(passing)
+            for guard in self.judges.guards:
+                pairs = [(self.source.spans.text, self.source.text(one.edit)) for one in passing]
+                answers = yield from ask(guard, pairs, self.source.at_once)
+                passing = [one for one, passes in zip(passing, answers, strict=True) if passes]
+            if passing:
+                return passing[0].edit
+            start, count = start + count, 2 * count
+        return None
+
+    def _kept(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
+        """Those under which every task's answer stays."""
+        for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
+            if not candidates:
+                return []
+            rows = yield from self._rows(panel, [one.edit for one in candidates])
+            stays = (rows.argmax(axis=-1) == answer).sum(axis=-1) >= panel.enough
+            self.lost |= any(one.progress >= 0 and not same for one, same in zip(candidates, stays, strict=True))
+            candidates = [one for one, same in zip(candidates, stays, strict=True) if same]
+        return list(candidates)
+
+    def _tags(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
+        """Those under which the tags stay."""
+        equal = yield from self._tags_equal([one.edit for one in candidates])
+        return [one for one, same in zip(candidates, equal, strict=True) if same]
+
+    def _tags_equal(self, edits: Sequence[Edit]) -> Search[list[bool]]:
+        if self.judges.tags is None:
+            return [True] * len(edits)
+        return (yield from self.source.tags_equal(edits, self.judges.tags))
+
+
+def _with(edit: Edit, swap: tuple[int, int]) -> Edit:
+    """The edit with one replacement more."""
+    return tuple(sorted((*edit, swap)))
+
+
+def _rank(one: Candidate) -> tuple[float, float, float]:
+    """By how near it comes, then how confident it is, then by the stream."""
+    return one.progress, one.confidence, one.tie

@@ -1,0 +1,78 @@
+"""A text with the words of it that may change, by what, and which of its sentences an edit changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search, ask
+from epsilometer.mechanisms.anonymisers.shared.judges import Tags
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, in_case_of
+
+Edit = tuple[tuple[int, int], ...]  # (number of a word, number of its option), sorted
+
+_CHARACTERS = 1 << 17  # of the texts that one search wants judged at once
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A text and what depends on it alone, for all its trials.
+
+    words: those that may change, in lower case; options: of each its replacements; answers: of each task the class that
+    is to stay.
+    """
+
+    spans: Spans
+    words: Sequence[str]
+    options: Sequence[Sequence[str]]
+    answers: Sequence[int] = ()
+    _tags_equal: dict[tuple[int, Edit], bool] = field(default_factory=dict)
+
+    def text(self, edit: Edit) -> str:
+        """The text after an edit, every replacement in the case of what it replaces."""
+        return edited(self.spans, self._tokens(edit))
+
+    def changed(self, edit: Edit) -> int:
+        """How many words it changes, occurrence by occurrence."""
+        return sum(len(self.spans.places[self.words[word]]) for word, _ in edit)
+
+    def parts(self, edit: Edit) -> list[tuple[int, Edit]]:
+        """The numbers of the sentences that it changes, each with the replacements in it."""
+        inside = self._sentences
+        touched = sorted({number for word, _ in edit for number in inside[word]})
+        return [(number, tuple(swap for swap in edit if number in inside[swap[0]])) for number in touched]
+
+    def sentence(self, number: int, edit: Edit) -> tuple[str, ...]:
+        """The words and marks of a sentence after an edit."""
+        new = self._tokens(edit)
+        return tuple(new.get(i, self.spans.tokens[i]) for i in self.spans.sentences[number])
+
+    def tags_equal(self, edits: Sequence[Edit], tags: Tags) -> Search[list[bool]]:
+        """Whether the tags of the text stay as they are under each edit."""
+        known = self._tags_equal
+        parts = {part: None for edit in edits for part in self.parts(edit) if part not in known}
+        plain = {(number, ()): None for number, _ in parts}
+        answers = yield from ask(tags, [self.sentence(*part) for part in (*plain, *parts)], self.at_once)
+        before = {number: answer for (number, _), answer in zip(plain, answers, strict=False)}
+        for (number, inside), answer in zip(parts, answers[len(plain) :], strict=True):
+            known[number, inside] = answer == before[number]
+        return [all(known[part] for part in self.parts(edit)) for edit in edits]
+
+    @property
+    def at_once(self) -> int:
+        """How many texts like this one are asked about at once."""
+        return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
+
+    @cached_property
+    def _sentences(self) -> list[set[int]]:
+        """Of each word the numbers of the sentences in which it stands."""
+        number = {i: n for n, sentence in enumerate(self.spans.sentences) for i in sentence}
+        return [{number[i] for i in self.spans.places[word] if i in number} for word in self.words]
+
+    def _tokens(self, edit: Edit) -> dict[int, str]:
+        return {
+            i: in_case_of(self.options[word][option], self.spans.tokens[i])
+            for word, option in edit
+            for i in self.spans.places[self.words[word]]
+        }
