@@ -1,0 +1,241 @@
+"""The folder that anonymisers get as `resource`: classifiers of private and useful labels, vectors, word relations.
+
+about.json                 data set, attributes, tasks, kinds, classes and class shares by label, ids of every text seen
+<label>-<kind>/            a classifier (`models.classifier`)
+vectors.npz                word vectors (`text.vectors`)
+relations.parquet          a, b, relation; only where a file was given
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import Schema
+from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words
+
+RELATIONS: Schema = {"a": pl.String, "b": pl.String, "relation": pl.String}
+LEAST_COVERED = 0.5  # of the words of the texts, counted as often as they occur
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What auxiliaries are trained for.
+
+    attributes: labels to hide; tasks: labels to keep; kinds: of classifiers, one each a label; dataset: its name.
+    """
+
+    dataset: str
+    attributes: Sequence[str]
+    tasks: Sequence[str]
+    kinds: Sequence[str]
+    training: FineTuning
+    seed: int = 0
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """All labels, each once. Raises UserError for one that is both attribute and task, and for no attribute."""
+        labels = [*self.attributes, *self.tasks]
+        if twice := next((label for label in labels if labels.count(label) > 1), None):
+            raise UserError(f"label {twice!r} is named twice; a label is either hidden (attribute) or kept (task)")
+        if not self.attributes:
+            raise UserError("auxiliaries need at least one attribute to hide; name a label under attributes")
+        return labels
+
+
+@dataclass(frozen=True)
+class Auxiliaries:
+    """Reads such a folder; a classifier is loaded when it is first asked for.
+
+    Raises UserError for a folder that holds no auxiliaries.
+    """
+
+    folder: Path
+    device: str = "cpu"
+
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """The content of about.json."""
+        try:
+            about: dict[str, Any] = json.loads((self.folder / "about.json").read_bytes())
+            if {"attributes", "tasks", "kinds", "classes", "shares", "texts"} <= {*about}:
+                return about
+        except (OSError, ValueError):
+            pass
+        raise UserError(
+            f"{self.folder} holds no auxiliaries (about.json is missing or damaged); give as `resource` the folder "
+            "that stage auxiliaries makes, data/auxiliaries/NAME"
+        )
+
+    @property
+    def attributes(self) -> Sequence[str]:
+        """The labels that are to be hidden."""
+        return tuple(self.about["attributes"])
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The labels that are to be kept."""
+        return tuple(self.about["tasks"])
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kinds of classifier that there are of each label."""
+        return tuple(self.about["kinds"])
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The ids of every text that anything in the folder was trained or chosen on."""
+        return frozenset(self.about["texts"])
+
+    @cached_property
+    def shares(self) -> Mapping[str, NDArray[np.float64]]:
+        """The share of each class among the texts seen, in the classes' order, by label."""
+        return {
+            label: np.array([shares[name] for name in self.about["classes"][label]])
+            for label, shares in self.about["shares"].items()
+        }
+
+    @cached_property
+    def classifiers(self) -> Mapping[str, Mapping[str, Classifier]]:
+        """The classifiers by label and kind."""
+        return {label: _Kinds(self, label) for label in (*self.attributes, *self.tasks)}
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The word vectors."""
+        return WordVectors.load(self.folder / "vectors.npz")
+
+    @cached_property
+    def relations(self) -> pl.DataFrame | None:
+        """The word relations, schema `RELATIONS`; None where no file was given."""
+        path = self.folder / "relations.parquet"
+        return tables.read(path, RELATIONS) if path.exists() else None
+
+    def check(self, attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str]) -> None:
+        """Raises UserError for labels or kinds that these auxiliaries were not made for."""
+        for what, asked, there in (
+            ("attribute", attributes, self.attributes),
+            ("task", tasks, self.tasks),
+            ("kind", kinds, self.kinds),
+        ):
+            for name in asked:
+                if name not in there:
+                    raise UserError(
+                        f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; name it in their "
+                        "entry under `auxiliaries`, or leave it out here"
+                    )
+
+
+class _Kinds(Mapping[str, Classifier]):
+    """The classifiers of one label by kind, each loaded when it is asked for."""
+
+    def __init__(self, auxiliaries: Auxiliaries, label: str) -> None:
+        self._auxiliaries, self._label = auxiliaries, label
+        self._loaded: dict[str, Classifier] = {}
+
+    def __getitem__(self, kind: str) -> Classifier:
+        if kind not in self._auxiliaries.kinds:
+            raise KeyError(kind)
+        if kind not in self._loaded:
+            folder = self._auxiliaries.folder / f"{self._label}-{kind}"
+            self._loaded[kind] = load(folder, self._auxiliaries.device)
+        return self._loaded[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._auxiliaries.kinds)
+
+    def __len__(self) -> int:
+        return len(self._auxiliaries.kinds)
+
+
+def make(
+    folder: Path,
+    texts: pl.DataFrame,
+    plan: Plan,
+    vectors: WordVectors,
+    *,
+    held_out: pl.DataFrame | None = None,
+    relations: pl.DataFrame | None = None,
+) -> Auxiliaries:
+    """Train auxiliaries on labelled texts and write their folder.
+
+    texts: columns id, text and the labels, null where a text has none. held_out: as these, by whose loss the best epoch
+    of a transformer is chosen; the other kinds train on them too. Raises UserError for labels that cannot be learnt,
+    and for vectors that cover under half of the words.
+    """
+    every = texts if held_out is None else pl.concat([texts, held_out])
+    covered = check_covers(vectors, every["text"].to_list())
+    parts: dict[tuple[str, str], tuple[Examples, Examples | None]] = {}
+    for label in plan.labels:
+        _check_classes(every, label)
+        for kind in plan.kinds:
+            apart = kind == TRANSFORMER and held_out is not None
+            parts[label, kind] = (
+                (_examples(texts, label), _examples(held_out, label)) if apart else (_examples(every, label), None)
+            )
+    for (label, kind), (examples, validation) in parts.items():
+        stream = Noise.named(1, plan.seed, "auxiliaries", plan.dataset, label, kind)
+        train(kind, examples, plan.training, stream, validation=validation).save(folder / f"{label}-{kind}")
+    vectors.save(folder / "vectors.npz")
+    if relations is not None:
+        tables.write(relations, folder / "relations.parquet", RELATIONS)
+    labels = {label: every[label].drop_nulls().sort() for label in plan.labels}
+    about = {
+        **asdict(plan),
+        "classes": {label: column.unique().sort().to_list() for label, column in labels.items()},
+        "shares": {label: _shares(column) for label, column in labels.items()},
+        "covered": covered,
+        "texts": every["id"].sort().to_list(),
+    }
+    tables.write_json(about, folder / "about.json")
+    return Auxiliaries(folder)
+
+
+def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
+    """The share of the texts' words, counted as often as they occur, that have a vector.
+
+    Raises UserError where it is under LEAST_COVERED.
+    """
+    known = {*vectors.words}
+    occurrences = [word in known for text in texts for word in words(text)]
+    covered = float(np.mean(occurrences)) if occurrences else 0.0
+    if covered < LEAST_COVERED:
+        raise UserError(
+            f"the word vectors cover {covered:.0%} of the words of the texts, and replacements are looked for among "
+            f"them; give vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
+        )
+    return covered
+
+
+def _check_classes(table: pl.DataFrame, label: str) -> None:
+    if label not in table.columns:
+        raise unknown("label", label, table.columns)
+    if (classes := table[label].drop_nulls().n_unique()) < 2:
+        raise UserError(
+            f"label {label!r} has {classes} class among the auxiliaries' texts, and needs 2; give more texts, or leave "
+            "the label out"
+        )
+
+
+def _examples(table: pl.DataFrame | None, label: str) -> Examples:
+    assert table is not None
+    rows = table.filter(pl.col(label).is_not_null())
+    return Examples(rows["text"].to_list(), rows[label].to_list())
+
+
+def _shares(labels: pl.Series) -> dict[str, float]:
+    counts = labels.value_counts().sort(labels.name)
+    return {name: count / len(labels) for name, count in counts.iter_rows()}

@@ -1,0 +1,69 @@
+"""The one way to ask classifiers while a text is rewritten: counts every question, and asks none beyond the budget.
+
+A question is a text and a classifier. It counts once for each private text that it is asked for, however often; so
+the counts of a private text do not depend on what else is rewritten beside it. Answers are kept: a text that is asked
+for several private ones is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.models.classifier import Classifier
+
+
+class Ledger:
+    """Classifiers by name, asked for n private texts.
+
+    budget: questions that may be asked for each private text, of all classifiers together; None: any number.
+    counts: int64 [n] by classifier, the questions so far.
+    """
+
+    def __init__(self, classifiers: Mapping[str, Classifier], texts: int, budget: int | None = None) -> None:
+        self._classifiers, self.budget = classifiers, budget
+        self.counts = {name: np.zeros(texts, np.int64) for name in classifiers}
+        self.asked: NDArray[np.int64] = np.zeros(texts, np.int64)
+        self._seen: dict[str, set[tuple[int, str]]] = {name: set() for name in classifiers}
+        self._answers: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in classifiers}
+
+    def classes(self, name: str) -> Sequence[str]:
+        """The classes of a classifier, sorted; to know them is no question."""
+        return self._classifiers[name].classes
+
+    def probabilities(
+        self, name: str, texts: Sequence[str], owners: Sequence[int] | NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Returns [m, c]: what a classifier says of m texts, each asked for the private text number owners[i].
+
+        Questions are asked in their order. What the budget does not cover is not asked, and its row is NaN, with which
+        every comparison is false.
+        """
+        numbers = np.asarray(owners, np.int64).tolist()
+        answered = [self._asks(name, text, owner) for text, owner in zip(texts, numbers, strict=True)]
+        answers = self._answers[name]
+        new = {text: None for text, asked in zip(texts, answered, strict=True) if asked and text not in answers}
+        if new:
+            answers.update(zip(new, self._classifiers[name].probabilities(list(new)), strict=True))
+        rows = np.full((len(numbers), len(self.classes(name))), np.nan)
+        for i, asked in enumerate(answered):
+            if asked:
+                rows[i] = answers[texts[i]]
+        return rows
+
+    def left(self) -> NDArray[np.float64]:
+        """Returns [n]: the questions that may still be asked for each private text; infinite without a budget."""
+        return (np.inf if self.budget is None else float(self.budget)) - self.asked.astype(np.float64)
+
+    def _asks(self, name: str, text: str, owner: int) -> bool:
+        """Whether a question has its answer: it was asked before, or may be and is counted."""
+        if (owner, text) in self._seen[name]:
+            return True
+        if self.budget is not None and self.asked[owner] >= self.budget:
+            return False
+        self._seen[name].add((owner, text))
+        self.counts[name][owner] += 1
+        self.asked[owner] += 1
+        return True

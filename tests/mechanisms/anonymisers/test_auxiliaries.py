@@ -1,0 +1,99 @@
+"""The folder of auxiliaries: what is made is what is read, and what cannot be learnt is refused before work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import RELATIONS, Auxiliaries, Plan, make
+from epsilometer.models.classifier import FineTuning
+from epsilometer.text.vectors import WordVectors
+
+PLAN = Plan("songs", ["speaker"], ["mood"], ["linear"], FineTuning("nowhere"))
+VECTORS = WordVectors(["good", "bad", "she", "he", "sang"], np.eye(5))
+
+
+def songs(count: int = 40) -> pl.DataFrame:
+    """Every word has a meaning: the first the speaker, the last the mood."""
+    rows = [(f"{i:04}", ["she", "he"][i % 2], ["good", "bad"][i // 2 % 2]) for i in range(count)]
+    table = pl.DataFrame(rows, ["id", "who", "how"], orient="row")
+    return table.select(
+        "id",
+        (pl.col("who") + " sang " + pl.col("how")).alias("text"),
+        pl.col("who").replace({"she": "F", "he": "M"}).alias("speaker"),
+        pl.when(pl.int_range(pl.len()) % 5 != 0).then(pl.col("how")).alias("mood"),
+    )
+
+
+def test_what_is_made_is_what_is_read(tmp_path: Path) -> None:
+    relations = pl.DataFrame({"a": ["good"], "b": ["bad"], "relation": ["antonym"]})
+    make(tmp_path / "here", songs(), PLAN, VECTORS, relations=relations)
+    read = Auxiliaries(tmp_path / "here")
+    assert (read.attributes, read.tasks, read.kinds) == (("speaker",), ("mood",), ("linear",))
+    assert {label: list(by_kind) for label, by_kind in read.classifiers.items()} == {
+        "speaker": ["linear"],
+        "mood": ["linear"],
+    }
+    assert read.classifiers["speaker"]["linear"].probabilities(["she sang good", "he"]).argmax(1).tolist() == [0, 1]
+    assert read.classifiers["mood"]["linear"] is read.classifiers["mood"]["linear"]  # loaded once
+    assert read.vectors.words == VECTORS.words
+    assert read.relations is not None
+    assert tables.check(read.relations, RELATIONS, "relations").equals(relations)
+    assert read.seen == {*songs()["id"]}
+    np.testing.assert_allclose(read.shares["speaker"], [0.5, 0.5])
+    labelled = songs()["mood"].drop_nulls()
+    np.testing.assert_allclose(read.shares["mood"], [(labelled == name).mean() for name in ("bad", "good")])
+
+
+def test_they_are_the_same_bytes_again(tmp_path: Path) -> None:
+    for name in "ab":
+        make(tmp_path / name, songs(), PLAN, VECTORS)
+    one, two = (
+        {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
+        for name in "ab"
+    )
+    assert one == two
+    assert Auxiliaries(tmp_path / "a").relations is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"tasks": ["speaker"]}, "'speaker' is named twice"),
+        ({"attributes": []}, "at least one attribute"),
+        ({"tasks": ["moods"]}, "unknown label 'moods'; did you mean 'mood'"),
+        ({"kinds": ["forest"]}, "unknown kind of classifier 'forest'"),
+    ],
+)
+def test_a_plan_that_cannot_be_meant_is_refused(tmp_path: Path, changes: dict[str, list[str]], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        make(tmp_path / "here", songs(), replace(PLAN, **changes), VECTORS)  # type: ignore[arg-type]
+    assert not (tmp_path / "here" / "about.json").exists()
+
+
+def test_one_class_and_vectors_of_other_words_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'mood' has 1 class among the auxiliaries' texts"):
+        make(tmp_path / "here", songs().filter(mood="good"), PLAN, VECTORS)
+    with pytest.raises(UserError, match="cover 33% of the words"):
+        make(tmp_path / "here", songs(), PLAN, WordVectors(["sang", "song"], np.eye(2)))
+    assert not (tmp_path / "here").exists()
+
+
+def test_other_labels_and_other_folders_are_refused(tmp_path: Path) -> None:
+    made = make(tmp_path / "here", songs(), PLAN, VECTORS)
+    made.check(["speaker"], ["mood"], ["linear"])
+    for asked, complaint in (
+        ((["age"], [], []), "unknown attribute of the auxiliaries in .* 'age'"),
+        (([], ["speaker"], []), "unknown task"),
+        (([], [], ["encoder"]), "unknown kind"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            made.check(*asked)
+    with pytest.raises(UserError, match="holds no auxiliaries"):
+        _ = Auxiliaries(tmp_path).attributes

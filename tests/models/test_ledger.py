@@ -1,0 +1,88 @@
+"""The ledger: what it counts is what a classifier is asked, and a budget is never exceeded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from epsilometer.models.ledger import Ledger
+
+
+class CountsItself:
+    """A victim that remembers every text that it was asked; the answer is the text's length."""
+
+    kind = "linear"
+    classes = ("long", "short")
+
+    def __init__(self) -> None:
+        self.asked = Counter[str]()
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        self.asked.update(texts)
+        lengths = np.array([float(len(text)) for text in texts])
+        return np.stack([lengths, -lengths], axis=1)
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+QUESTIONS = st.lists(
+    st.tuples(st.sampled_from("pq"), st.lists(st.tuples(st.text("ab", max_size=3), st.integers(0, 2)), max_size=6)),
+    max_size=6,
+)
+
+
+@given(QUESTIONS, st.none() | st.integers(0, 8))
+def test_it_agrees_with_victims_that_count_themselves_and_keeps_the_budget(
+    rounds: list[tuple[str, list[tuple[str, int]]]], budget: int | None
+) -> None:
+    victims = {"p": CountsItself(), "q": CountsItself()}
+    ledger = Ledger(victims, 3, budget)
+    due: dict[int, set[tuple[str, str]]] = {0: set(), 1: set(), 2: set()}
+    for name, questions in rounds:
+        rows = ledger.probabilities(name, [text for text, _ in questions], [owner for _, owner in questions])
+        for (text, owner), row in zip(questions, rows, strict=True):
+            if budget is None or len(due[owner]) < budget or (name, text) in due[owner]:
+                due[owner].add((name, text))
+                assert row.tolist() == [len(text), -len(text)]
+            else:
+                assert np.isnan(row).all()
+                assert not (row > 0).any()
+                assert not (row <= 0).any()
+    assert ledger.asked.tolist() == [len(due[owner]) for owner in range(3)]
+    assert (ledger.counts["p"] + ledger.counts["q"] == ledger.asked).all()
+    assert (ledger.left() >= 0).all()
+    for name, victim in victims.items():  # a text that several private texts ask is computed once
+        every = {text for asked in due.values() for label, text in asked if label == name}
+        assert victim.asked == Counter(every)
+
+
+@given(QUESTIONS, st.none() | st.integers(0, 8))
+def test_a_private_texts_count_does_not_depend_on_the_others(
+    rounds: list[tuple[str, list[tuple[str, int]]]], budget: int | None
+) -> None:
+    together = Ledger({"p": CountsItself(), "q": CountsItself()}, 3, budget)
+    alone = [Ledger({"p": CountsItself(), "q": CountsItself()}, 1, budget) for _ in range(3)]
+    for name, questions in rounds:
+        together.probabilities(name, [text for text, _ in questions], [owner for _, owner in questions])
+        for number, ledger in enumerate(alone):
+            texts = [text for text, owner in questions if owner == number]
+            ledger.probabilities(name, texts, [0] * len(texts))
+    assert together.asked.tolist() == [int(ledger.asked[0]) for ledger in alone]
+
+
+def test_a_budget_of_seven_is_never_eight() -> None:
+    victim = CountsItself()
+    ledger = Ledger({"v": victim}, 1, 7)
+    texts = [f"text {i}" for i in range(20)]
+    rows = ledger.probabilities("v", texts, [0] * 20)
+    assert (~np.isnan(rows[:, 0])).tolist() == [True] * 7 + [False] * 13
+    assert not np.isnan(ledger.probabilities("v", texts[:7], [0] * 7)).any()  # asked before, so free
+    assert np.isnan(ledger.probabilities("v", ["another"], [0])).all()
+    assert victim.asked.total() == ledger.asked[0] == 7
