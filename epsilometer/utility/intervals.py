@@ -30,15 +30,9 @@ def mean_interval(values: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[
     if np.isin(x, (0, 1)).all():
         return share_interval(x, source, alpha)
     mean = float(x.mean())
-    sums, counts = np.bincount(source, x), np.bincount(source)
-    if len(sums) < 2 or np.ptp(x) == 0:
+    if source.max() == 0 or np.ptp(x) == 0:
         return mean, mean, mean
-
-    def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        means: NDArray[np.float64] = sums[rows].sum(axis) / counts[rows].sum(axis)
-        return means
-
-    return mean, *_resampled(statistic, len(sums), mean, alpha)
+    return mean, *_mean_over_sources(x, source, alpha)
 
 
 def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
@@ -54,6 +48,20 @@ def share_interval(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[f
     low = float(betaincinv(hit, size - hit + 1, alpha / 2)) if share > 0 else 0.0
     high = float(betaincinv(hit + 1, size - hit, 1 - alpha / 2)) if share < 1 else 1.0
     return share, low, high
+
+
+def clustered_share(hits: ArrayLike, sources: ArrayLike, alpha: float) -> tuple[float, float, float]:
+    """The share of 1s, and the ends of its interval; hits, sources: [n], at least one.
+
+    Clopper and Pearson's where no two come from one source; else BCa over sources, and where resampling them changes
+    nothing `share_interval`.
+    """
+    x, (_, source) = np.asarray(hits, float), np.unique(np.asarray(sources), return_inverse=True)
+    share, low, high = share_interval(x, source, alpha)
+    if source.max() + 1 in (1, len(x)) or share in (0, 1):
+        return share, low, high
+    resampled = _mean_over_sources(x, source, alpha)
+    return (share, *resampled) if resampled[0] < resampled[1] else (share, low, high)
 
 
 def f1_interval(
@@ -87,6 +95,17 @@ def f1_interval(
         return low, high
     right = (guesses == truth).all(axis=0)
     return min(mean, share_interval(right, np.arange(len(truth)), alpha)[1]), high
+
+
+def _mean_over_sources(x: NDArray[np.float64], source: NDArray[np.integer], alpha: float) -> tuple[float, float]:
+    """The BCa interval of a mean over sources, of which there are two or more."""
+    sums, counts = np.bincount(source, x), np.bincount(source)
+
+    def statistic(rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        means: NDArray[np.float64] = sums[rows].sum(axis) / counts[rows].sum(axis)
+        return means
+
+    return _resampled(statistic, len(sums), float(x.mean()), alpha)
 
 
 def _resampled(statistic: Any, clusters: int, mean: float, alpha: float) -> tuple[float, float]:

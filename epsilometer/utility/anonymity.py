@@ -1,0 +1,219 @@
+"""What rewrites do to a victim: shares of texts whose private attribute it then reads wrong and whose task still right.
+
+With f the victim of a label, y the truth, x' the rewrite of x, and over test texts
+
+    C = {f_p(x) = y_p and f_u(x) = y_u}, what the victim reads right,
+    A = those of C that got a changed rewrite (where outcomes are kept, one with the status "found"),
+
+    RS = #{A: f_p(x') != y_p, f_u(x') = y_u} / #A    UR = #{A: f_u(x') = f_u(x)} / #A    PA = #{A: f_p(x') = y_p} / #A
+
+as published for IDT (Computational Linguistics 2025, section 5), and beside them coverage = #A / #C and
+
+    RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
+
+since a method that rewrites few texts is right to be counted over all that it was asked to rewrite. UR and PA are also
+given of all test texts as they are released.
+
+Intervals are over texts: Clopper and Pearson's, and where texts share a group (an author, a pair) those of a bootstrap
+over groups. Nothing here proves privacy: the victim never saw a rewrite (`utility.attackers` has those that did).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.outcomes import FOUND
+from epsilometer.metrics.changed import Changed
+from epsilometer.models.classifier import Classifier
+from epsilometer.models.tagging import words_and_marks
+from epsilometer.utility.intervals import clustered_share
+from epsilometer.utility.released import Released, check_classes, numbered
+
+if TYPE_CHECKING:
+    from epsilometer.models.tagging import Tagger
+
+_QUARTERS = 4
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a victim reads of one label: [n] numbers of classes each.
+
+    truth: of the texts; clean: in the texts as they were; released: in the texts as released.
+    """
+
+    truth: NDArray[np.integer]
+    clean: NDArray[np.integer]
+    released: NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a victim makes of both labels of n test texts.
+
+    rewritten: [n], as `rewritten` returns it; groups: [n], what texts share that are no independent observations.
+    """
+
+    attribute: Reading
+    task: Reading
+    rewritten: NDArray[np.bool_]
+    groups: NDArray[Any]
+
+    @property
+    def both_right(self) -> NDArray[np.bool_]:
+        """Returns [n]: C, the texts of which the victim reads both labels right as they were."""
+        return (self.attribute.clean == self.attribute.truth) & (self.task.clean == self.task.truth)
+
+    @property
+    def success(self) -> NDArray[np.bool_]:
+        """Returns [n]: whether a rewrite makes the victim read the attribute wrong and leaves the task right."""
+        wrong = self.attribute.released != self.attribute.truth
+        return self.rewritten & wrong & (self.task.released == self.task.truth)
+
+
+def read(test: Released, attribute: str, task: str, victims: Mapping[str, Classifier]) -> Read:
+    """Returns what victims, by label, read of the test texts that have both labels.
+
+    Raises UserError for a label that is both attribute and task, for classes that not all parts have, and where the
+    victims read no text right in both labels.
+    """
+    if attribute == task:
+        raise UserError(f"label {attribute!r} cannot be both the attribute to hide and the task to keep; name another")
+    test = test.with_labels(attribute, task)
+    found = []
+    for label in (attribute, task):
+        check_classes(test, label, victims[label].classes)
+        truth = numbered(test.classes_of(label), victims[label].classes)
+        clean, released = (victims[label].probabilities(t).argmax(axis=1) for t in (test.originals, test.rewrites))
+        found.append(Reading(truth, clean, released))
+    groups = np.arange(len(test)) if test.groups is None else np.asarray(test.groups)
+    both = Read(found[0], found[1], rewritten(test), groups)
+    if not both.both_right.any():
+        raise UserError(
+            "there is no test text of which the victim reads attribute and task right: it reads "
+            f"{_accuracy(attribute, found[0])} and {_accuracy(task, found[1])}; train it on more texts, or choose "
+            "labels that can be learned"
+        )
+    return both
+
+
+def rewritten(test: Released) -> NDArray[np.bool_]:
+    """Returns [n]: whether a text got a changed rewrite; of an anonymiser that asks classifiers, one that was found.
+
+    Raises UserError for a text that is said to be found and is released as it was.
+    """
+    if test.outcomes is None:
+        return ~test.unchanged
+    found = np.array([status == FOUND for status in test.outcomes.status], bool)
+    if same := int((found & test.unchanged).sum()):
+        raise UserError(
+            f"{same} of {len(test)} texts have the status {FOUND!r} and are released as they were; a text that is not "
+            "rewritten must say so by its status"
+        )
+    asks = test.outcomes.asked.any() or test.outcomes.asked_victim.any()
+    return found if asks else ~test.unchanged
+
+
+def shares(read: Read, alpha: float) -> dict[str, Any]:
+    """The columns of `schemas.ANONYMITY` from `texts` to the shares; alpha: error of each interval.
+
+    A share of no texts is null, and so are its ends.
+    """
+    right, attribute, task = read.both_right, read.attribute, read.task
+    among = right & read.rewritten  # A
+    exposed, same_task = attribute.released == attribute.truth, task.released == task.clean
+    every = np.ones(len(right), bool)
+    of = {
+        "rs_all": (read.success, right),
+        "rs": (read.success, among),
+        "ur": (same_task, among),
+        "pa": (exposed, among),
+        "coverage": (read.rewritten, right),
+        "ur_released": (same_task, every),
+        "pa_released": (exposed, every),
+    }
+    columns: dict[str, Any] = {
+        "texts": len(right),
+        "groups": len(np.unique(read.groups)),
+        "attribute_accuracy": float((attribute.clean == attribute.truth).mean()),
+        "task_accuracy": float((task.clean == task.truth).mean()),
+        "both_right": int(right.sum()),
+        "rewritten": int(among.sum()),
+        "fooled": int((among & read.success).sum()),
+        "same_task": int((among & same_task).sum()),
+        "exposed": int((among & exposed).sum()),
+    }
+    for name, (hits, chosen) in of.items():
+        columns |= _share(name, hits[chosen], read.groups[chosen], alpha)
+    return columns
+
+
+def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:
+    """Rows of `schemas.BY_LENGTH` from `shortest` on: C in quarters of about equal number by length, shortest first.
+
+    words: [n], how many each text has. Texts of one length stand in one quarter, so that there may be fewer.
+    """
+    right = read.both_right
+    ends = np.unique(np.quantile(words[right], np.arange(1, _QUARTERS + 1) / _QUARTERS, method="inverted_cdf"))
+    quarter = np.searchsorted(ends, words)
+    for number in range(len(ends)):
+        of = right & (quarter == number)
+        yield {
+            "shortest": int(words[of].min()),
+            "longest": int(words[of].max()),
+            "both_right": int(of.sum()),
+            "rewritten": int((of & read.rewritten).sum()),
+            "fooled": int((of & read.success).sum()),
+            **_share("rs_all", read.success[of], read.groups[of], alpha),
+            **_share("coverage", read.rewritten[of], read.groups[of], alpha),
+        }
+
+
+def edits(test: Released, tagger: Tagger | None = None) -> dict[str, Any]:
+    """The columns of `schemas.ANONYMITY` from `unchanged` on; tagger: None leaves `tags_equal` null.
+
+    The share of words changed is by what the anonymiser says where outcomes are kept, else by metric `changed`.
+    """
+    outcomes, differs = test.outcomes, np.flatnonzero(~test.unchanged).tolist()
+    if outcomes is None:
+        share = Changed().measure(test.originals, test.rewrites)
+    else:
+        share = outcomes.changed / np.maximum(outcomes.words, 1)
+    among = rewritten(test)
+    equal = None
+    if tagger is not None and len(differs):
+        split = [words_and_marks(texts[i]) for texts in (test.originals, test.rewrites) for i in differs]
+        tags = [tagged.upos for tagged in tagger.tag(split)]
+        equal = float(np.mean([a == b for a, b in zip(tags[: len(differs)], tags[len(differs) :], strict=True)]))
+    return {
+        "unchanged": int(test.unchanged.sum()),
+        "words_changed": float(share.mean()),
+        "words_changed_rewritten": float(share[among].mean()) if among.any() else None,
+        "tags_equal": equal,
+        "asked": None if outcomes is None else int(outcomes.asked.sum()),
+        "asked_victim": None if outcomes is None else int(outcomes.asked_victim.sum()),
+    }
+
+
+def statuses(test: Released) -> Iterator[dict[str, Any]]:
+    """Rows of `schemas.OUTCOMES` from `status` on, in alphabetical order; none where no outcomes are kept."""
+    status = np.array([] if test.outcomes is None else list(test.outcomes.status))
+    for name in np.unique(status):
+        of = status == name
+        yield {"status": str(name), "texts": int(of.sum()), "unchanged": int((of & test.unchanged).sum())}
+
+
+def _accuracy(label: str, reading: Reading) -> str:
+    right, most = (reading.clean == reading.truth).mean(), np.bincount(reading.truth).max() / len(reading.truth)
+    return f"{label!r} with accuracy {right:.2f} (the commonest class has {most:.2f})"
+
+
+def _share(name: str, hits: NDArray[np.bool_], groups: NDArray[Any], alpha: float) -> dict[str, float | None]:
+    found = clustered_share(hits, groups, alpha) if len(hits) else (None, None, None)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))

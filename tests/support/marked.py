@@ -1,0 +1,60 @@
+"""Texts whose labels are marked by one word each, so that what any attacker can learn of them is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.models.classifiers.linear import Linear
+from epsilometer.utility.attackers import Asked, Inferred, Learned, detect, infer
+from epsilometer.utility.released import Released
+
+MARKS = {"f": "madam", "m": "sir"}
+RATINGS = {"bad": "awful", "good": "lovely"}
+SWAP = {"madam": "sir", "sir": "madam"}
+Rewrite = Callable[[str], str]
+ALL = Asked()
+
+
+def texts(count: int, first: int, groups: int | None = None) -> Released:
+    """Texts as they are, of either gender and rating in turn; number of the first; groups: how many authors."""
+    genders = [("f", "m")[i % 2] for i in range(count)]
+    ratings = [("bad", "good")[i // 2 % 2] for i in range(count)]
+    written = [
+        f"{MARKS[g]} the room {first + i} was {RATINGS[r]} in week {(first + i) % 50}"
+        for i, (g, r) in enumerate(zip(genders, ratings, strict=True))
+    ]
+    authors = None if groups is None else [f"author {first} {i % groups}" for i in range(count)]
+    return Released(written, written, {"gender": genders, "rating": ratings}, groups=authors)
+
+
+def rewritten(part: Released, rewrite: Rewrite) -> Released:
+    return Released(part.originals, [rewrite(text) for text in part.originals], part.labels, groups=part.groups)
+
+
+def swapped(text: str) -> str:
+    return " ".join(SWAP.get(word, word) for word in text.split())
+
+
+def constant(text: str) -> str:
+    return "a text"
+
+
+def fit(examples: Examples) -> Classifier:
+    return Linear.fit(examples)
+
+
+def attack(
+    training: Released,
+    test: Released,
+    asked: Asked = ALL,
+    learn: Callable[[Examples], Classifier] = fit,
+    label: str = "gender",
+) -> list[Inferred]:
+    """What all attackers of the linear kind infer, the detector last."""
+    examples = training.clean(label)
+    static = Learned(fit(examples), examples)
+    noise = Noise.named(1, "attack")
+    found = list(infer(training, test, label, static, learn=learn, asked=asked, noise=noise))
+    return [*found, detect(training, test, learn, 0, noise)]
