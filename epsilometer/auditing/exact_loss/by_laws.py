@@ -51,7 +51,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     """Two texts by their units' log-laws; laws: [rows, outputs], units: [n, 2] rows in the first text and the second.
 
     width: what the grid may leave open of the guess loss, in nats each way (more where it is thousands); the grid
-    becomes finer until that is met.
+    becomes finer until that is met, or where bounds stand that no grid makes narrower.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
@@ -61,7 +61,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     for _ in range(_FINER):
         found = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
         error = guess_losses(Bracket(*map(np.array, (found.log_error().low, found.log_error().high))))
-        if error.high == error.low or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
+        if found.certain or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
             break
         points *= 4
     return found

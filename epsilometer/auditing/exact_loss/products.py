@@ -117,6 +117,11 @@ class Product:
         """Whether no output is possible under both."""
         return any(not len(unit.places) for unit in self.units)
 
+    @cached_property
+    def certain(self) -> bool:
+        """Whether Bhattacharyya's bounds stand for the error, the texts being told apart so surely."""
+        return self.apart or (bool(self.units) and self._cumulants(0.0)[0] < _CERTAIN)
+
     def log_error(self) -> Bracket[float]:
         """ln of the Bayes error of two equally likely texts, half of the overlap sum_y min(P, P')."""
         return self._log_error
@@ -128,7 +133,7 @@ class Product:
         if not self.units:
             return Bracket(-math.log(2), -math.log(2))
         theta, (log_rho, mean, variance) = 0.0, self._cumulants(0.0)
-        if log_rho < _CERTAIN:
+        if self.certain:
             return Bracket(2 * log_rho - math.log(4), log_rho + self._log_gamma - math.log(2))
         if mean**2 > _FAR * variance:
             theta = self._tilt_to(0.0, -0.5, 0.5)
@@ -145,8 +150,8 @@ class Product:
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(gone, gone)
-        if certain := self._certain(np.array([level])):
-            return Bracket(float(certain.low[0]), 1.0)
+        if near := self._near_one(np.array([level])):
+            return Bracket(float(near.low[0]), 1.0)
         theta = 0.5
         if self._cumulants(theta)[1] < level < self._span[1]:
             theta = self._tilt_to(level, theta, math.inf)
@@ -165,12 +170,12 @@ class Product:
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(np.full(len(levels), gone), np.full(len(levels), gone))
-        if certain := self._certain(levels):
-            return certain
+        if near := self._near_one(levels):
+            return near
         low, high = self._excess(levels)
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
-    def _certain(self, levels: Array) -> Bracket[Array] | None:
+    def _near_one(self, levels: Array) -> Bracket[Array] | None:
         """[levels]: delta where that is 1 to all digits, since 1 - delta <= e^(level/2) rho; else None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
