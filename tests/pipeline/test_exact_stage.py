@@ -135,6 +135,15 @@ def test_private_texts_are_no_witness_and_bytes_do_not_vary(project: dict[str, A
     assert private.drop("witness").equals(public.drop("witness"))
 
 
+def test_workers_write_the_same_bytes(project: dict[str, Any]) -> None:
+    alone = losses()
+    before = exact_path("letters-own").read_bytes(), curves_path("letters-own").read_bytes()
+    project["runtime"] = {"workers": 2}
+    Path("params.yaml").write_text(yaml.safe_dump(project))
+    assert losses().equals(alone)
+    assert before == (exact_path("letters-own").read_bytes(), curves_path("letters-own").read_bytes())
+
+
 def test_the_first_trials_until_so_many_pairs_of_one_length(project: dict[str, Any]) -> None:
     for most, compared in ((1, 2), (2, 3), (3, 4)):
         project["exact"] = {"pairs": most}

@@ -1,12 +1,15 @@
 """The losses of pairs of texts under a mechanism with `laws`: two products of unit laws each, deterministic.
 
 Laws are computed for a block of pairs at a time, of all budgets from one pass, and each distinct one once a block.
+Blocks run here or in several workers (`runtime/scaling.py`); a pair's figures do not depend on its block.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -14,37 +17,64 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
-from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
+from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request, joined
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import log_laws
 from epsilometer.auditing.worst_case import TOLERANCE
 from epsilometer.core.laws import Laws
-from epsilometer.core.mechanism import HasLaws
-from epsilometer.runtime.progress import track
+from epsilometer.core.mechanism import HasLaws, Mechanism
+from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _POINTS = 512  # of the grid at the least, between no loss and a unit's largest
 _HUGE = 1000.0  # nats, from which on the width grows with the loss
+_SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
 _FINER = 4  # grids that are tried at most, each four times as fine
 
 
 def losses(request: Request) -> list[Losses]:
     """Returns what the mechanism's law proves of every pair, a `Losses` for each budget."""
-    laws = cast(HasLaws, request.mechanism).laws(request.texts)
-    tables = [_Table(len(request.pairs)) for _ in request.epsilons]
-    most = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
-    blocks = list(_blocks(laws, request.pairs, most))
-    for block in track(blocks, len(blocks), "exact losses"):
-        units = {i: _units(laws, request.pairs[i]) for i in block}
-        rows = np.unique(np.concatenate([one for one in units.values() if one is not None] or [np.empty(0, np.int64)]))
-        by_budget = log_laws(laws, rows, request.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
-        for table, law, claims in zip(tables, by_budget, request.claims, strict=True):
-            for i, one in units.items():
-                table.enter(
-                    i, None if one is None else product(law, np.searchsorted(rows, one), request.width), claims[i]
-                )
-    return [table.losses() for table in tables]
+    laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
+    rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
+    shares = 1 if engine.here else _SHARE * engine.workers
+    blocks = list(_blocks(laws, request.pairs, rows, math.ceil(len(request.pairs) / shares)))
+    job = _Job(request.pairs, request.epsilons, request.claims, request.width)
+    build = partial(_worker, job, request.crew.build, request.texts)
+    compare = (lambda: partial(job.compare, laws)) if engine.here else build
+    by_block = list(run(compare, blocks, engine, "exact losses"))
+    order = np.argsort([i for block in blocks for i in block])
+    return [joined(parts, order) for parts in zip(*by_block, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """As in a `Request`, without what workers have of their own."""
+
+    pairs: NDArray[np.int64]
+    epsilons: Sequence[float]
+    claims: Sequence[Array]
+    width: float
+
+    def compare(self, laws: Laws, block: Sequence[int]) -> list[Losses]:
+        """The figures of some pairs, a `Losses` for each budget."""
+        tables = [_Table(len(block)) for _ in self.epsilons]
+        units = [_units(laws, self.pairs[i]) for i in block]
+        rows = np.unique(np.concatenate([one for one in units if one is not None] or [np.empty(0, np.int64)]))
+        by_budget = log_laws(laws, rows, self.epsilons) if len(rows) else [np.empty((0, 0))] * len(tables)
+        for table, law, claims in zip(tables, by_budget, self.claims, strict=True):
+            for place, (one, claim) in enumerate(zip(units, claims[block].tolist(), strict=True)):
+                if one is not None:
+                    table.enter(place, product(law, np.searchsorted(rows, one), self.width), claim)
+        return [table.losses() for table in tables]
+
+
+def _worker(
+    job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
+) -> Callable[[Sequence[int]], list[Losses]]:
+    """What a worker does, with a mechanism of its own."""
+    assert build is not None, "workers need to know how to make the mechanism"
+    return partial(job.compare, cast(HasLaws, build()).laws(texts))
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
@@ -75,15 +105,15 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
     return np.stack([first, second], axis=1)[first != second]
 
 
-def _blocks(laws: Laws, pairs: NDArray[np.int64], most: int) -> Iterator[list[int]]:
-    """Places of pairs, those that share a text together, in blocks of about `most` distinct law rows or fewer."""
+def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
+    """Places of pairs, those that share a text together, in blocks of about so many distinct law rows or fewer."""
     block: list[int] = []
     rows: set[int] = set()
     often = np.bincount(pairs.ravel())
     shared = np.where(often[pairs[:, 0]] >= often[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
     for i in np.argsort(shared, kind="stable").tolist():
         found = set(np.ravel([] if (units := _units(laws, pairs[i])) is None else units).tolist())
-        if block and len(rows | found) > most:
+        if block and (len(rows | found) > most_rows or len(block) == most_pairs):
             yield block
             block, rows = [], set()
         block.append(i)
@@ -93,7 +123,7 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most: int) -> Iterator[list[in
 
 
 class _Table:
-    """Figures of n pairs, filled one by one."""
+    """Figures of n pairs, filled one by one; those that are left out are told apart by any output."""
 
     def __init__(self, count: int) -> None:
         self._log_error = np.full((2, count), -math.inf)
@@ -102,20 +132,19 @@ class _Table:
         self._pure = np.full(count, math.inf)
         self._at_claim = np.ones((2, count))
 
-    def enter(self, i: int, product: Product | None, claim: float) -> None:
-        """One pair's figures; no product: texts that any output tells apart, as the table has them to begin with."""
-        if product is not None:
-            error, both = product.log_error(), (product, product.reversed)
-            self._log_error[:, i] = error.low, error.high
-            deltas = [way.deltas(LEVELS) for way in both]
-            self._delta[:, i] = [sum(d.low for d in deltas) / 2, sum(d.high for d in deltas) / 2]
-            self._larger[i] = np.maximum(deltas[0].high, deltas[1].high)
-            self._pure[i] = max(way.pure_loss for way in both)
-            if self._pure[i] <= claim + TOLERANCE:
-                self._at_claim[:, i] = 0.0
-            elif math.isfinite(claim):
-                at_claim = [way.delta(claim) for way in both]
-                self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
+    def enter(self, i: int, product: Product, claim: float) -> None:
+        """One pair's figures."""
+        error, both = product.log_error(), (product, product.reversed)
+        self._log_error[:, i] = error.low, error.high
+        deltas = [way.deltas(LEVELS) for way in both]
+        self._delta[:, i] = [sum(d.low for d in deltas) / 2, sum(d.high for d in deltas) / 2]
+        self._larger[i] = np.maximum(deltas[0].high, deltas[1].high)
+        self._pure[i] = max(way.pure_loss for way in both)
+        if self._pure[i] <= claim + TOLERANCE:
+            self._at_claim[:, i] = 0.0
+        elif math.isfinite(claim):
+            at_claim = [way.delta(claim) for way in both]
+            self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
     def losses(self) -> Losses:
         """All of them."""

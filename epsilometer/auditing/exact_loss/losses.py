@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.core.mechanism import Mechanism
+from epsilometer.runtime.scaling import HERE, Engine
 
 Array = NDArray[np.float64]
 
@@ -35,12 +36,27 @@ FULL = Effort()
 
 
 @dataclass(frozen=True)
+class Crew:
+    """Who compares the pairs, which cannot change a figure: an engine, and what makes the mechanism in its workers.
+
+    build: picklable; None where pairs are compared in this process.
+    """
+
+    engine: Engine = HERE
+    build: Callable[[], Mechanism] | None = None
+
+
+ALONE = Crew()
+
+
+@dataclass(frozen=True)
 class Request:
     """Pairs of texts whose losses are asked for, at every budget.
 
     pairs:   int64 [n, 2] numbers of texts; claims: for each budget [n], the claimed losses of the pairs in nats,
              infinite where nothing is claimed.
     width:   what the rounding of a guess loss may come to, in nats each way.
+    crew:    who compares them, where units have laws.
     """
 
     mechanism: Mechanism
@@ -49,6 +65,7 @@ class Request:
     epsilons: Sequence[float]
     claims: Sequence[Array]
     width: float = FULL.width
+    crew: Crew = ALONE
 
 
 @dataclass(frozen=True)
@@ -69,3 +86,24 @@ class Losses:
     pure: Array | None = None
     delta_at_claim: Bracket[Array] | None = None
     method: str = "exact"
+
+
+def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:
+    """The losses of pairs that were compared in parts, put in order: pair i is number order[i] of all parts."""
+
+    def whole(arrays: Sequence[Array]) -> Array:
+        return np.concatenate(arrays)[order]
+
+    def brackets(each: Sequence[Bracket[Array]]) -> Bracket[Array]:
+        return Bracket(whole([one.low for one in each]), whole([one.high for one in each]))
+
+    pure = [part.pure for part in parts if part.pure is not None]
+    at_claim = [part.delta_at_claim for part in parts if part.delta_at_claim is not None]
+    return Losses(
+        log_error=brackets([part.log_error for part in parts]),
+        delta=brackets([part.delta for part in parts]),
+        larger_delta=whole([part.larger_delta for part in parts]),
+        pure=whole(pure) if pure else None,
+        delta_at_claim=brackets(at_claim) if at_claim else None,
+        method=parts[0].method,
+    )

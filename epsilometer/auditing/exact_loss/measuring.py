@@ -12,7 +12,7 @@ import polars as pl
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
-from epsilometer.auditing.exact_loss.losses import FULL, Effort, Losses, Request
+from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
@@ -41,11 +41,16 @@ def pairwise(mechanism: Mechanism) -> bool:
 
 
 def request(
-    mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs, effort: Effort = FULL
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    epsilons: Sequence[float],
+    pairs: Pairs,
+    effort: Effort = FULL,
+    crew: Crew = ALONE,
 ) -> Request:
     """What is asked for these pairs, with their claims."""
     claims = [pair_claims(mechanism, epsilon, texts, pairs.numbers) for epsilon in epsilons]
-    return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width)
+    return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width, crew=crew)
 
 
 def pair_losses(asked: Request) -> list[Losses]:
@@ -64,14 +69,20 @@ def pair_losses(asked: Request) -> list[Losses]:
 
 
 def measure(
-    mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float], pairs: Pairs, effort: Effort = FULL
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    epsilons: Sequence[float],
+    pairs: Pairs,
+    effort: Effort = FULL,
+    crew: Crew = ALONE,
 ) -> Measured:
     """The exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
-    texts: distinct. Raises UserError for a mechanism whose law is not known.
+    texts: distinct. crew: who compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
+    is not known.
     """
     begun = time.perf_counter()
-    asked = request(mechanism, texts, epsilons, pairs, effort=effort)
+    asked = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
     sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
     losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else _tables(asked, pairs, effort.all_pairs)
     seconds = (time.perf_counter() - begun) / len(epsilons)

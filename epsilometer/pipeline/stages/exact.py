@@ -5,9 +5,11 @@ The pairs are those of the audit's first trials, each as likely as it is frequen
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
-from epsilometer.auditing.exact_loss.losses import Effort
+from epsilometer.auditing.exact_loss.losses import Crew, Effort
 from epsilometer.auditing.exact_loss.measuring import applies, measure
 from epsilometer.auditing.exact_loss.pairs import first_trials, of_trials
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
@@ -32,7 +34,8 @@ def main(name: str) -> None:
         texts = audited_texts(params, cell.dataset)
         pairs = of_trials(first_trials(trials(cell.dataset), texts, params.exact.pairs), texts)
         effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
-        found = measure(built, texts, cell.budgets, pairs, effort=effort)
+        crew = Crew(params.runtime.engine, partial(mechanism, params, name))
+        found = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)
         of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
         losses = found.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
         curves = found.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
