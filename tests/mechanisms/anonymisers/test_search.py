@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search, in_step
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel
-from epsilometer.mechanisms.anonymisers.shared.search import TextSearch
+from epsilometer.mechanisms.anonymisers.shared.search import TextSearch, Trial
 from epsilometer.mechanisms.anonymisers.shared.source import Edit, Source
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
+from epsilometer.models.ledger import Ledger
 from tests.support.weighted import Weighted
 
 WORDS = ["aa", "bb", "cc", "dd", "ee", "ff"]
@@ -43,11 +44,12 @@ class Toy:
 
     @property
     def judges(self) -> Judges:
-        return Judges([Panel("a", [self.attribute], 1)], [Panel("t", [self.task], 1)], self.tags)
+        ledger = Ledger({"a": self.attribute, "t": self.task}, 1)
+        return Judges([Panel(ledger, ["a"])], [Panel(ledger, ["t"])], self.tags)
 
     def searching(self, seed: int = 0, guards: Sequence[Any] = ()) -> TextSearch:
         aim = Aim(away=int(self.attribute.logits(self.source.spans.text).argmax()))
-        return TextSearch(self.source, [aim], replace(self.judges, guards=guards), np.random.default_rng(seed))
+        return TextSearch(self.source, [aim], replace(self.judges, guards=guards), trial(seed))
 
     def passes(self, edit: Edit) -> bool:
         """Computed without the search."""
@@ -66,6 +68,10 @@ class Toy:
         """All edits, by brute force."""
         choices = product(*([None, *range(len(options))] for options in self.source.options))
         return [tuple((w, o) for w, o in enumerate(picked) if o is not None) for picked in choices]
+
+
+def trial(seed: int = 0) -> Trial:
+    return Trial(0, np.random.default_rng(seed))
 
 
 @st.composite
@@ -187,18 +193,21 @@ def test_a_margin_is_kept_by_every_attribute_and_enough_of_the_kinds() -> None:
     source = Source(spans("aa bb"), ["aa", "bb"], [["aax", "aay"], ["bbx"]])
     weak = Weighted("mf", {"aax": (0, 0.5), "aay": (0, 3), "aa": (1, 0), "bb": (1, 0), "bbx": (0, 3)})
     sure = Weighted("mf", {"aax": (0, 5), "aay": (0, 1.5), "aa": (1, 0), "bb": (0, 0), "bbx": (0, 0)})
-    both = lambda enough: Judges([Panel("a", [weak, sure], enough)], [])  # noqa: E731
+    ledger = Ledger({"weak": weak, "sure": sure}, 1)
+
+    def both(enough: int) -> Judges:
+        return Judges([Panel(ledger, ["weak", "sure"], enough)], [])
 
     def least(judges: Judges, margin: float) -> Edit:
-        search = TextSearch(source, [Aim(away=0, margin=margin)], judges, np.random.default_rng(0))
+        search = TextSearch(source, [Aim(away=0, margin=margin)], judges, trial())
         edit: Edit = run(begun(search, search.search("exhaustive", "fewest", 1, 100)))
         return edit
 
     assert least(both(2), 0.5) == ((0, 1),)  # aay: log-odds 2 and 1.5
     assert least(both(2), 1.8) == ((0, 0), (1, 0))  # 3.5 and 5
     assert least(both(1), 4) == ((0, 0),)
-    one_each = Judges([Panel("a", [weak], 1), Panel("b", [sure], 1)], [])
-    search = TextSearch(source, [Aim(away=0, margin=0.5)] * 2, one_each, np.random.default_rng(0))
+    one_each = Judges([Panel(ledger, ["weak"]), Panel(ledger, ["sure"])], [])
+    search = TextSearch(source, [Aim(away=0, margin=0.5)] * 2, one_each, trial())
     assert run(begun(search, search.search("beam", "fewest", 2, 0))) == ((0, 1),)
 
 
@@ -209,19 +218,6 @@ def test_the_prediction_is_the_first_of_equally_likely_classes() -> None:
     assert Aim(away=0).judge(even)[0] < 0
     assert Aim(toward=0).judge(even)[0] >= 0
     assert Aim(toward=1).judge(even)[0] < 0
-
-
-def test_questions_are_distinct_texts() -> None:
-    """What a search says it asked is what the classifiers counted."""
-    source = Source(spans("aa bb aa"), ["aa", "bb"], [["aax"], ["bbx", "bby"]], [0])
-    toy = Toy(source, Weighted("mf", {"aa": (1, 0)}), Weighted("pq", {"bb": (1, 0)}), frozenset(), frozenset(["-"]))
-    search = toy.searching()
-    run(begun(search, search.search("beam", "fewest", 5, 0)))
-    asked = [*toy.attribute.asked, *toy.task.asked]
-    assert search.asked == len({*toy.attribute.asked}) + len({*toy.task.asked}) + (
-        source.spans.text not in toy.task.asked
-    )
-    assert len(asked) == len({*toy.attribute.asked}) + len({*toy.task.asked})
 
 
 def test_an_asker_gets_what_is_distinct_among_all_searches_at_once() -> None:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker
+from epsilometer.models.ledger import Ledger
 
 Tags = Callable[[Sequence[tuple[str, ...]]], Sequence[tuple[str, ...]]]  # sentences as words -> their tags
+_LEAST = 1e-300  # of a probability, so that its logarithm is finite
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The classifiers of one label, different in kind. enough: how many of them have to answer as wanted."""
+    """The classifiers of one label, of different kinds, as a ledger names them.
 
-    label: str
-    classifiers: Sequence[Any]
-    enough: int
+    enough: how many of them have to answer as wanted.
+    """
 
-    def __call__(self, texts: Sequence[str]) -> list[NDArray[np.float64]]:
-        """Log-probabilities [classifiers, classes] of each text."""
-        rows = np.stack([one.probabilities(texts) for one in self.classifiers], axis=1)
-        return list(np.log(np.maximum(rows, 1e-300)))
+    ledger: Ledger
+    names: Sequence[str]
+    enough: int = 1
+
+    def __call__(self, questions: Sequence[tuple[int, str]]) -> list[NDArray[np.float64]]:
+        """Log-probabilities [names, classes] of each text; questions: for which private text, and the text."""
+        owners, texts = [owner for owner, _ in questions], [text for _, text in questions]
+        rows = np.stack([self.ledger.probabilities(name, texts, owners) for name in self.names], axis=1)
+        return list(np.log(np.maximum(rows, _LEAST)))
 
 
 @dataclass(frozen=True)

@@ -50,26 +50,27 @@ class Candidate(NamedTuple):
     tie: float
 
 
+class Trial(NamedTuple):
+    """For which private text of a ledger questions are asked, and the stream from which everything is drawn."""
+
+    owner: int
+    stream: np.random.Generator
+
+
 class TextSearch:
     """The search in one text for one trial.
 
-    stream: of the trial. lost: whether a candidate that reached the aim changed a task's answer; minimal: whether all
+    lost: whether a candidate that reached the aim changed a task's answer; minimal: whether all
     edits of every size so far were judged.
     """
 
-    def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, stream: np.random.Generator) -> None:
-        self.source, self.aims, self.judges, self.stream = source, aims, judges, stream
+    def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
+        self.source, self.aims, self.judges, self.owner, self.stream = source, aims, judges, *trial
         self.lost, self.minimal = False, False
-        self._seen: dict[Panel, set[Edit]] = {panel: {()} for panel in (*judges.attributes, *judges.tasks)}
         self._singles: list[Candidate] = []
         self._last: list[Candidate] = []
         self._nearest: list[Candidate] = []
         self._start = Candidate((), -math.inf, -math.inf, 0.0)
-
-    @property
-    def asked(self) -> int:
-        """Distinct texts that each classifier was asked about, the original among them."""
-        return sum(len(seen) * len(panel.classifiers) for panel, seen in self._seen.items())
 
     def begin(self) -> Search[bool]:
         """Whether the text reaches the aim as it is."""
@@ -206,8 +207,8 @@ class TextSearch:
 
     def _rows(self, panel: Panel, edits: Sequence[Edit]) -> Search[NDArray[np.float64]]:
         """Log-probabilities [n, classifiers, classes] of the edited texts."""
-        self._seen[panel].update(edits)
-        return np.stack((yield from ask(panel, [*map(self.source.text, edits)], self.source.at_once)))
+        questions = [(self.owner, self.source.text(edit)) for edit in edits]
+        return np.stack((yield from ask(panel, questions, self.source.at_once)))
 
     def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
         """The surest first; of equals the fewest changed words, then by the stream."""
