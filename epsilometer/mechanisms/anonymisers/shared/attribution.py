@@ -1,0 +1,152 @@
+"""Which words of a text a classifier's answer comes from: one signed score a word, A(w), for the predicted class.
+
+integrated_gradients: of the logit, along the line from a text of padding (`shared.integrated_gradients`). For a linear
+    classifier that integral is `linear`, from a text without words.
+linear:     coefficient times value of the word's features, exactly; for linear classifiers.
+occlusion:  the probability less that of the text without the word.
+lime:       captum's Lime: coefficients of a linear model fitted to the probability of texts that lack random words.
+
+A word is a token with letters by the tagger's rule, in lower case; all its occurrences count together, and are left out
+together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import integrated_gradients
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, spans
+from epsilometer.models.classifier import LINEAR, TRANSFORMER, Classifier
+from epsilometer.text.words import words
+
+GRADIENTS = "integrated_gradients"
+METHODS = (GRADIENTS, "occlusion", "lime", "linear")
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """How words are scored.
+
+    steps: Gauss-Legendre nodes of integrated gradients, before any doubling; tolerance: by how much, relatively, the
+    scores may miss the difference that they must add up to; samples: texts that lime asks about, for each text.
+    """
+
+    method: str = GRADIENTS
+    steps: int = 50
+    tolerance: float = 0.05
+    samples: int = 200
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown("attribution", self.method, METHODS)
+        if self.steps < 1 or self.samples < 2 or not self.tolerance > 0:
+            raise UserError(
+                f"an attribution needs 1 step, 2 samples and a tolerance above 0 at least, got {self.steps}, "
+                f"{self.samples} and {self.tolerance}"
+            )
+
+
+@dataclass(frozen=True)
+class Attributions:
+    """The scores of n texts' words.
+
+    scores:     for each text its words in lower case, in order of appearance, with their scores.
+    incomplete: bool [n], where the scores of all pieces still miss F(text) - F(baseline) by more than the tolerance.
+    """
+
+    scores: Sequence[Mapping[str, float]]
+    incomplete: NDArray[np.bool_] = field(repr=False)
+
+
+def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribution) -> Attributions:
+    """The scores of the words of n texts for the class that the classifier predicts for each.
+
+    A text's scores depend on that text alone. Raises UserError for a method that this kind of classifier has not.
+    """
+    if not texts:
+        return Attributions([], np.zeros(0, bool))
+    cut = [spans(text) for text in texts]
+    incomplete = np.zeros(len(texts), bool)
+    scores: Sequence[Mapping[str, float]]
+    if settings.method == "occlusion":
+        scores = _occlusion(classifier, cut)
+    elif settings.method == "lime":
+        scores = _lime(classifier, cut, settings.samples)
+    elif classifier.kind == LINEAR:
+        scores = _linear(classifier, cut)
+    elif classifier.kind == TRANSFORMER and settings.method == GRADIENTS:
+        target = classifier.probabilities(texts).argmax(axis=1)
+        scores, incomplete = integrated_gradients(
+            classifier, cut, target, steps=settings.steps, tolerance=settings.tolerance
+        )
+    else:
+        raise UserError(
+            f"a classifier of kind {classifier.kind!r} has no attribution {settings.method!r}; use occlusion or lime"
+        )
+    return Attributions(scores, incomplete)
+
+
+def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
+    """Whole texts and texts without a word are asked about together."""
+    without = [edited(one, dict.fromkeys(places, "")) for one in cut for places in one.places.values()]
+    probabilities = classifier.probabilities([one.text for one in cut] + without)
+    owner = np.repeat(np.arange(len(cut)), [len(one.places) for one in cut])
+    whole, missing = probabilities[: len(cut)], probabilities[len(cut) :]
+    target = whole.argmax(axis=1)
+    falls = iter((whole[owner, target[owner]] - missing[np.arange(len(owner)), target[owner]]).tolist())
+    return [{word: next(falls) for word in one.places} for one in cut]
+
+
+def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
+    """A feature's share of the logit is divided among the words of the text that it was counted in, evenly."""
+    features = classifier.features([one.text for one in cut])
+    target = classifier.probabilities([one.text for one in cut]).argmax(axis=1)
+    column = {word: i for i, word in enumerate(classifier.vocabulary)}
+    scores = []
+    for row, one in enumerate(cut):
+        part = features[[row]]
+        weights = classifier.coefficients[target[row], part.indices] * part.data
+        share = dict(zip(part.indices.tolist(), weights.tolist(), strict=True))
+        counted = [[column[f] for f in words(token) if f in column] for token in one.tokens]
+        times = np.bincount([f for token in counted for f in token], minlength=1)
+        scores.append(
+            {
+                word: sum(share.get(f, 0.0) / times[f] for place in places for f in counted[place])
+                for word, places in one.places.items()
+            }
+        )
+    return scores
+
+
+def _lime(classifier: Classifier, cut: Sequence[Spans], samples: int) -> list[dict[str, float]]:
+    return [_lime_of_one(classifier, one, samples) if one.places else {} for one in cut]
+
+
+def _lime_of_one(classifier: Classifier, one: Spans, samples: int) -> dict[str, float]:
+    """Which words are left out follows from the text alone, so that equal texts have equal scores."""
+    import torch
+    from captum.attr import Lime
+
+    target = int(classifier.probabilities([one.text]).argmax())
+    places = list(one.places.values())
+
+    def forward(present: Any) -> Any:
+        texts = [
+            edited(one, {place: "" for of_word, here in zip(places, row, strict=True) if not here for place in of_word})
+            for row in present.bool().tolist()
+        ]
+        return torch.from_numpy(classifier.probabilities(texts)[:, target])
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int.from_bytes(hashlib.blake2b(one.text.encode(), digest_size=7).digest()))
+        coefficients = Lime(forward).attribute(
+            torch.ones(1, len(places)), n_samples=samples, perturbations_per_eval=samples
+        )
+    return dict(zip(one.places, coefficients[0].tolist(), strict=True))
