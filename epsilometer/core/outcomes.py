@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 FOUND = "found"  # every classifier that was to err does, the useful labels are kept
 PART = "part"  # a rewrite that does not do all of that
 NOTHING = "nothing to change"  # no word may or need be changed; released as it was
-UTILITY_LOST = "utility lost"  # what hides the attribute loses a useful label
+MISSED = "missed"  # nothing that was tried hides the attribute; released as it was
+UTILITY_LOST = "utility lost"  # what hides the attribute loses a useful label; released as it was
 WITHHELD = "withheld"  # nothing is released: an empty text
 CUT = "cut"  # longer than what the anonymiser reads; what is beyond stays as it was
 UNUSABLE = "unusable"  # a model's answer is no rewrite
-STATUSES = (FOUND, PART, NOTHING, UTILITY_LOST, WITHHELD, CUT, UNUSABLE)
+STATUSES = (FOUND, PART, NOTHING, MISSED, UTILITY_LOST, WITHHELD, CUT, UNUSABLE)
 
 # The columns that tables of rewrites have beside the text.
 COLUMNS: Mapping[str, type[pl.DataType]] = {
