@@ -239,7 +239,7 @@ def test_lime_finds_linear_weights_and_depends_on_the_text_alone() -> None:
 def test_bad_settings_and_kinds() -> None:
     with pytest.raises(UserError, match="did you mean 'occlusion'"):
         Attribution("oclusion")
-    with pytest.raises(UserError, match="1 step"):
+    with pytest.raises(UserError, match=r"1 to 400 steps.*got 0"):
         Attribution(steps=0)
     classifier: Any = Counted()
     with pytest.raises(UserError, match=r"'encoder'.*use occlusion or lime"):

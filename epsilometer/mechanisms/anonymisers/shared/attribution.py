@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import integrated_gradients
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS, integrated_gradients
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, spans
 from epsilometer.models.classifier import LINEAR, TRANSFORMER, Classifier
 from epsilometer.text.words import words
@@ -46,10 +46,10 @@ class Attribution:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown("attribution", self.method, METHODS)
-        if self.steps < 1 or self.samples < 2 or not self.tolerance > 0:
+        if not 1 <= self.steps <= MOST_STEPS or self.samples < 2 or not self.tolerance > 0:
             raise UserError(
-                f"an attribution needs 1 step, 2 samples and a tolerance above 0 at least, got {self.steps}, "
-                f"{self.samples} and {self.tolerance}"
+                f"an attribution takes 1 to {MOST_STEPS} steps, 2 samples or more and a tolerance above 0, got "
+                f"{self.steps}, {self.samples} and {self.tolerance}"
             )
 
 

@@ -7,12 +7,12 @@ are as in the text. The layer is that of the words alone (`get_input_embeddings`
 positions as well, so F at the baseline is computed on the text's own positions too.
 
 The pieces' scores must add up to F(e) - F(b) (completeness). Where they miss it by more than a tolerance, the steps are
-doubled, up to MOST_STEPS.
+doubled, as long as they are at most MOST_STEPS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,44 +48,35 @@ def integrated_gradients(
     """
     pieces = _pieces(classifier, cut)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
-    left = np.arange(len(cut))
-    while True:
-        missed = _fill(classifier, pieces, target, scores, (left, steps, tolerance))
-        if not len(missed) or 2 * steps > MOST_STEPS:
-            break
-        left, steps = missed, 2 * steps
+    missed = list(range(len(cut)))
+    while missed and steps <= MOST_STEPS:
+        left, missed = np.array(missed, np.int64), []
+        for i, of_pieces, difference in _each(classifier.network, pieces, target, left=left, steps=steps):
+            scores[i] = of_pieces
+            # Below the grid that logits are rounded to there is nothing to explain.
+            if abs(of_pieces.sum() - difference) > max(tolerance * abs(difference), 1 / GRID):
+                missed.append(i)
+        steps *= 2
     incomplete = np.zeros(len(cut), bool)
     incomplete[missed] = True
     return [_by_word(one, part, score) for one, part, score in zip(cut, pieces, scores, strict=True)], incomplete
 
 
-def _fill(
-    classifier: Any,
-    pieces: Sequence[_Pieces],
-    target: NDArray[np.integer],
-    scores: list[NDArray[np.float64]],
-    task: tuple[NDArray[np.int64], int, float],
-) -> NDArray[np.int64]:
-    """Put the scores of the pieces of some texts in their places; returns those that miss completeness."""
-    left, steps, tolerance = task
+def _each(
+    network: Any, pieces: Sequence[_Pieces], target: NDArray[np.integer], *, left: NDArray[np.int64], steps: int
+) -> Iterator[tuple[int, NDArray[np.float64], float]]:
+    """Of each text in `left`: its number, the scores of its pieces, and what they must add up to."""
     widths = np.array([-(-len(pieces[i].ids) // MULTIPLE) * MULTIPLE for i in left])
-    missed = []
     for width in np.unique(widths):
-        rows = max(1, PIECES[classifier.network.device.type] // int(width))
+        rows = max(1, PIECES[network.device.type] // int(width))
         together = max(1, rows // steps)
         members = left[widths == width]
         for start in range(0, len(members), together):
             batch = members[start : start + together]
             filled = np.resize(batch, together)
-            each, differences = _scores(
-                classifier.network, [pieces[i] for i in filled], target[filled], (int(width), steps, rows)
-            )
-            for i, of_pieces, difference in zip(batch, each, differences, strict=False):
-                scores[i] = of_pieces
-                # Below the grid that logits are rounded to there is nothing to explain.
-                if abs(of_pieces.sum() - difference) > max(tolerance * abs(difference), 1 / GRID):
-                    missed.append(i)
-    return np.array(sorted(missed), np.int64)
+            scores, differences = _scores(network, [pieces[i] for i in filled], target[filled], (width, steps, rows))
+            for i, of_pieces, difference in zip(batch, scores, differences, strict=False):
+                yield int(i), of_pieces, float(difference)
 
 
 def _scores(
