@@ -25,8 +25,8 @@ from epsilometer.corpora import synthetic
 from epsilometer.mechanisms.latents.adept import ADePT
 from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.latents.shared.autoencoder import Autoencoder, Shape
-from epsilometer.mechanisms.latents.shared.beam_search import beam_search
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, add
+from epsilometer.models.beam_search import beam_search
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.text.words import words

@@ -74,18 +74,21 @@ class Generator(ABC):
                 f"{self.folder} is not {KINDS[self._kind]}: its weights lack {min(report['missing_keys'])}; give a "
                 "checkpoint with its vocabulary head"
             )
-        if not hasattr(self.tokenizer, "backend_tokenizer"):
-            raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
+        self._check_tokenizer()
         self.network.eval().to(device)
-        # A "</s>" written in a text is text.
-        self._pieces = self.tokenizer.backend_tokenizer
-        self._pieces.no_padding()
-        self._pieces.no_truncation()
-        self._pieces.encode_special_tokens = True
         config = self.network.config
         self.window = int(min(positions(getattr(config, "encoder", config)) or 512, self.tokenizer.model_max_length))
         self.end = self._end()
         self.outputs = self._outputs()
+
+    def _check_tokenizer(self) -> None:
+        """Refuse a slow tokeniser; have a fast one neither pad nor cut, and read a "</s>" written in a text as text."""
+        if not hasattr(self.tokenizer, "backend_tokenizer"):
+            raise UserError(f"{self.folder} has no tokenizer.json; give a model with a fast tokeniser")
+        self._pieces = self.tokenizer.backend_tokenizer
+        self._pieces.no_padding()
+        self._pieces.no_truncation()
+        self._pieces.encode_special_tokens = True
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids with the model's special tokens; not cut."""

@@ -15,7 +15,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime import checksums
 
 ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder: the default wherever one is needed
-FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
+FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.safetensors"]
 # A model that a constant of ours was measured on is pinned, so that "updated upstream" is never silent.
 REVISIONS = {
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",

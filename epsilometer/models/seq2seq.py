@@ -49,8 +49,8 @@ class Seq2Seq(Generator):
     def cut(self, tokens: Sequence[list[int]], length: int | None = None) -> list[list[int]]:
         """Token ids cut at their ends to `length` (default: the window), the closing special tokens kept."""
         room = self.window if length is None else length
-        special = self._pieces.encode("a").special_tokens_mask
-        closing = len(special) - 1 - special.index(0)
+        ids_of_one = self.tokens(["a"])[0]
+        closing = len(ids_of_one) - 1 - ids_of_one.index(self.plain("a")[-1])
         return [ids if len(ids) <= room else ids[: room - closing] + ids[len(ids) - closing :] for ids in tokens]
 
     def padded(self, texts: Sequence[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

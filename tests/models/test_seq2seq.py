@@ -9,7 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from epsilometer.core.errors import UserError
-from epsilometer.mechanisms.latents.shared.beam_search import beam_search
+from epsilometer.models.beam_search import beam_search
 from epsilometer.models.bounds import bounds
 from epsilometer.models.embedded import EMBEDDED, seq2seq
 from epsilometer.models.locate import locate

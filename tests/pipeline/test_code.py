@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.imports import reached
+from epsilometer.pipeline.stages import resources
 from epsilometer.project.code import digest
+from epsilometer.project.sections import Cell
 from tests.support.toy import STAGES, Toy
 
 MINE = """from helper import kept
@@ -221,3 +223,18 @@ def test_why_names_settings_inputs_outputs_and_files(toy: Toy) -> None:
         "  input data/trials/songs.json is missing\n"
     )
     assert "unknown stage 'rewrit'" in toy.run("epsilometer", "why", "rewrit", code=2)
+
+
+def test_a_cell_reads_its_resource_and_the_models_that_its_settings_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/models/there", "data/models/back"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(name)
+    cell = Cell(dataset="d", mechanism="m", resource="data/models/there", settings={"back": "data/models/back", "k": 1})
+    before = resources._hashes(cell, {"data/models/there": "its hash"})
+    assert list(before) == ["data/models/there", "data/models/back/config.json"]
+    (tmp_path / "data/models/back/config.json").write_text("another")
+    after = resources._hashes(cell, {"data/models/there": "its hash"})
+    assert {path for path in before if before[path] != after[path]} == {"data/models/back/config.json"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,16 @@ def save_tokenizer(folder: Path, closes: bool, chat: str | None = None) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _save(model: Any, folder: Path, **tokenizer: Any) -> Path:
+def _enlarge(model: Any) -> None:
     """Weights a little larger than usual, so that the next token depends on what came before."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.normal_(0.0, 0.3)
+
+
+def _save(model: Any, folder: Path, **tokenizer: Any) -> Path:
+    _enlarge(model)
     model.save_pretrained(folder)
     save_tokenizer(folder, **tokenizer)
     return folder
@@ -94,6 +99,48 @@ def save_bart(folder: Path) -> Path:
     model = BartForConditionalGeneration(config).eval()
     model.final_logits_bias.normal_()
     return _save(model, folder, closes=True)
+
+
+def save_marian(folder: Path, seed: int = 6) -> Path:
+    """A translation model with SentencePiece models of its own for both languages, and one vocabulary."""
+    import json
+
+    import sentencepiece
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "corpus.txt").write_text("\n".join(f"{a} {b} the of." for a in WORDS[5:13] for b in WORDS[5:13]))
+    for side in ("source", "target"):
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(folder / "corpus.txt"), model_prefix=str(folder / side), vocab_size=24, model_type="bpe",
+            minloglevel=2,
+        )  # fmt: skip
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        (folder / f"{side}.vocab").unlink()
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    names = [pieces.IdToPiece(i) for i in range(pieces.GetPieceSize())]
+    names = ["</s>", "<unk>", *(name for name in names if name not in ("<s>", "</s>", "<unk>")), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    pad = len(names) - 1
+    torch.manual_seed(seed)
+    config = MarianConfig(
+        vocab_size=len(names), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64, pad_token_id=pad,
+        eos_token_id=0, bos_token_id=0, decoder_start_token_id=pad, forced_eos_token_id=None, scale_embedding=True,
+    )  # fmt: skip
+    model = MarianMTModel(config).eval()
+    _enlarge(model)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "encoder_attn" in name:  # what is written depends on what is read
+                parameter.mul_(3)
+    model.final_logits_bias.normal_()
+    model.save_pretrained(folder)
+    files = (str(folder / name) for name in ("source.spm", "target.spm", "vocab.json"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+        MarianTokenizer(*files, model_max_length=64).save_pretrained(folder)
+    return folder
 
 
 def save_bert(folder: Path) -> Path:

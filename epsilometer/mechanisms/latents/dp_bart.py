@@ -153,7 +153,7 @@ class DPBART(LatentMechanism):
         """The texts of latents by beam search; the pruned dimensions are 0."""
         import torch
 
-        from epsilometer.mechanisms.latents.shared.beam_search import beam_search
+        from epsilometer.models.beam_search import beam_search
 
         used, width = self.dimensions, self._model.width
         parts = slices(len(latents), self.length * width)

@@ -14,6 +14,7 @@ from epsilometer.core import tables
 from epsilometer.pipeline import dvc_files
 from epsilometer.project.code import hashes
 from epsilometer.project.params import read as read_params
+from epsilometer.project.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
 SECTIONS = ("cells", "downstream", "ablations", "sweeps")
@@ -27,11 +28,13 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     for section in SECTIONS:
         for name, cell in getattr(params, section).items():
-            read = {} if cell.resource is None else _hashes(cell.resource, outs)
-            record = {"files": read, "cell": cell.model_dump(mode="json")}
+            record = {"files": _hashes(cell, outs), "cell": cell.model_dump(mode="json")}
             tables.write_json(record, FOLDER / section / f"{name}.json")
 
 
-def _hashes(resource: str, outs: dict[str, str]) -> dict[str, str]:
-    path = Path(resource).as_posix()
-    return {path: outs[path]} if path in outs else hashes([Path(resource)], Path().resolve())
+def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
+    """Of the resource, and of models that settings name beside it."""
+    models = [one for one in cell.settings.values() if isinstance(one, str) and one.startswith("data/models/")]
+    paths = [Path(one).as_posix() for one in (cell.resource, *models) if one is not None]
+    made = {path: outs[path] for path in paths if path in outs}
+    return made | hashes([Path(path) for path in paths if path not in made], Path().resolve())

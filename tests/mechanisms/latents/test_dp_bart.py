@@ -27,10 +27,10 @@ from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasLatents, HasLikelihood, RewritesGrid
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.latents.dp_bart import DPBART
-from epsilometer.mechanisms.latents.shared.beam_search import beam_search
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 from epsilometer.mechanisms.latents.shared.noise_aware import NoiseAware, train
 from epsilometer.mechanisms.latents.shared.pruning import Pruning, prune_round, scores
+from epsilometer.models.beam_search import beam_search
 from epsilometer.models.seq2seq import Seq2Seq
 from tests.support import tiny_models
 from tests.support.broken.shared_noise import SharedNoise

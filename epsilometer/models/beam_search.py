@@ -1,4 +1,4 @@
-"""Beam search from given encoder states, in batches of a fixed number of rows, over the model's output vocabulary.
+"""Beam search from texts or given encoder states, in batches of a fixed number of rows, over a model's outputs.
 
 Plain beam search: hypotheses are ranked by their mean log-probability per token, the end counted; a text is done when
 as many hypotheses have ended as there are beams. In contrast to `generate` of transformers, it computes the head for
@@ -7,6 +7,8 @@ the outputs alone and reads the states once for all beams' steps; repeated n-gra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +17,10 @@ from torch import Tensor
 
 from epsilometer.models.generator import gather
 from epsilometer.models.seq2seq import Seq2Seq
+from epsilometer.runtime.progress import track
 
-TEXTS = {"cpu": 32, "cuda": 128}  # in every batch: kernels differ by shape
+TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length: kernels differ by shape
+FEW = {"cpu": 8, "cuda": 64}  # in every batch of texts, whose lengths differ
 
 
 class _Ended(NamedTuple):
@@ -24,20 +28,38 @@ class _Ended(NamedTuple):
     places: list[int]
 
 
+def rewritten(model: Seq2Seq, texts: Sequence[str], longest: int, beams: int = 3) -> list[str]:
+    """The text of at most `longest` tokens that the model writes from each text, which it reads without padding.
+
+    One pass for each distinct text; of a text beyond the model's window the beginning is read.
+    """
+    distinct = list(dict.fromkeys(texts))
+    ids = model.cut(model.tokens(distinct))
+    order = sorted(range(len(distinct)), key=lambda i: len(ids[i]))
+    written: dict[str, str] = {}
+    runs = [list(run) for _, run in groupby(order, key=lambda i: len(ids[i]))]
+    for rows in track(runs, len(runs), "rewrite sentences"):
+        states = model.states(np.array([ids[i] for i in rows]))
+        outputs = beam_search(model, states, longest, beams, texts=FEW[model.device])
+        written |= {distinct[i]: output for i, output in zip(rows, outputs, strict=True)}
+    return [written[text] for text in texts]
+
+
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3) -> list[str]:
+def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, texts: int | None = None) -> list[str]:
     """A text of at most `longest` tokens for each of the states [n, length, width]; all positions are attended to.
 
-    The text depends on its own states alone.
+    The text depends on its own states alone. texts: how many in every batch, `TEXTS` by default.
     """
-    size = TEXTS[model.device]
-    texts: list[str] = []
+    size = TEXTS[model.device] if texts is None else texts
+    written: list[str] = []
     for start in range(0, len(states), size):
         part = states[start : start + size]
         rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
         hidden = rows.repeat_interleave(beams, dim=0).to(model.device, model.network.dtype)
-        texts += [model.text(model.outputs[places]) for places in _search(model, hidden, longest, beams)[: len(part)]]
-    return texts
+        found = _search(model, hidden, longest, beams)[: len(part)]
+        written += [model.text(model.outputs[places]) for places in found]
+    return written
 
 
 def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[list[int]]:

@@ -1,0 +1,34 @@
+"""Back-translation: every sentence goes into another language and back (the plain baseline of IDT, section 5).
+
+Published: Helsinki-NLP/opus-mt-en-fr and -fr-en, with the beams that come with them. Here any two Marian models do, the
+number of beams is a setting, and hypotheses are ranked by their mean log-probability (`models/beam_search.py`). Nothing
+is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.anonymisers.shared.by_sentence import SentenceMechanism
+
+if TYPE_CHECKING:
+    from epsilometer.models.seq2seq import Seq2Seq
+
+
+@component
+class BackTranslation(SentenceMechanism):
+    """resource: the model from the texts' language, a Marian model by id or folder; back: that from there back."""
+
+    resource: str | Path
+    back: str | Path
+
+    @cached_property
+    def models(self) -> Sequence[Seq2Seq]:
+        """As `SentenceMechanism`."""
+        from epsilometer.models.translation import Translator
+
+        return [Translator(model, device=self.device) for model in (self.resource, self.back)]

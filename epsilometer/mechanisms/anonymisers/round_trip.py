@@ -1,0 +1,35 @@
+"""A round trip through one encoder-decoder: every sentence is read, and written by the model's likeliest words.
+
+It stands in for back-translation where there is no translation model: the embedded one copies most of what it reads
+and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`), in lower case. Nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.anonymisers.shared.by_sentence import SentenceMechanism
+from epsilometer.models.embedded import seq2seq
+
+if TYPE_CHECKING:
+    from epsilometer.models.seq2seq import Seq2Seq
+
+
+@component
+class RoundTrip(SentenceMechanism):
+    """resource: an encoder-decoder by id or folder, the embedded one by default."""
+
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
+
+    resource: str | Path
+
+    @cached_property
+    def models(self) -> Sequence[Seq2Seq]:
+        """As `SentenceMechanism`."""
+        from epsilometer.models.seq2seq import Seq2Seq
+
+        return [Seq2Seq(self.resource, device=self.device)]

@@ -1,0 +1,35 @@
+"""The outcomes of rewrites that a model wrote as a whole, in which no word is marked as changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.outcomes import Outcomes
+from epsilometer.text.words import words
+
+
+def outcomes(
+    texts: Sequence[str], rewrites: Sequence[str], status: Sequence[str], asked: NDArray[np.int64]
+) -> Outcomes:
+    """The outcomes of n rewrites; a word of the text is changed unless it is kept in an alignment of fewest edits.
+
+    asked: int64 [n], questions to auxiliaries; the victim is asked none.
+    """
+    from rapidfuzz.distance import Indel
+
+    lengths, unchanged = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
+    for i, (text, rewrite) in enumerate(zip(texts, rewrites, strict=True)):
+        before = words(text)
+        blocks = Indel.opcodes(before, words(rewrite))
+        lengths[i] = len(before)
+        unchanged[i] = sum(block.src_end - block.src_start for block in blocks if block.tag == "equal")
+    return Outcomes(
+        status,
+        changed=lengths - unchanged,
+        words=lengths,
+        asked=asked,
+        asked_victim=np.zeros(len(texts), np.int64),
+    )

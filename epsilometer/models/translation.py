@@ -1,0 +1,54 @@
+"""A Marian translation model by id or folder (Helsinki-NLP/opus-mt-en-fr and its relatives), in safetensors.
+
+Its tokeniser is a pair of SentencePiece models, one a language, with one vocabulary beside them: transformers has no
+fast one. Of a model with several target languages the source's own beginning (">>fra<<") names one; here that is text,
+as a special token written in a text is, so such models are refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.seq2seq import Seq2Seq
+
+
+class Translator(Seq2Seq):
+    """A translation model. Its translation of a sentence depends on that sentence alone.
+
+    Raises UserError for a model without Marian's tokeniser, or with several target languages.
+    """
+
+    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+        with warnings.catch_warnings():
+            # sacremoses normalises marks before SentencePiece in older code; transformers no longer calls it.
+            warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+            super().__init__(model, precision, device)
+
+    def _check_tokenizer(self) -> None:
+        from transformers import MarianTokenizer
+
+        if not isinstance(self.tokenizer, MarianTokenizer):
+            raise UserError(
+                f"{self.folder} is no Marian translation model: its tokeniser is {type(self.tokenizer).__name__}; "
+                "give one such as Helsinki-NLP/opus-mt-en-fr"
+            )
+        if self.tokenizer.supported_language_codes:
+            raise UserError(
+                f"{self.folder} translates into several languages ({self.tokenizer.supported_language_codes[0]} ...); "
+                "give a model of one target language"
+            )
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `Generator.tokens`: of texts in the source language."""
+        return [[*self.plain(text), self.tokenizer.eos_token_id] for text in texts]
+
+    def plain(self, text: str) -> list[int]:
+        """As `Generator.plain`."""
+        tokenizer: Any = self.tokenizer
+        special, unknown = set(tokenizer.all_special_tokens), tokenizer.unk_token
+        pieces = tokenizer.spm_source.encode(text, out_type=str)  # an unknown piece is the characters themselves
+        return [int(tokenizer.convert_tokens_to_ids(unknown if piece in special else piece)) for piece in pieces]

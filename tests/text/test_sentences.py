@@ -1,0 +1,34 @@
+"""Sentences: nothing of a text is lost, and what ends none does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilometer.text.sentences import sentences
+
+ANY = st.text(st.one_of(st.sampled_from("aB.!?…\"') \n\t"), st.characters()), max_size=40)
+
+
+@given(ANY)
+def test_joined_they_are_the_text(text: str) -> None:
+    parts = sentences(text)
+    assert "".join(sentence + gap for sentence, gap in parts) == text
+    assert all(not gap.strip() for _, gap in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Good. Bad!  worse?", ["Good.", "Bad!", "worse?"]),
+        ('He said "no." Then he left.', ['He said "no."', "Then he left."]),
+        ("Dr. Who met J. Smith, e.g. in St. Ives. Well...", ["Dr. Who met J. Smith, e.g. in St. Ives.", "Well..."]),
+        ("It cost 3.50 there.Fine", ["It cost 3.50 there.Fine"]),
+        ("a list\n- one\n\n- two", ["a list", "- one", "- two"]),
+        ("", []),
+        (" .", [" ."]),
+    ],
+)
+def test_where_they_end(text: str, parts: list[str]) -> None:
+    assert [sentence for sentence, _ in sentences(text)] == parts
