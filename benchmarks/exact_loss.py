@@ -23,7 +23,7 @@ from epsilometer.auditing.exact_loss import by_laws
 from epsilometer.auditing.exact_loss.all_pairs import relative
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
-from epsilometer.auditing.exact_loss.one_call import drawn
+from epsilometer.auditing.exact_loss.one_call import sampled_pairs
 from epsilometer.auditing.one_call import distinct, embed, mechanism
 from epsilometer.corpora import synthetic
 from epsilometer.corpora.reading import read
@@ -57,7 +57,7 @@ def vectors(texts: Sequence[str]) -> Any:
 def once(texts: Sequence[str], embeddings: Any, name: str, pairs: int) -> Measured:
     """All figures of one mechanism."""
     counts = np.array([len(words(text)) for text in texts])
-    every = drawn(texts, embeddings, len(texts), groups=counts)
+    every = sampled_pairs(texts, embeddings, len(texts), groups=counts)
     some = np.sort(np.random.default_rng(0).permutation(len(every))[:pairs])
     chosen = replace(every, numbers=every.numbers[some], weights=every.weights[some], equal=every.equal[some])
     built, laws = mechanism(name), [0.0]

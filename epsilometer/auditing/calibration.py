@@ -174,37 +174,37 @@ def calibrate(
     steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
     grid = np.geomspace(low, high, steps + 1)
     curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
-    drawn = _Drawn(attacks, steps, design.alpha, lawful)
+    draws = _Draws(attacks, steps, design.alpha, lawful)
     last, spent, contradiction = steps, 0, None
     while True:  # a round: a search among the epsilons up to the last, on fresh trials
-        found = drawn.evidence(curves, last)
-        while spent < budget and (place := found.next()) is not None:
-            first = int(drawn.trials[:, place].max())
-            trusted = drawn.by == POSTERIORS
+        evidence = draws.evidence(curves, last)
+        while spent < budget and (place := evidence.next()) is not None:
+            first = int(draws.trials[:, place].max())
+            trusted = draws.by == POSTERIORS
             count = min(max(_BATCH // 2 if trusted else _BATCH, first // 8), budget - spent)
-            asked = found.unsettled(place)
-            drawn.add(place, asked, measure(float(grid[place]), first, count, asked), count)
-            if trusted and drawn.departs:  # the search begins anew, by the hits of all that was drawn
-                last, contradiction, found = steps, None, drawn.evidence(curves, steps, replayed=True)
+            asked = evidence.unsettled(place)
+            draws.add(place, asked, measure(float(grid[place]), first, count, asked), count)
+            if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn
+                last, contradiction, evidence = steps, None, draws.evidence(curves, steps, replayed=True)
             else:
-                found.add(*drawn.values(-1))
+                evidence.add(*draws.values(-1))
             spent += count
-            below, above = found.ends()
+            below, above = evidence.ends()
             watch(spent, float(grid[max(below, 0)]), float(grid[min(above, last)]))
-        if found.open().any() or not (pair := found.contradiction()):
+        if evidence.open().any() or not (pair := evidence.contradiction()):
             break
-        contradiction, last = contradiction or pair, found.first_above()
+        contradiction, last = contradiction or pair, evidence.first_above()
         if last == 0:
             break
-    below, above = (-1, 0) if last == 0 else found.ends()
+    below, above = (-1, 0) if last == 0 else evidence.ends()
     ends = (float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf)
     outside = above == 0 or below == last
     if contradiction:
         status = FALLING if last == 0 else NOT_MONOTONE
     else:
-        status = OUTSIDE if outside else FOUND if found.is_narrow() else UNDECIDED
-    best = None if outside else min(max(float(low * math.exp(found.expected() * curves.step)), ends[0]), ends[1])
-    points = {place: drawn.point(place, float(grid[place]), goal, candidates) for place in drawn.places()}
+        status = OUTSIDE if outside else FOUND if evidence.is_narrow() else UNDECIDED
+    best = None if outside else min(max(float(low * math.exp(evidence.expected() * curves.step)), ends[0]), ends[1])
+    points = {place: draws.point(place, float(grid[place]), goal, candidates) for place in draws.places()}
     return Calibrated(
         target,
         status,
@@ -213,12 +213,12 @@ def calibrate(
         trials=spent,
         points=list(points.values()),
         contradiction=contradiction and (points[contradiction[0]], points[contradiction[1]]),
-        by=drawn.by,
-        departs=drawn.departs,
+        by=draws.by,
+        departs=draws.departs,
     )
 
 
-class _Drawn:
+class _Draws:
     """All that was drawn, of all rounds, and what it goes by: posteriors until the hits refute the law."""
 
     def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
@@ -247,21 +247,21 @@ class _Drawn:
     def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
         """The place and the attacks of a batch, and the numbers that are bet on."""
         place, asked, batches, count = self.batches[number]
-        found = []
+        values = []
         for batch in batches:
             if batch.posteriors is None or self.by == HITS:
-                found.append((np.array([0.0, 1.0]), np.array([count - batch.successes, batch.successes])))
+                values.append((np.array([0.0, 1.0]), np.array([count - batch.successes, batch.successes])))
             else:
-                found.append(np.unique(batch.posteriors, return_counts=True))
-        return place, asked, found
+                values.append(np.unique(batch.posteriors, return_counts=True))
+        return place, asked, values
 
     def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
         """On the places up to the last: what all batches so far say, or nothing yet."""
         alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
-        found = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
+        evidence = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
         for number in range(len(self.batches) if replayed else 0):
-            found.add(*self.values(number))
-        return found
+            evidence.add(*self.values(number))
+        return evidence
 
     def places(self) -> list[int]:
         """Those at which anything was drawn."""
@@ -270,8 +270,8 @@ class _Drawn:
     def point(self, place: int, epsilon: float, goal: Goal, candidates: int) -> Point:
         """What was measured at a place."""
         successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
-        for number, (where, asked, batches, _) in enumerate(self.batches):
-            if where == place:
+        for number, (at, asked, batches, _) in enumerate(self.batches):
+            if at == place:
                 successes[asked] += [batch.successes for batch in batches]
                 sums[asked] += [float(values @ times) for values, times in self.values(number)[2]]
         trials = self.trials[:, place]
@@ -432,16 +432,16 @@ class _Evidence:
 
     def _posterior(self, attack: int) -> NDArray[np.float64]:
         """Returns [crossings, b]: ln probabilities of the curves."""
-        curves, found = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
+        curves, posterior = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
         centre = self._crossing[attack]
         for place in np.flatnonzero(self._trials[attack]).tolist():
             far = 0.0 if centre is None else (place - centre) / (_WINDOW * _SPAN)
             s, n = (self._coins[attack, place] * of[attack, place] for of in (self._sums, self._trials))
             likelihood = s * curves.at(curves.hit, place) + (n - s) * curves.at(curves.miss, place)
-            found += math.exp(-(far**2) / 2) * likelihood
-        found -= logsumexp(found)
-        self._crossing[attack] = float(np.exp(found).sum(axis=1) @ curves.crossings)
-        return found
+            posterior += math.exp(-(far**2) / 2) * likelihood
+        posterior -= logsumexp(posterior)
+        self._crossing[attack] = float(np.exp(posterior).sum(axis=1) @ curves.crossings)
+        return posterior
 
     def _mean(self, attack: int) -> float:
         centre = self._crossing[attack]
@@ -452,8 +452,8 @@ class _Evidence:
         s, n, wanted = self._sums, self._coins * self._trials, self._curves.wanted
         rate = s / np.maximum(self._trials, 1)
         signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))
-        found: NDArray[np.float64] = signed.max(axis=0)
-        return found
+        largest: NDArray[np.float64] = signed.max(axis=0)
+        return largest
 
 
 def _gain(
@@ -467,5 +467,5 @@ def _gain(
     """[...]: ln of what each of the stakes [...] is multiplied by, on numbers that came so often."""
     if coins > 1:
         stakes = np.clip(stakes, -_MOST / (1 - wanted), _MOST / wanted)
-    found: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times
-    return found
+    gain: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times
+    return gain

@@ -68,8 +68,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
     adjusted[order] = np.minimum(np.maximum.accumulate((count - np.arange(count)) * p[order]), 1)
-    found: list[float] = adjusted.tolist()
-    return found
+    return [float(one) for one in adjusted]
 
 
 def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
@@ -77,9 +76,9 @@ def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any
     pairs = {STRONGEST: compare_strongest(first, second)}
     pairs |= {attack: compare(first[attack], second[attack]) for attack in first if attack in second}
     return [
-        {"dataset": dataset, "attack": attack, "trials": found.trials, "first only": found.first_only}
-        | {"second only": found.second_only, "p value": found.p_value}
-        for attack, found in pairs.items()
+        {"dataset": dataset, "attack": attack, "trials": pair.trials, "first only": pair.first_only}
+        | {"second only": pair.second_only, "p value": pair.p_value}
+        for attack, pair in pairs.items()
     ]
 
 

@@ -53,11 +53,13 @@ def deniability(
     if draws < 1:
         raise UserError(f"draws must be at least 1, got {draws}")
     if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
-        method, found = "exact", _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws=draws)
+        method = "exact"
+        statistics = _exact(mechanism.laws(words), mechanism.output_texts, words, epsilons, draws=draws)
     else:
-        method, found = "sampled", _sampled(mechanism, words, epsilons, draws, seed=seed)
+        method = "sampled"
+        statistics = _sampled(mechanism, words, epsilons, draws, seed=seed)
     rows = []
-    for epsilon, (stays, support) in zip(epsilons, found, strict=True):
+    for epsilon, (stays, support) in zip(epsilons, statistics, strict=True):
         row: dict[str, float | int | str] = {"epsilon": float(epsilon), "words": len(words), "draws": draws}
         for name, values in (("stays", stays), ("support", support)):
             low, high = np.quantile(values, [0.05, 0.95])
@@ -75,18 +77,18 @@ def _exact(
         raise UserError(f"{words[several[0]]!r} is no single unit to the mechanism; give words that are one unit each")
     number = {output: i for i, output in enumerate(outputs)}
     own = np.array([number.get(word, -1) for word in words])
-    found = [(np.zeros(len(words)), np.empty(len(words))) for _ in epsilons]
+    statistics = [(np.zeros(len(words)), np.empty(len(words))) for _ in epsilons]
     for start in range(0, len(words), laws.chunk()):
         part = slice(start, start + laws.chunk())
         written = np.flatnonzero(own[part] >= 0)
         for (stays, support), log_p in zip(
-            found, laws.log_probabilities(laws.rows.values[part], epsilons), strict=True
+            statistics, laws.log_probabilities(laws.rows.values[part], epsilons), strict=True
         ):
             p = np.minimum(np.exp(log_p), 1)
             stays[part][written] = p[written, own[part][written]]
             with np.errstate(divide="ignore"):  # ln(1 - p) of a certain output
                 support[part] = -np.expm1(draws * np.log1p(-p)).sum(axis=1)
-    return found
+    return statistics
 
 
 def _sampled(
@@ -95,9 +97,9 @@ def _sampled(
     """From `draws` rewrites of each word, each with a stream of its own."""
     source = np.repeat(np.arange(len(words)), draws)
     noises = [Noise.named(len(source), seed, "deniability", epsilon) for epsilon in epsilons]
-    found = []
-    for made in rewrite_all(mechanism, Job(words, source, epsilons, noises)):
-        drawn = [made.texts[start : start + draws] for start in range(0, len(source), draws)]
-        stays = [np.mean([text == word for text in texts]) for word, texts in zip(words, drawn, strict=True)]
-        found.append((np.array(stays), np.array([len(set(texts)) for texts in drawn], np.float64)))
-    return found
+    statistics = []
+    for rewrites in rewrite_all(mechanism, Job(words, source, epsilons, noises)):
+        by_word = [rewrites.texts[start : start + draws] for start in range(0, len(source), draws)]
+        stays = [np.mean([text == word for text in texts]) for word, texts in zip(words, by_word, strict=True)]
+        statistics.append((np.array(stays), np.array([len(set(texts)) for texts in by_word], np.float64)))
+    return statistics

@@ -89,12 +89,12 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
     right: for each attack, [trials], whether it named the source.
     """
-    found = []
+    pairs = []
     for one, other in permutations(sorted(right), 2):
         trials = np.flatnonzero(right[one] & ~right[other])
         if len(trials):
-            found.append((one, other, len(trials), int(trials[0])))
-    return found
+            pairs.append((one, other, len(trials), int(trials[0])))
+    return pairs
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
@@ -102,7 +102,7 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
 
     What is odd elsewhere is what a control is for, so of one only a falling curve and a false law are named.
     """
-    found = []
+    remarks = []
     cell = ["dataset", "mechanism"]
     controls = estimates.filter("control")["mechanism"].unique().to_list()
     for (dataset, mechanism), rows in estimates.sort(*cell, "epsilon").group_by(cell, maintain_order=True):
@@ -112,17 +112,17 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
         everything = rows.filter(attack=STRONGEST_INSIDE).to_dicts()
         shapes = [_departing(curves), _falling(curves)]
         shapes += [] if mechanism in controls else [_flat(curves), _chance(everything)]
-        found += [f"{name}: {what}" for what in shapes if what]
+        remarks += [f"{name}: {what}" for what in shapes if what]
     used = outputs.filter(~pl.col("mechanism").is_in(controls)).sort(*cell, "epsilon")
     for row in used.unique(cell, keep="first", maintain_order=True).to_dicts():
         name = f"{row['mechanism']} on {row['dataset']}"
         hardly = much(row["unknown_words"], row["cut_texts"])
-        found += [f"{name}: {what}, so a low loss says little" for what in hardly]
+        remarks += [f"{name}: {what}, so a low loss says little" for what in hardly]
     for row in used.to_dicts():
         name = f"{row['mechanism']} on {row['dataset']}"
         name += "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
-        found += [f"{name}: {what}" for what in _odd(row)]
-    return found
+        remarks += [f"{name}: {what}" for what in _odd(row)]
+    return remarks
 
 
 def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
@@ -173,11 +173,11 @@ def _chance(curve: list[dict[str, Any]]) -> str | None:
 
 
 def _odd(row: dict[str, Any]) -> list[str]:
-    found = []
+    remarks = []
     if row["empty"] >= _SOME:
-        found.append(f"{row['empty']:.1%} of the rewrites are empty")
+        remarks.append(f"{row['empty']:.1%} of the rewrites are empty")
     if row["unchanged"] >= _MANY:
-        found.append(f"{row['unchanged']:.1%} of the rewrites equal their source")
+        remarks.append(f"{row['unchanged']:.1%} of the rewrites equal their source")
     if row["commonest"] >= _MANY:
-        found.append(f"{row['commonest']:.1%} of the rewrites are one and the same, whatever the source")
-    return found
+        remarks.append(f"{row['commonest']:.1%} of the rewrites are one and the same, whatever the source")
+    return remarks

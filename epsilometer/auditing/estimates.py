@@ -52,7 +52,7 @@ class Attacked:
     of: Mapping[str, str]
     epsilon: float
     stated: Stated
-    drawn: Trials
+    trials: Trials
     words: NDArray[np.integer]
     claims: NDArray[np.float64] | None
     guesses: Mapping[str, Guesses]
@@ -75,10 +75,10 @@ def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = Non
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
-    stated, drawn, delta = attacked.stated, attacked.drawn, attacked.stated.delta
-    count, candidates = drawn.candidates.shape
-    right = {name: guess.slots == drawn.target for name, guess in attacked.guesses.items()}
-    equal = matched(drawn.candidates, attacked.words)
+    stated, trials, delta = attacked.stated, attacked.trials, attacked.stated.delta
+    count, candidates = trials.candidates.shape
+    right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
+    equal = matched(trials.candidates, attacked.words)
     equals = int(equal.sum())
     released = [name for name in right if attacked.sees[name] in stated.releases]
     covered, expected = 0, None
@@ -134,26 +134,26 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "p_value": None if expected is None else p_value(one.successes, count, expected),
         }
 
-    found = [row(name, [name], one) for name, one in own.items()]
+    table = [row(name, [name], one) for name, one in own.items()]
     for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(right))):
         if among:
-            found.append(row(name, among, strongest([own[attack] for attack in among])))
-    return found
+            table.append(row(name, among, strongest([own[attack] for attack in among])))
+    return table
 
 
 def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:
-    found = rate(attacked.guesses[attack], attacked.drawn.target, attacked.fpr, alpha)
-    shown = (None, None, None) if found is None else (found.tpr, found.low, found.high)
+    at_fpr = rate(attacked.guesses[attack], attacked.trials.target, attacked.fpr, alpha)
+    shown = (None, None, None) if at_fpr is None else (at_fpr.tpr, at_fpr.low, at_fpr.high)
     return {"fpr": attacked.fpr, **dict(zip(("tpr", "tpr_low", "tpr_high"), shown, strict=True))}
 
 
-def judge(found: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
+def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
     """The rows of a whole audit with their verdicts, what could have been refuted, and from how many trials on.
 
     All rows with a claim share alpha (`claims.divisor`), those of the strongest apart: their verdicts repeat those of
     the attacks that they are, and are no further tests. So do all rows with a law, for the test of that.
     """
-    own = [row for row in found if row["attack"] not in CHOSEN]
+    own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
     shared = divisor([smallest_p_value(row["trials"], row["expected"]) for row in tests], alpha)
     laws = sum(row["departure_p"] is not None for row in own)
@@ -163,7 +163,7 @@ def judge(found: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
             **_judged(row, alpha / shared, alpha / max(1, len(tests)), prior),
             **_departed(row, alpha / max(1, laws)),
         }
-        for row in found
+        for row in table
     ]
 
 
@@ -172,8 +172,8 @@ def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, 
     p = None if posteriors is None else departure(one.successes, posteriors)
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
-    found = averaged(one.successes, posteriors, one.candidates, one.alpha, delta=one.delta)
-    return {**dict(zip(_POSTERIOR, (found.loss, found.point, found.upper), strict=True)), "departure_p": p}
+    average = averaged(one.successes, posteriors, one.candidates, one.alpha, delta=one.delta)
+    return {**dict(zip(_POSTERIOR, (average.loss, average.point, average.upper), strict=True)), "departure_p": p}
 
 
 def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:

@@ -134,14 +134,14 @@ def estimate(
     )
 
 
-def strongest(found: Sequence[Estimate]) -> Estimate:
+def strongest(estimates: Sequence[Estimate]) -> Estimate:
     """The best of several attacks on the same trials, at the level alpha / m for m attacks (Bonferroni).
 
     Choosing the best after the fact makes a large number of successes likelier, so the interval must be wider than that
     of an attack named beforehand. Its own `alpha` is the corrected one.
     """
-    best = max(found, key=lambda estimate: estimate.successes)
-    alpha = best.alpha / len(found)
+    best = max(estimates, key=lambda estimate: estimate.successes)
+    alpha = best.alpha / len(estimates)
     return estimate(best.successes, best.trials, best.candidates, alpha, delta=best.delta, prior=best.prior)
 
 

@@ -138,13 +138,13 @@ def audit_recorded(
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
     vectors = np.zeros((len(distinct), 1), np.float32) if embedded is None else embedded.vectors
-    pool, found = Pool(distinct, embedded), []
+    pool, audits = Pool(distinct, embedded), []
     for epsilon in epsilons:
-        drawn, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
+        sampled, row = _draw(counts[epsilon], vectors, trials, epsilon, design=design)
         # Sorted by text, an original's rewrites stand together.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
-        found.append(attacked(pool, drawn, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
-    return pl.concat(found)
+        audits.append(attacked(pool, sampled, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
+    return pl.concat(audits)
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -192,9 +192,9 @@ def _draw(
     noise = Noise.named(len(sets), design.seed, "recorded", "target")
     order = noise.uniforms(1)[:, 0].argsort(kind="stable")[:trials]
     target = (noise.uniforms(1, first=1)[order, 0] * design.k).astype(np.int16)
-    drawn = Trials(sets[order].astype(np.int32), target)
+    sampled = Trials(sets[order].astype(np.int32), target)
     first = np.cumsum(counts) - counts
-    return drawn, first[drawn.source] + numbers[order, target]
+    return sampled, first[sampled.source] + numbers[order, target]
 
 
 def _allot(
@@ -212,16 +212,16 @@ def _allot(
         texts = np.flatnonzero(used < counts)
         mixed = texts[Noise.named(len(texts), design.seed, "recorded", turn).uniforms()[:, 0].argsort(kind="stable")]
         blocks = np.array_split(mixed, max(1, len(texts) // max(_BLOCK, design.k)))
-        found = np.concatenate(
+        disjoint = np.concatenate(
             [_disjoint(b, vectors, design, f"{design.seed} {turn} {i}") for i, b in enumerate(blocks)]
         )
-        if not len(found):
+        if not len(disjoint):
             break
-        times = np.minimum(share, (counts - used)[found].min(axis=1))
+        times = np.minimum(share, (counts - used)[disjoint].min(axis=1))
         repeat = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        sets.append(np.repeat(found, times, axis=0))
+        sets.append(np.repeat(disjoint, times, axis=0))
         numbers.append(used[sets[-1]] + repeat[:, None])
-        used[found] += times[:, None]
+        used[disjoint] += times[:, None]
     return np.concatenate(sets), np.concatenate(numbers)
 
 
@@ -230,15 +230,15 @@ def _disjoint(texts: NDArray[np.int64], vectors: NDArray[np.float32], design: De
     candidates = design.k
     sets = [np.empty((0, candidates), np.int64)]
     while len(texts) >= candidates:
-        drawn = sample(
+        sampled = sample(
             vectors[texts], len(texts) // candidates, candidates, design.temperature, seed=f"{name} {len(texts)}"
         )
         taken: set[int] = set()
-        kept = []
-        for row in drawn.candidates.tolist():
+        rows = []
+        for row in sampled.candidates.tolist():
             if taken.isdisjoint(row):
                 taken.update(row)
-                kept.append(row)
-        sets.append(texts[np.array(kept)])
+                rows.append(row)
+        sets.append(texts[np.array(rows)])
         texts = np.delete(texts, list(taken))
     return np.concatenate(sets)

@@ -51,8 +51,8 @@ def search(pull: Pull, arms: int, budget: int) -> Survivor:
     rounds, searched = max(1, math.ceil(math.log2(arms))), 0
     for _ in range(rounds):
         count = max(1, budget // 2 // (rounds * len(left)))
-        found = pull(left, done, count).sum(axis=1)
-        right = found if right is None else right + found
+        successes = pull(left, done, count).sum(axis=1)
+        right = successes if right is None else right + successes
         done, searched = done + count, searched + count * len(left)
         best = np.argsort(-right.max(axis=1), kind="stable")[: max(1, math.ceil(len(left) / 2))]
         left, right = left[best], right[best]

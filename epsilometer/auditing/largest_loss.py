@@ -23,23 +23,23 @@ from epsilometer.core.mechanism import HasDistance, HasInputs, HasLargestDistanc
 _ENTRIES = 1e8  # inputs times outputs whose laws are computed: seconds
 
 
-def largest_loss(mechanism: Mechanism, epsilon: float, found: Finding) -> tuple[float, str] | None:
+def largest_loss(mechanism: Mechanism, epsilon: float, finding: Finding) -> tuple[float, str] | None:
     """The loss, and how it is known: "exact", "bound" (what the claim allows), "sampled" (a lower bound).
 
-    found: what a check of the claim came to, of this mechanism or one over a part of its vocabulary. None where nothing
-    is known.
+    finding: what a check of the claim came to, of this mechanism or one over a part of its vocabulary. None where
+    nothing is known.
     """
     if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
         outputs = mechanism.laws(mechanism.inputs[:1]).outputs
         if len(mechanism.inputs) * outputs <= _ENTRIES:
             return _over_all(mechanism, epsilon), "exact"
     claim = mechanism.guarantee(epsilon)
-    if claim is not None and not claim.delta and found.verdict != VIOLATED:
+    if claim is not None and not claim.delta and finding.verdict != VIOLATED:
         if isinstance(mechanism, HasLargestDistance):
             return claim.epsilon * mechanism.largest_distance(epsilon), "bound"
         if not isinstance(mechanism, HasDistance):  # a claim for whole texts
             return claim.epsilon, "bound"
-    return None if found.largest is None else (found.largest, "sampled")
+    return None if finding.largest is None else (finding.largest, "sampled")
 
 
 def _over_all(mechanism: Mechanism, epsilon: float) -> float:

@@ -96,18 +96,18 @@ def audit(
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
     epsilons = [float(epsilon) for epsilon in budgets(made_by, epsilons)]  # 5 and 5.0 name one stream
     say_what_is_left_out(chosen, made_by, asked=attacks is not None)
-    drawn, embedded = draw(texts, trials, design)
+    sampled, embedded = draw(texts, trials, design)
     say(unread(made_by, texts))
     if design.temperature and design.candidates != "all":
-        said = variety(drawn.candidates)
+        said = variety(sampled.candidates)
         note(
             f"{said['distinct']} of {len(texts)} texts serve as distractors, the five commonest in "
             f"{said['five_commonest']:.0%} of their places; at temperature 0 all serve alike"
         )
     streams = [Noise.named(trials, design.seed, "rewrite", epsilon) for epsilon in epsilons]
-    rewrites = rewrite_all(made_by, Job(texts, drawn.source, epsilons, streams), paced=True)
+    rewrites = rewrite_all(made_by, Job(texts, sampled.source, epsilons, streams), paced=True)
     pool = Pool(texts, embedded)
-    return attacked(pool, drawn, dict(zip(epsilons, rewrites, strict=True)), chosen, mechanism=made_by, design=design)
+    return attacked(pool, sampled, dict(zip(epsilons, rewrites, strict=True)), chosen, mechanism=made_by, design=design)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -117,10 +117,10 @@ def distinct(texts: Sequence[str]) -> list[str]:
     wrong = next((t for t in texts if not isinstance(t, str)), None)
     if wrong is not None or None in texts:
         raise UserError(f"every text must be a string, got {type(wrong).__name__}")
-    found = list(dict.fromkeys(texts))
-    if not found:
+    unique = list(dict.fromkeys(texts))
+    if not unique:
         raise UserError("there are no texts; give at least as many as a candidate set needs")
-    return found
+    return unique
 
 
 def as_mechanism(
@@ -156,11 +156,11 @@ def mechanism(name: str, settings: Mapping[str, Any] | None = None, texts: Seque
     given `texts` where it chooses among a public list.
     """
     given = dict(settings or {})
-    found = find("mechanisms", name, "rewrite")
+    definition = find("mechanisms", name, "rewrite")
     if "resource" not in given:
-        if hasattr(found, "default_resource"):
-            given["resource"] = found.default_resource()
-        elif texts is not None and getattr(found, "among_texts", False):
+        if hasattr(definition, "default_resource"):
+            given["resource"] = definition.default_resource()
+        elif texts is not None and getattr(definition, "among_texts", False):
             given["resource"] = tuple(texts)
     return build_mechanism(name, given, None, f"the settings of {name}")
 
@@ -185,8 +185,8 @@ def draw(texts: Sequence[str], trials: int, design: Design = STANDARD) -> tuple[
     if design.temperature and trials >= 1 and design.candidates <= len(texts):
         embedded = embed(texts)
     vectors = np.zeros((len(texts), 1), np.float32) if embedded is None else embedded.vectors
-    drawn = sample(vectors, trials, design.candidates, design.temperature, seed=design.seed)
-    return drawn if design.prior is None else drawn.by_prior(design.prior, design.seed), embedded
+    sampled = sample(vectors, trials, design.candidates, design.temperature, seed=design.seed)
+    return sampled if design.prior is None else sampled.by_prior(design.prior, design.seed), embedded
 
 
 def embed(texts: Sequence[str]) -> Embedded:
@@ -207,12 +207,12 @@ def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
     """Those attacks that this mechanism can be attacked with; refused where there are none."""
-    found = {n: a for n, a in attacks.items() if not isinstance(a, Selective) or a.applies(mechanism)}
-    if not found:
+    applied = {n: a for n, a in attacks.items() if not isinstance(a, Selective) or a.applies(mechanism)}
+    if not applied:
         raise UserError(
             f"no attack of {', '.join(attacks)} applies to this mechanism; length and lexical apply to every one"
         )
-    return found
+    return applied
 
 
 def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str) -> dict[str, Attack]:
@@ -220,10 +220,10 @@ def seeing(attacks: Mapping[str, Attack], mechanism: Mechanism | None, view: str
     if view not in VIEWS:
         raise UserError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
     allowed = dict(zip(VIEWS, (frozenset({TEXT}), releases(mechanism) | {TEXT}, frozenset(SEES)), strict=True))[view]
-    found = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
-    if not found:
+    chosen = {name: attack for name, attack in attacks.items() if seen_by(attack, mechanism) in allowed}
+    if not chosen:
         raise UserError(f"{', '.join(attacks)} see more than {view!r} of this mechanism; ask for inside, or for length")
-    return found
+    return chosen
 
 
 def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | None, asked: bool) -> None:
@@ -243,7 +243,7 @@ def _large(name: str) -> bool:
 
 def attacked(
     pool: Pool,
-    drawn: Trials,
+    trials: Trials,
     rewrites: Mapping[float, Rewrites],
     attacks: Mapping[str, Attack],
     mechanism: Mechanism | None = None,
@@ -255,22 +255,8 @@ def attacked(
     and seed matter. Where several attacks apply, a row `strongest` follows, and `strongest_inside` where not all see
     what is released.
     """
-    texts, trials = pool.texts, len(drawn.target)
-    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in rewrites}
+    texts, candidates = pool.texts, trials.candidates
     applied = {n: one for n, one in attacks.items() if not isinstance(one, Selective) or one.applies(mechanism)}
-    if design.prior is None:
-        tables = computed(mechanism, texts, drawn.candidates, list(rewrites.values()), epsilons=list(rewrites))
-    else:  # posteriors are those of sources that are all as likely
-        tables = [None] * len(rewrites)
-    for name, attack in applied.items():
-        streams = {epsilon: Noise.named(trials, design.seed, "attack", name, epsilon) for epsilon in rewrites}
-        contexts = [
-            Context(texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table, prior=design.prior)
-            for (epsilon, noise), table in zip(streams.items(), tables, strict=True)
-        ]
-        by_epsilon = guess_and_score(attack, list(rewrites.values()), drawn.candidates, contexts)
-        for epsilon, guess in zip(rewrites, by_epsilon, strict=True):
-            guesses[epsilon][name] = guess
     counts = np.array([len(words(text)) for text in texts])
     rows = estimates(
         (
@@ -278,28 +264,27 @@ def attacked(
                 of={},
                 epsilon=epsilon,
                 stated=stated(mechanism, epsilon, texts),
-                drawn=drawn,
+                trials=trials,
                 words=counts,
-                claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, drawn.candidates),
+                claims=None if mechanism is None else trial_claims(mechanism, epsilon, texts, candidates),
                 guesses=by_attack,
                 sees={name: seen_by(attack, mechanism) for name, attack in applied.items()},
-                validated={name: is_validated(attack, drawn.candidates.shape[1]) for name, attack in applied.items()},
+                validated={name: is_validated(attack, candidates.shape[1]) for name, attack in applied.items()},
                 fpr=design.fpr,
             )
-            for epsilon, by_attack in guesses.items()
+            for epsilon, by_attack in _guesses(
+                pool, trials, rewrites, applied, mechanism=mechanism, design=design
+            ).items()
         ),
         design.alpha,
         design.prior,
     )
-    departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
-    if departing:
-        at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
-        note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
+    _note_departures(rows)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    left, distractors = unread(mechanism, texts), variety(drawn.candidates)
+    left, distractors = unread(mechanism, texts), variety(candidates)
     return (
         pl.DataFrame(shown, schema=columns, orient="row")
         .sort("epsilon", maintain_order=True)
@@ -310,3 +295,45 @@ def attacked(
             pl.lit(distractors["five_commonest"], pl.Float64).alias("five_commonest"),
         )
     )
+
+
+def _guesses(
+    pool: Pool,
+    trials: Trials,
+    rewrites: Mapping[float, Rewrites],
+    attacks: Mapping[str, Attack],
+    *,
+    mechanism: Mechanism | None,
+    design: Design,
+) -> dict[float, dict[str, Guesses]]:
+    """Returns the guesses by epsilon and attack; each attack is given all epsilons at once."""
+    epsilons, each = list(rewrites), list(rewrites.values())
+    guesses: dict[float, dict[str, Guesses]] = {epsilon: {} for epsilon in epsilons}
+    if design.prior is None:
+        tables = computed(mechanism, pool.texts, trials.candidates, each, epsilons=epsilons)
+    else:  # posteriors are those of sources that are all as likely
+        tables = [None] * len(epsilons)
+    for name, attack in attacks.items():
+        contexts = [
+            Context(
+                pool.texts,
+                mechanism,
+                epsilon,
+                Noise.named(len(trials.target), design.seed, "attack", name, epsilon),
+                embedded=pool.embedded,
+                log_likelihoods=table,
+                prior=design.prior,
+            )
+            for epsilon, table in zip(epsilons, tables, strict=True)
+        ]
+        for epsilon, guess in zip(epsilons, guess_and_score(attack, each, trials.candidates, contexts), strict=True):
+            guesses[epsilon][name] = guess
+    return guesses
+
+
+def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note on standard error the epsilons at which a sampler departs from its law."""
+    departing = sorted({row["epsilon"] for row in rows if row["departs"]}, key=str)
+    if departing:
+        at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
+        note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")

@@ -45,14 +45,14 @@ class Job:
             private = list(private)
         streams = [noise[rows] for noise in self.noises]
         if isinstance(mechanism, RewritesGrid):
-            made = mechanism.rewrite_grid(private, self.epsilons, streams)
+            rewrites = mechanism.rewrite_grid(private, self.epsilons, streams)
         else:
-            made = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
-        for rewrites in made:
-            _check(rewrites, len(rows))
-            if rewrites.outcomes is not None:
-                _check_outcomes(rewrites.outcomes, rewrites.texts, private)
-        return Block(rows, made)
+            rewrites = [mechanism.rewrite(private, e, n) for e, n in zip(self.epsilons, streams, strict=True)]
+        for one in rewrites:
+            _check(one, len(rows))
+            if one.outcomes is not None:
+                _check_outcomes(one.outcomes, one.texts, private)
+        return Block(rows, rewrites)
 
 
 def rewrite_blocks(
@@ -112,23 +112,23 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
     shares: the trials and epsilons of a text share its work.
     """
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
-    found = []
+    ways = []
     for fewer in (n for n in _ROUND if n < trials):
         # Where work is shared at most that, since some of it is for each trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
-            found.append(f"{fewer} trials: about {span(share * seconds)}")
+            ways.append(f"{fewer} trials: about {span(share * seconds)}")
             break
     if shares:
-        found += [
+        ways += [
             f"{n} texts: about {span(seconds * n / texts)}"
             for n in _ROUND
             if n < texts and n <= 1.01 * texts * aim / seconds
         ][:1]
     elif len(job.epsilons) > 1:
-        found.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
+        ways.append(f"one epsilon: about {span(seconds / len(job.epsilons))}")
     return f" for {trials} trials of {texts} texts, the attacks not counted" + (
-        f"; shorter: {', '.join(found)}" if found else ""
+        f"; shorter: {', '.join(ways)}" if ways else ""
     )
 
 
@@ -137,18 +137,18 @@ def _length(job: Job, trials: int) -> int:
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
-def _check(made: Rewrites, expected: int) -> None:
+def _check(rewrites: Rewrites, expected: int) -> None:
     """Refuse a mechanism's output that is not one string a text."""
-    if not isinstance(made, Rewrites):
+    if not isinstance(rewrites, Rewrites):
         raise UserError(
             f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
-            f"{type(made).__name__}"
+            f"{type(rewrites).__name__}"
         )
-    if len(made.texts) != expected:
+    if len(rewrites.texts) != expected:
         raise UserError(
-            f"the mechanism returned {len(made.texts)} texts for {expected}; return exactly one text for each input"
+            f"the mechanism returned {len(rewrites.texts)} texts for {expected}; return exactly one text for each input"
         )
-    texts = made.texts.texts if isinstance(made.texts, Repeated) else made.texts
+    texts = rewrites.texts.texts if isinstance(rewrites.texts, Repeated) else rewrites.texts
     wrong = next((text for text in texts if not isinstance(text, str)), None)
     if wrong is not None or any(text is None for text in texts):
         raise UserError(

@@ -57,16 +57,16 @@ def search(
     def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
         name = (design.seed, "calibrate", epsilon, first)
         stream = "/".join(map(str, name))
-        drawn = sample(vectors, count, candidates, design.temperature, seed=stream, groups=pool.groups)
-        job = Job(pool.texts, drawn.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        sampled = sample(vectors, count, candidates, design.temperature, seed=stream, groups=pool.groups)
+        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
         rewrites = rewrite_all(mechanism, job)
-        (table,) = computed(mechanism, pool.texts, drawn.candidates, rewrites, epsilons=[epsilon])
+        (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
         batches = []
         for label, attack in (applied[i] for i in asked):
             noise = Noise.named(count, *name, "attack", label)
             context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
-            (guesses,) = guess_and_score(attack, rewrites, drawn.candidates, [context])
-            batches.append(Batch(int((guesses.slots == drawn.target).sum()), guesses.posteriors))
+            (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
+            batches.append(Batch(int((guesses.slots == sampled.target).sum()), guesses.posteriors))
         return batches
 
     def delta(epsilon: float) -> float:
@@ -79,5 +79,5 @@ def search(
             f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
         )
     goal, lawful = replace(goal, delta=delta(low)), has_law(mechanism)
-    found = calibrate(measure, goal, len(applied), design, watch=watch, lawful=lawful)
-    return replace(found, attacks=tuple(attacks))
+    calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=lawful)
+    return replace(calibrated, attacks=tuple(attacks))

@@ -218,7 +218,7 @@ def _draw(
     step = max(1, _CELLS // texts)
     for start in range(0, states, step):
         part = score[start : start + step]
-        drawn = slice(*np.searchsorted(state, [start, start + len(part)]))
+        rows = slice(*np.searchsorted(state, [start, start + len(part)]))
         largest = part.max(axis=1, keepdims=True)
         near = np.flatnonzero(part >= largest - _REACH / slope)
         row, text = np.divmod(near, texts)
@@ -227,9 +227,9 @@ def _draw(
         borders = np.searchsorted(row, np.arange(len(part) + 1))
         ends = cdf[borders[1:] - 1]
         begins = np.append(0.0, ends[:-1])
-        of = state[drawn] - start
-        place = np.searchsorted(cdf, begins[of] + uniform[drawn] * (ends - begins)[of], side="right")
-        out[drawn] = text[np.clip(place, borders[of], borders[of + 1] - 1)]
+        of = state[rows] - start
+        place = np.searchsorted(cdf, begins[of] + uniform[rows] * (ends - begins)[of], side="right")
+        out[rows] = text[np.clip(place, borders[of], borders[of + 1] - 1)]
     return out
 
 

@@ -74,8 +74,8 @@ class Coins:
         if len(vocabulary) < 2:
             raise UserError(f"an audit over units needs texts of at least two distinct words, got {len(vocabulary)}")
         number = {word: i for i, word in enumerate(vocabulary)}
-        drawn = (Noise.named(count, seed, "units", "text").uniforms()[:, 0] * len(spoken)).astype(np.int64)
-        rows = Ragged.of([[number[word] for word in spoken[i]] for i in drawn])
+        chosen = (Noise.named(count, seed, "units", "text").uniforms()[:, 0] * len(spoken)).astype(np.int64)
+        rows = Ragged.of([[number[word] for word in spoken[i]] for i in chosen])
         step, coin = Noise.named(count, seed, "units", "coins").ragged(rows.lengths, 2).T
         partner = (rows.values + 1 + (step * (len(vocabulary) - 1)).astype(np.int64)) % len(vocabulary)
         pairs = np.stack([rows.values, partner], axis=1)
@@ -92,7 +92,7 @@ class Coins:
     def shown(self, rewrites: Rewrites) -> Rewrites:
         """What came out in the place of each coin: a word, and its unit, where rewrites keep their number."""
         parts = [
-            found if len(found := text.split()) == length else repeat(text, length)
+            shown if len(shown := text.split()) == length else repeat(text, length)
             for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
         ]
         units = rewrites.units
@@ -128,9 +128,9 @@ def audit_units(
     given = [float(epsilon) for epsilon in budgets(made_by, epsilons)]
     coins = Coins.flip(texts, trials, design.seed)
     streams = [Noise.named(trials, design.seed, "units", "rewrite", epsilon) for epsilon in given]
-    made = rewrite_all(made_by, Job(coins.texts, np.arange(trials), given, streams), paced=True)
+    rewrites = rewrite_all(made_by, Job(coins.texts, np.arange(trials), given, streams), paced=True)
     rows = []
-    for epsilon, one in zip(given, map(coins.shown, made), strict=True):
+    for epsilon, one in zip(given, map(coins.shown, rewrites), strict=True):
         guesses = {}
         for name, attack in _able(chosen, made_by, {TEXT} if one.units is None else {TEXT, UNITS}).items():
             noise = Noise.named(len(coins.fell), design.seed, "units", "attack", name, epsilon)
@@ -192,9 +192,9 @@ def _rows(
             "best_attack": best if name == STRONGEST else None,
         }
 
-    found = [row(name, [name]) for name in right]
+    table = [row(name, [name]) for name in right]
     released = [name for name in right if seen[name] in said.releases]
-    return [*found, row(STRONGEST, released)] if len(right) > 1 and released else found
+    return [*table, row(STRONGEST, released)] if len(right) > 1 and released else table
 
 
 def _p_value(
@@ -208,11 +208,12 @@ def _p_value(
     right, allowed = right[order], allowed[order]
     sizes = halves(len(right)) if delta else levels(scores[order])
     if delta:
-        found = [one_run.p_value(int(right[:r].sum()), r, len(right), float(allowed.max()), delta=delta) for r in sizes]
+        largest = float(allowed.max())
+        p_values = [one_run.p_value(int(right[:r].sum()), r, len(right), largest, delta=delta) for r in sizes]
     else:
         expected = [claims.expected_successes(allowed[:r], 2, 0.0) for r in sizes]
-        found = [claims.p_value(int(right[:r].sum()), r, e) for r, e in zip(sizes, expected, strict=True)]
-    return min(1.0, len(sizes) * min(found))
+        p_values = [claims.p_value(int(right[:r].sum()), r, e) for r, e in zip(sizes, expected, strict=True)]
+    return min(1.0, len(sizes) * min(p_values))
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:

@@ -25,15 +25,15 @@ def say(counts: Unread) -> None:
     """Print shares above 0 on standard error, as a warning from MUCH on."""
     if counts.unknown:
         share = counts.unknown / counts.words
-        found = f"{share:.1%} of the words are outside the mechanism's vocabulary: one public word stands for them all"
+        remark = f"{share:.1%} of the words are outside the mechanism's vocabulary: one public word stands for them all"
         if share < MUCH:
-            note(found)
+            note(remark)
         else:
-            warn(f"{found}, so a low loss says little about the mechanism; give it vectors of the texts' language")
+            warn(f"{remark}, so a low loss says little about the mechanism; give it vectors of the texts' language")
     if counts.cut:
         share = counts.cut / counts.texts
-        found = f"{counts.cut} of {counts.texts} texts ({share:.1%}) are longer than the mechanism's limit and are cut"
+        remark = f"{counts.cut} of {counts.texts} texts ({share:.1%}) are longer than the mechanism's limit and are cut"
         if share < MUCH:
-            note(found)
+            note(remark)
         else:
-            warn(f"{found}, so a low loss says little about the mechanism; raise its limit, or split the texts")
+            warn(f"{remark}, so a low loss says little about the mechanism; raise its limit, or split the texts")

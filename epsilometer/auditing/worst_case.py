@@ -62,8 +62,8 @@ def check_claim(
     if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= _ENTRIES:
         return exact(mechanism, epsilon, texts, bound=bound)
     some = min(SAMPLED, len(texts), max(2, int(math.sqrt(_ENTRIES / outputs))))
-    drawn = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
-    return exact(mechanism, epsilon, [texts[i] for i in np.sort(drawn)], "largest found", bound=bound)
+    chosen = np.argsort(Noise.named(len(texts), "worst case", seed).uniforms()[:, 0])[:some]
+    return exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
 
 
 def is_sampled(mechanism: Mechanism) -> bool:
@@ -79,16 +79,16 @@ def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[
 
 
 def _sampled(mechanism: Mechanism, epsilon: float, texts: Sequence[str], alpha: float, seed: int) -> Finding:
-    found = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
+    finding = monte_carlo(mechanism, epsilon, texts, alpha=alpha, seed=seed)
     p = noise_p_value(mechanism, epsilon, texts, seed)
     if p is None:
-        return found
+        return finding
     if p > alpha:
-        fits = found.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
+        fits = finding.reason and f"the noise has the claimed density, as far as {DRAWS:,} draws show (p = {p:.2g})"
     else:
         fits = f"the noise does not have the density that the claim needs (p = {p:.2g})"
-    reason = "; ".join(part for part in (found.reason, fits) if part) or None
-    return replace(found, noise_p=p, reason=reason)
+    reason = "; ".join(part for part in (finding.reason, fits) if part) or None
+    return replace(finding, noise_p=p, reason=reason)
 
 
 def exact(

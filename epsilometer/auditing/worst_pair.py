@@ -78,8 +78,8 @@ class Pairs:
 
     def parts(self, arm: int) -> dict[str, int | None]:
         """What a pair is made of, as columns; no place where it is of whole texts."""
-        found = {name: int(getattr(self, name)[arm]) for name in ("x", "other", "place", "other_place")}
-        return {name: None if number < 0 else number for name, number in found.items()}
+        parts = {name: int(getattr(self, name)[arm]) for name in ("x", "other", "place", "other_place")}
+        return {name: None if number < 0 else number for name, number in parts.items()}
 
 
 def whole(of: str, texts: Sequence[str], count: int, seed: int) -> Pairs:
@@ -88,10 +88,10 @@ def whole(of: str, texts: Sequence[str], count: int, seed: int) -> Pairs:
     order = np.argsort(lengths, kind="stable")
     begin, end = (np.searchsorted(lengths[order], lengths[order], side) for side in ("left", "right"))
     places = np.flatnonzero(end - begin > 1)  # those that have a partner
-    drawn = Noise.named(8 * count if len(places) else 0, seed, "worst", of).uniforms(2)
-    first = places[(drawn[:, 0] * len(places)).astype(np.int64)]
+    uniforms = Noise.named(8 * count if len(places) else 0, seed, "worst", of).uniforms(2)
+    first = places[(uniforms[:, 0] * len(places)).astype(np.int64)]
     size = (end - begin)[first]
-    step = 1 + (drawn[:, 1] * (size - 1)).astype(np.int64)
+    step = 1 + (uniforms[:, 1] * (size - 1)).astype(np.int64)
     second = begin[first] + (first - begin[first] + step) % size
     pairs = np.sort(order[np.stack([first, second], axis=1)], axis=1)
     _, at = np.unique(pairs, axis=0, return_index=True)
@@ -191,12 +191,12 @@ class _Trials:
         candidates = self.pairs.numbers[places]
         source = candidates[np.arange(len(places)), target]
         job = Job(self.pairs.texts, source, [self.epsilon], [Noise.named(numbers, *name, "rewrite")])
-        made = rewrite_all(self.mechanism, job)
+        rewrites = rewrite_all(self.mechanism, job)
         right = []
         for label, attack in self.attacks.items():
             noise = Noise.named(numbers, *name, "attack", label)
             context = Context(self.pairs.texts, self.mechanism, self.epsilon, noise)
-            (guesses,) = guess_and_score(attack, made, candidates, [context])
+            (guesses,) = guess_and_score(attack, rewrites, candidates, [context])
             right.append((guesses.slots == target).reshape(len(arms), count))
             self.surest[label] = np.zeros(len(places)) if guesses.scores is None else guesses.scores
         return np.stack(right, axis=2)
@@ -206,9 +206,9 @@ def _proved(
     pairs: Pairs, mechanism: Mechanism, epsilon: float, attacks: Mapping[str, Attack], *, trials: int, design: Design
 ) -> dict[str, Any]:
     tried = _Trials(pairs, mechanism, epsilon, attacks, seed=design.seed)
-    found = search(tried.pull, len(pairs.x), trials)
-    attack, said = list(attacks)[found.attack], stated(mechanism, epsilon, pairs.texts)
-    count, hits = len(found.right), int(found.right.sum())
+    best = search(tried.pull, len(pairs.x), trials)
+    attack, said = list(attacks)[best.attack], stated(mechanism, epsilon, pairs.texts)
+    count, hits = len(best.right), int(best.right.sum())
     one = estimate(hits, count, alpha=design.alpha, delta=said.delta)
     row = {
         "epsilon": stored(epsilon),
@@ -221,14 +221,14 @@ def _proved(
         "loss": one.loss,
         "point": one.point,
         "ceiling": one.ceiling,
-        "worst_output": worst_output(found.right, tried.surest[attack], 2, design.alpha, delta=said.delta),
+        "worst_output": worst_output(best.right, tried.surest[attack], 2, design.alpha, delta=said.delta),
         "delta": said.delta,
         "claim": said.claim,
-        **pairs.parts(found.arm),
+        **pairs.parts(best.arm),
     }
     if not said.claimed:
         return row | {"claimed": None}
-    claimed = claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[found.arm]])
+    claimed = claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[best.arm]])
     expected = claims.expected_successes(np.repeat(claimed, count), 2, said.delta)
     return row | {
         "claimed": float(claimed[0]),
@@ -243,9 +243,9 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
     Where something is claimed: the pair of the largest delta beyond the claim, if there is one.
     """
     allowed = [claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
-    found = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
+    computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
     rows = []
-    for epsilon, losses, claimed in zip(epsilons, found, allowed, strict=True):
+    for epsilon, losses, claimed in zip(epsilons, computed, allowed, strict=True):
         said, guess = stated(mechanism, epsilon, pairs.texts), guess_losses(losses.log_error)
         pure = np.zeros(len(pairs.x)) if losses.pure is None else losses.pure
         beyond = np.zeros(len(pairs.x)) if losses.delta_at_claim is None else losses.delta_at_claim.low - said.delta

@@ -131,8 +131,8 @@ def audit(
         measure = audit_units if units else audit_worst if worst else audit_texts
         measure = measure if trials is None else partial(measure, trials=trials)
         losses = measure(texts, made_by, budgets, chosen, settings=read_settings(settings), design=design)
-    told = _told_of_units if units else _told_of_pairs if worst else partial(_told, rates=fpr is not None)
-    show(losses.to_dicts() if as_json else [told(row) for row in losses.iter_rows(named=True)], as_json)
+    line = _line_of_units if units else _line_of_pairs if worst else partial(_line, rates=fpr is not None)
+    show(losses.to_dicts() if as_json else [line(row) for row in losses.iter_rows(named=True)], as_json)
 
 
 def _size(text: str) -> int | Literal["all"]:
@@ -144,13 +144,13 @@ def _size(text: str) -> int | Literal["all"]:
         raise UserError(f"--candidates must be a whole number, or all, got {text!r}") from None
 
 
-def _told_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
+def _line_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of an audit over units fits on a terminal."""
     shown = ("sees", "rewrites", "coins", "right", "loss", "ceiling", "claimed", "verdict", "claim")
     return {"epsilon": row["epsilon"], "attack": _named(row)} | {key: row[key] for key in shown}
 
 
-def _told_of_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
+def _line_of_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of a search for the worst pair fits on a terminal."""
     pair = ("x", "other", "place", "other_place")
     losses = ("trials", "successes", "loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
@@ -162,7 +162,7 @@ def _named(row: Mapping[str, Any]) -> str:
     return str(row["attack"]) if best is None else f"{row['attack']}: {best}"
 
 
-def _told(row: Mapping[str, Any], rates: bool) -> dict[str, Any]:
+def _line(row: Mapping[str, Any], rates: bool) -> dict[str, Any]:
     """What of a row of an audit fits on a terminal; the strongest attack is named."""
     counted = ("trials", "successes", "success_rate")
     losses = ("loss", "point", "upper", "ceiling", "equal_loss", "worst_output")

@@ -19,8 +19,8 @@ def mechanisms(as_json: Json = False) -> None:
 
     rows = []
     for name in names("mechanisms"):
-        made = find("mechanisms", name, "rewrite")
-        claim = _first(inspect.getdoc(getattr(made, "guarantee", None)))
+        definition = find("mechanisms", name, "rewrite")
+        claim = _first(inspect.getdoc(getattr(definition, "guarantee", None)))
         rows.append({"mechanism": name, "claim": claim, "source": _first(module("mechanisms", name).__doc__)})
     if as_json:
         show(rows, as_json)

@@ -51,8 +51,8 @@ def read_texts(
     }.items():
         if corpus.counts[key]:
             note(f"{corpus.counts[key]} {meaning}")
-    found: list[str] = corpus.table["text"].to_list()
-    return found
+    texts: list[str] = corpus.table["text"].to_list()
+    return texts
 
 
 def number(text: str, rule: str) -> float:

@@ -38,8 +38,8 @@ def why(
     now = {path.as_posix(): record for path, record in records(read()).items()}
     stale = 0
     for name in addresses(stage):
-        if told := reasons(name, now):
-            print(f"{name}:", *(f"  {line}" for line in told), sep="\n")
+        if changes := reasons(name, now):
+            print(f"{name}:", *(f"  {line}" for line in changes), sep="\n")
             stale += 1
     if not stale:
         print("nothing has changed" if stage is None else f"nothing has changed since {stage} ran", file=sys.stderr)

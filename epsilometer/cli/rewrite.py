@@ -57,9 +57,9 @@ def rewrite(
     layout = Layout(separator, not no_quotes, not no_header, encoding)
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {str(file)!r}; check the path")
-    made = one_call.mechanism(mechanism, read_settings(settings))
-    (budget,) = budgets(made, None if epsilon is None else [epsilon], "--epsilon")
-    publisher = Publisher(made, budget, seed)
+    built = one_call.mechanism(mechanism, read_settings(settings))
+    (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
+    publisher = Publisher(built, budget, seed)
     if seed is not None:
         note("with --seed the output can be inverted by whoever knows the seed; it is not for publication")
     if file is not None and suffix(file) in TABLES:

@@ -193,12 +193,12 @@ def guess_and_score(
     seen = sees(attack, mechanism)
     if seen != law_of(mechanism):
         contexts = [replace(context, log_likelihoods=None) for context in contexts]
-    found = _guesses(attack, [visible(one, seen) for one in rewrites], candidates, contexts)
+    guesses = _guesses(attack, [visible(one, seen) for one in rewrites], candidates, contexts)
     if not covers(mechanism, seen):
-        return found
+        return guesses
     return [
         one if table is None else replace(one, posteriors=posteriors(table, one.slots))
-        for one, table in zip(found, known, strict=True)
+        for one, table in zip(guesses, known, strict=True)
     ]
 
 
@@ -218,17 +218,17 @@ def _by_score(
 ) -> list[Guesses]:
     """Block after block of trials: of all scores, n times k, no more than a block's are held."""
     count, k = candidates.shape
-    found: list[list[Guesses]] = [[] for _ in contexts]
+    blocks: list[list[Guesses]] = [[] for _ in contexts]
     rows = max(1, _CELLS // k)
     for start in range(0, max(1, count), rows):
         part = slice(start, start + rows)
         whole = count <= rows
         shown = rewrites if whole else [one.take(np.arange(count)[part]) for one in rewrites]
         of = contexts if whole else [_part(one, part) for one in contexts]
-        for guesses, scores, context in zip(found, attack.score_grid(shown, candidates[part], of), of, strict=True):
+        for guesses, scores, context in zip(blocks, attack.score_grid(shown, candidates[part], of), of, strict=True):
             slots = choose(scores, context.noise)
             guesses.append(Guesses(slots, margins(scores, slots)))
-    return [_joined(blocks) for blocks in found]
+    return [_joined(guesses) for guesses in blocks]
 
 
 def _part(context: Context, part: slice) -> Context:

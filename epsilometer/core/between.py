@@ -49,7 +49,7 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
     lengths = np.where(comparable, first.lengths, 0)
     a, b = (rows.values[comparable[rows.row_numbers]].astype(np.int64) for rows in (first, second))
     uniforms = noise.ragged(lengths)[:, 0]
-    drawn = np.zeros(len(a), np.int32)
+    outputs = np.zeros(len(a), np.int32)
     log_rho, loss = np.zeros((2, len(a)))
     count = int(b.max(initial=0)) + 1
     for keys, members, places in by_row(a * count + b, max(1, laws.chunk() // 2)):
@@ -57,8 +57,8 @@ def tilted(laws: Laws, pairs: NDArray[np.integer], epsilon: float, noise: Noise)
         (log_p,) = laws.log_probabilities(rows, [epsilon])
         for number, (left, right) in enumerate(at.reshape(2, -1).T):
             own = members[places[number] : places[number + 1]]
-            drawn[own], log_rho[own], loss[own] = tilted_unit(log_p[left], log_p[right], uniforms[own])
-    units = Ragged.from_lengths(drawn, lengths)
+            outputs[own], log_rho[own], loss[own] = tilted_unit(log_p[left], log_p[right], uniforms[own])
+    units = Ragged.from_lengths(outputs, lengths)
     total, whole = (np.bincount(units.row_numbers, each, len(pairs)).astype(float) for each in (log_rho, loss))
     total[~comparable] = -np.inf
     return units, Between(total, whole, total)
@@ -75,5 +75,5 @@ def tilted_unit(
     cdf = np.cumsum(np.exp(half - peak))
     # Below the total even after rounding, so that no output of probability 0 is reached.
     at = np.minimum(uniforms * cdf[-1], np.nextafter(cdf[-1], 0))
-    drawn = np.searchsorted(cdf, at, side="right")
-    return drawn, min(float(peak + np.log(cdf[-1])), 0.0), first[drawn] - second[drawn]
+    outputs = np.searchsorted(cdf, at, side="right")
+    return outputs, min(float(peak + np.log(cdf[-1])), 0.0), first[outputs] - second[outputs]

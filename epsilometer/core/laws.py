@@ -58,16 +58,16 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
         return _release(laws, wanted, epsilons, noises)
     lengths = wanted.lengths
     uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
-    drawn = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
+    outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in by_row(wanted.values, laws.chunk()):
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
         log_laws = laws.log_probabilities(rows, epsilons)
-        for out, uniform, log_p in zip(drawn, uniforms, log_laws, strict=True):
+        for out, uniform, log_p in zip(outputs, uniforms, log_laws, strict=True):
             cdf = np.cumsum(np.exp(log_p), axis=1)
             cdf /= cdf[:, -1:]
             for row, units in zip(cdf, groups, strict=True):
                 out[units] = np.searchsorted(row, uniform[units], side="right")
-    return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in drawn]
+    return [Ragged(np.minimum(out, laws.outputs - 1), wanted.offsets) for out in outputs]
 
 
 def _release(laws: Laws, wanted: Ragged, epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:

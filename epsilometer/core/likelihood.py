@@ -74,8 +74,8 @@ def posteriors(log_likelihoods: NDArray[np.float64], slots: NDArray[np.integer])
     best = log_likelihoods.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         odds = np.exp(log_likelihoods - best)
-        found: NDArray[np.float64] = odds[np.arange(len(slots)), slots] / odds.sum(axis=1)
-    return np.round(found, 9)  # the last bits of a sum may depend on how trials were cut
+        likely: NDArray[np.float64] = odds[np.arange(len(slots)), slots] / odds.sum(axis=1)
+    return np.round(likely, 9)  # the last bits of a sum may depend on how trials were cut
 
 
 def _by_laws(
@@ -86,7 +86,7 @@ def _by_laws(
     epsilons: Sequence[float],
 ) -> list[NDArray[np.float64]]:
     """Returns [n, k] an epsilon: the sum over units, drawn independently of each other."""
-    units = [made.units for made in rewrites if made.units is not None]
+    units = [one.units for one in rewrites if one.units is not None]
     if len(units) < len(rewrites):
         raise TypeError("the likelihood needs the privatised units of every rewrite")
     laws = mechanism.laws(texts)
@@ -99,8 +99,8 @@ def _by_laws(
         score[trial, slot] = likelihood
         scores.append(score)
     if isinstance(mechanism, Writes):
-        for score, made in zip(scores, rewrites, strict=True):
-            _rule_out(mechanism, texts, candidates, made, score=score)
+        for score, one in zip(scores, rewrites, strict=True):
+            _rule_out(mechanism, texts, candidates, one, score=score)
     return scores
 
 

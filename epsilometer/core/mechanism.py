@@ -164,10 +164,10 @@ class HasLikelihood(Protocol):
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
-        """candidates: [n, k] text numbers; made: n rewrites an epsilon -> for each epsilon [n, k] log-likelihoods.
+        """candidates: [n, k] text numbers; rewrites: n an epsilon -> for each epsilon [n, k] log-likelihoods.
 
         Of the units, or of the latents after the noise; up to a term that is the same for all texts.
         """
@@ -334,17 +334,17 @@ def has_budget(mechanism: Mechanism) -> bool:
     return bool(getattr(mechanism, "has_budget", True))
 
 
-def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, where: str = "epsilons") -> Sequence[float]:
+def budgets(mechanism: Mechanism, epsilons: Sequence[float] | None, setting: str = "epsilons") -> Sequence[float]:
     """Returns the budgets to rewrite at: `epsilons`, or NO_BUDGET alone where there are none and none is needed.
 
-    Raises UserError, naming the place `where`, for epsilons out of range, and for none where the mechanism takes one.
+    Raises UserError, naming the `setting`, for epsilons out of range, and for none where the mechanism takes one.
     """
     if epsilons is not None:
-        check_epsilons(epsilons, where)
+        check_epsilons(epsilons, setting)
         return epsilons
     if has_budget(mechanism):
         raise UserError(
-            f"{where} must be given, since this mechanism takes a privacy budget; only one that says "
+            f"{setting} must be given, since this mechanism takes a privacy budget; only one that says "
             "`has_budget = False`, or is a function rewrite(text, rng), goes without"
         )
     return [NO_BUDGET]
@@ -379,16 +379,16 @@ def _takes(function: Callable[..., str], arguments: int) -> bool:
     return True
 
 
-def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, where: str) -> Mechanism:
+def build_mechanism(name: str, settings: Mapping[str, Any], resource: str | None, setting: str) -> Mechanism:
     """A mechanism by module name or path of its file; cheap, since models load at first use.
 
-    resource: what it reads, given to the classes that have such a setting. where: the settings' place, for errors.
+    resource: what it reads, given to the classes that have such a setting. setting: the name of `settings` in errors.
     """
     definition = find("mechanisms", name, "rewrite")
     if inspect.isfunction(definition):
         if settings:
-            raise UserError(f"{where} must be empty: a plain function has no settings")
+            raise UserError(f"{setting} must be empty: a plain function has no settings")
         return FunctionMechanism(definition)
     reads = resource is not None and "resource" in inspect.signature(definition).parameters
-    mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, where)
+    mechanism: Mechanism = build(definition, {"resource": resource, **settings} if reads else settings, setting)
     return mechanism

@@ -230,48 +230,51 @@ def calibrate_texts(
     return _row(of, run)
 
 
-def reason(found: Calibrated, matched: bool) -> str | None:
+def reason(calibrated: Calibrated, matched: bool) -> str | None:
     """Why there is no epsilon, or what to think of it; None where there is nothing to say.
 
     matched: whether the candidates were of equal length already.
     """
-    first, last = found.points[0], found.points[-1]
-    if found.status == OUTSIDE and found.low == 0:
-        if not matched and (length := _length(found)):
+    first, last = calibrated.points[0], calibrated.points[-1]
+    if calibrated.status == OUTSIDE and calibrated.low == 0:
+        if not matched and (length := _length(calibrated)):
             return (
                 f"length alone gives {length[0]:.2f} nats at epsilon {first.epsilon:g} and {length[1]:.2f} at "
-                f"{last.epsilon:g}, so that no epsilon meets {found.target:g} where texts keep their length; "
+                f"{last.epsilon:g}, so that no epsilon meets {calibrated.target:g} where texts keep their length; "
                 "match words searches for what leaks beyond it"
             )
         return (
             f"the loss is {first.loss:.2f} nats already at the smallest epsilon, {first.epsilon:g}; "
             "lower low to search below it"
         )
-    if found.status == OUTSIDE:
+    if calibrated.status == OUTSIDE:
         largest = f"the loss is {last.loss:.2f} nats at the largest epsilon, {last.epsilon:g}"
         return f"{largest}; raise high to search beyond it"
-    if found.contradiction:
-        high, low = found.contradiction
+    if calibrated.contradiction:
+        high, low = calibrated.contradiction
         seen = f"{high.loss:.2f} nats at epsilon {high.epsilon:g} and {low.loss:.2f} at {low.epsilon:g}"
-        if found.status == FALLING:
+        if calibrated.status == FALLING:
             return f"the loss falls where it should rise: {seen}; no epsilon keeps it below the target from there down"
-        if found.best is None:
+        if calibrated.best is None:
             return f"the loss does not rise throughout: {seen}; it is above the target already at {first.epsilon:g}"
         return f"the loss does not rise throughout: {seen}; below the interval no measured epsilon exceeds the target"
-    return None if found.status == FOUND else f"{found.trials} rewrites did not decide; raise budget to allow more"
+    if calibrated.status == FOUND:
+        return None
+    return f"{calibrated.trials} rewrites did not decide; raise budget to allow more"
 
 
 def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> dict[str, Any]:
     """A row about what `of` says; run: the search, and whether the candidates were of equal length."""
     try:
-        found, matched = run()
+        calibrated, matched = run()
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None}
         return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
-    result = {"epsilon": found.best, "low": found.low, "high": found.high, "trials": found.trials, "by": found.by}
-    departs = f"{DEPARTS}, so that the search went by hits" if found.departs else None
-    said = [part for part in (departs, reason(found, matched)) if part]
-    return {**of, "status": found.status, **result, "reason": "; ".join(said) or None}
+    ends = {"epsilon": calibrated.best, "low": calibrated.low, "high": calibrated.high}
+    result = {**ends, "trials": calibrated.trials, "by": calibrated.by}
+    departs = f"{DEPARTS}, so that the search went by hits" if calibrated.departs else None
+    said = [part for part in (departs, reason(calibrated, matched)) if part]
+    return {**of, "status": calibrated.status, **result, "reason": "; ".join(said) or None}
 
 
 def _search_cell(
@@ -297,12 +300,12 @@ def _search_cell(
         project=Path(params.root).resolve(),
     )
     texts = api.distinct(table["text"].to_list())
-    where = f"mechanisms.{cell.mechanism}.settings"
-    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, where)
+    setting = f"mechanisms.{cell.mechanism}.settings"
+    built = build_mechanism(str(params.code(cell)), cell.settings, cell.resource, setting)
     attacks = api.seeing(api.applicable(api.chosen_attacks(named), built), built, search.sees)
     say(unread(built, texts))
     embedded = Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings))
-    found = find_epsilon(
+    calibrated = find_epsilon(
         api.Pool(texts, embedded, table["words"].to_numpy() if match == "words" else None),
         built,
         attacks,
@@ -311,17 +314,17 @@ def _search_cell(
         journal=Journal(Path(f"data/calibrating/{cell.mechanism}-{cell.dataset}-{belongs_to}.jsonl")),
         watch=watch(f"{cell.mechanism} on {cell.dataset}"),
     )
-    return found, match == "words"
+    return calibrated, match == "words"
 
 
-def _length(found: Calibrated) -> tuple[float, float] | None:
+def _length(calibrated: Calibrated) -> tuple[float, float] | None:
     """The losses that length alone gives at both ends, where they exceed the target and do not depend on epsilon."""
-    if LENGTH not in found.attacks:
+    if LENGTH not in calibrated.attacks:
         return None
-    i, ends = found.attacks.index(LENGTH), (found.points[0], found.points[-1])
+    i, ends = calibrated.attacks.index(LENGTH), (calibrated.points[0], calibrated.points[-1])
     counts = [[end.successes[i], end.trials[i] - end.successes[i]] for end in ends]
     losses = ends[0].losses[i], ends[1].losses[i]
-    return losses if min(losses) > found.target and fisher_exact(counts).pvalue > _ALIKE else None
+    return losses if min(losses) > calibrated.target and fisher_exact(counts).pvalue > _ALIKE else None
 
 
 def named_files(settings: Sequence[Mapping[str, Any]]) -> list[Path]:

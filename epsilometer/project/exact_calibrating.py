@@ -111,9 +111,9 @@ def row(
     notes = [reason(met, aim)]
     if sees not in releases(compared.mechanism):
         notes.append(f"of the {sees}, which are not released: the text loses at most as much")
-    found = {"epsilon": met.best, "low": met.low, "high": met.high}
+    interval = {"epsilon": met.best, "low": met.low, "high": met.high}
     said = "; ".join(filter(None, notes)) or None
-    return {**of, "sees": sees, "status": met.status, **nothing, **found, "reason": said}
+    return {**of, "sees": sees, "status": met.status, **nothing, **interval, "reason": said}
 
 
 def figure(compared: Compared, aim: Aim) -> Figure:

@@ -91,13 +91,13 @@ def comparable(estimates: pl.DataFrame, exact: pl.DataFrame, alpha: float) -> pl
     best = strongest(estimates).join(tests, on=CELL, how="left", nulls_equal=True, maintain_order="left")
 
     def compared(row: dict[str, Any]) -> dict[str, Any]:
-        found = known.get(tuple(row[name] for name in CELL))
-        if found is not None and found["method"] == AT_LEAST:
-            low = found["average_low"]
-            return {"loss": low, "point": low, "upper": found["average_high"], "ceiling": low, "exact": False}
-        if found is not None:
-            ends = {"loss": found["average_low"], "upper": found["average_high"]}
-            return {"point": found["average"], **ends, "ceiling": math.inf, "exact": True}
+        law = known.get(tuple(row[name] for name in CELL))
+        if law is not None and law["method"] == AT_LEAST:
+            low = law["average_low"]
+            return {"loss": low, "point": low, "upper": law["average_high"], "ceiling": low, "exact": False}
+        if law is not None:
+            ends = {"loss": law["average_low"], "upper": law["average_high"]}
+            return {"point": law["average"], **ends, "ceiling": math.inf, "exact": True}
         if row["dataset"] in matched and row["equal_trials"]:
             of = (row["equal_successes"], row["equal_trials"], row["candidates"], alpha / row["tests"])
             one = estimate(*of, delta=row["delta"])

@@ -91,9 +91,9 @@ def figure(part: pl.DataFrame) -> Figure:
         for row in facts.to_dicts()
         for kind, colour in (("guess", MUTED), ("pure", INK))
     ]
-    drawn = part.filter(pl.col("estimator").is_in(names)).select("mechanism", "estimator", "bound", "least", "largest")
+    bounds = part.filter(pl.col("estimator").is_in(names)).select("mechanism", "estimator", "bound", "least", "largest")
     words = "Median lower bounds of the success rate and of abstention beside the true loss, a line a mechanism."
-    return Figure(_NAME, words, specify(alt.hconcat(chart), {"truths": lines, "bounds": drawn.to_dicts()}))
+    return Figure(_NAME, words, specify(alt.hconcat(chart), {"truths": lines, "bounds": bounds.to_dicts()}))
 
 
 def _by(channel: Any, names: list[str], values: tuple[str, ...], legend: alt.Legend) -> Any:

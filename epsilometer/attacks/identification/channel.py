@@ -56,8 +56,8 @@ class ChannelAttack(ByScore):
         used, slots = np.unique(candidates, return_inverse=True)
         slots = slots.reshape(candidates.shape)
         known = [contexts[0].texts[i] for i in used]
-        seen = {text: i for i, text in enumerate(dict.fromkeys(t for made in rewrites for t in made.texts))}
-        rows = np.array([[seen[text] for text in made.texts] for made in rewrites])
+        seen = {text: i for i, text in enumerate(dict.fromkeys(t for one in rewrites for t in one.texts))}
+        rows = np.array([[seen[text] for text in one.texts] for one in rewrites])
         # Pairs of a rewrite stand together, so that it is read once.
         pairs, place = np.unique(rows[:, :, None] * len(known) + slots, return_inverse=True)
         alone = self._log_probabilities([""], known, np.zeros(len(known), int), np.arange(len(known)))

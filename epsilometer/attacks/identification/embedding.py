@@ -40,15 +40,15 @@ class EmbeddingAttack(ByScore):
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float64]]:
         """All epsilons at once: audited texts are encoded once, and of those not known only the candidates."""
-        texts, found = contexts[0].texts, contexts[0].embedded
-        if found is not None and (found.model, found.precision) == (self.model, self.precision):
-            known = found.vectors
+        texts, embedded = contexts[0].texts, contexts[0].embedded
+        if embedded is not None and (embedded.model, embedded.precision) == (self.model, self.precision):
+            known = embedded.vectors
         else:
             touched, places = np.unique(candidates, return_inverse=True)
             texts, candidates = [texts[i] for i in touched], places.reshape(candidates.shape)
             known = self._encode_once(tuple(texts))
         number = {text: i for i, text in enumerate(texts)}
-        return [self._cosines(made.texts, candidates, known, number) for made in rewrites]
+        return [self._cosines(one.texts, candidates, known, number) for one in rewrites]
 
     def _cosines(
         self,

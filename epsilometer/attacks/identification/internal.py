@@ -38,7 +38,7 @@ class InternalAttack(ByScore):
         if not isinstance(mechanism, HasLatents):
             raise UserError("the internal attack needs a mechanism with latents, such as adept or dp_bart")
         known = mechanism.encode(contexts[0].texts)
-        afters = [latents_after(made, known.shape[1]) for made in rewrites]
+        afters = [latents_after(one, known.shape[1]) for one in rewrites]
         scores = [np.empty(candidates.shape) for _ in rewrites]
         for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):
             before = known[candidates[part]]

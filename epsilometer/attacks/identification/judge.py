@@ -135,7 +135,7 @@ class JudgeAttack:
     def _score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]
     ) -> list[NDArray[np.float32]]:
-        return [self._scores(made, candidates, context) for made, context in zip(rewrites, contexts, strict=True)]
+        return [self._scores(one, candidates, context) for one, context in zip(rewrites, contexts, strict=True)]
 
     def _scores(self, rewrites: Rewrites, candidates: NDArray[np.integer], context: Context) -> NDArray[np.float32]:
         questions, of, counts = self._asked(rewrites, candidates, context)

@@ -40,10 +40,10 @@ class LengthAttack(ByScore):
         known = np.stack([_lengths(texts), _lengths([_bare(text) for text in texts])])  # [2, candidates, 5]
         place = place.reshape(candidates.shape)
         scores = []
-        for made in rewrites:
-            bare = np.array([text == _bare(text) for text in made.texts], int)
+        for one in rewrites:
+            bare = np.array([text == _bare(text) for text in one.texts], int)
             score = np.zeros(candidates.shape)
-            for length, of in zip(known.T, _lengths(made.texts).T, strict=True):  # [candidates, 2] and [n]
+            for length, of in zip(known.T, _lengths(one.texts).T, strict=True):  # [candidates, 2] and [n]
                 score -= np.log(np.abs(length[place, bare[:, None]] - of[:, None]) + _CLOSE)
             scores.append(score)
         return scores

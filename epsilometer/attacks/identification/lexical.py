@@ -33,20 +33,20 @@ class LexicalAttack(ByScore):
     ) -> list[NDArray[np.float64]]:
         """All epsilons at once: the candidates' texts are counted once, for later calls too."""
         vectorizer, known = _fitted(tuple(contexts[0].texts), self.shortest, self.longest)
-        found = []
-        for made in rewrites:
+        by_epsilon = []
+        for one in rewrites:
             scores = np.empty(candidates.shape)
             for start in range(0, len(candidates), _ROWS):
                 part = slice(start, start + _ROWS)
-                seen = vectorizer.transform(made.texts[part])
+                seen = vectorizer.transform(one.texts[part])
                 if 2 * candidates.shape[1] > known.shape[0]:  # most texts: all of them at once
                     cosines = (seen @ known.T).toarray()
                     scores[part] = np.take_along_axis(cosines, candidates[part].astype(np.int64), axis=1)
                     continue
                 for slot in range(candidates.shape[1]):
                     scores[part, slot] = seen.multiply(known[candidates[part, slot]]).sum(axis=1).A1
-            found.append(scores)
-        return found
+            by_epsilon.append(scores)
+        return by_epsilon
 
 
 @lru_cache(maxsize=1)  # calls about other trials have the same texts

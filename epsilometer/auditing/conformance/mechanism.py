@@ -275,8 +275,8 @@ class _Checks:
         if claim is not None and claim.granularity == Granularity.WORD:
             for text in self._read:
                 twice = " ".join([text.split()[0]] * 2)
-                made = [one.split() for one in self._rewrite([twice] * _DRAWS, _noise([twice] * _DRAWS)).texts]
-                pairs = [(one[0], one[1]) for one in made if len(one) == 2]
+                rewrites = [one.split() for one in self._rewrite([twice] * _DRAWS, _noise([twice] * _DRAWS)).texts]
+                pairs = [(one[0], one[1]) for one in rewrites if len(one) == 2]
                 if len(pairs) == _DRAWS and _dependence(pairs) * len(self._read) < FALSE_ALARM:
                     return (
                         f"what becomes of two equal words of a text depends on each other (p < {FALSE_ALARM:g}): one "

@@ -3,7 +3,7 @@
 For users: `epsilometer.exact_loss(texts, mechanism, epsilons)` and `epsilometer.exact_curves`, of `one_call`. Within
 the house:
 
-- `one_call.drawn(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` choose the `Pairs`;
+- `one_call.sampled_pairs(texts, embeddings, trials, design, groups)` or `pairs.of_trials(trials, texts)` give `Pairs`;
 - `measuring.measure(mechanism, texts, epsilons, pairs)` returns `Measured`: both tables, without dataset and mechanism;
 - `measuring.pair_losses(measuring.request(...))` returns the bare figures of the pairs, a `losses.Losses` a budget, and
   `rows.average_loss` their average: what a search for a budget needs, without the relative epsilon;

@@ -71,7 +71,7 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
         longest = list(_of_longest(laws, epsilons))
         method, by_budget = LOWER_BOUND, [[blocks[number] for blocks in longest] for number in range(len(epsilons))]
     apart = _unlike(laws)
-    found = []
+    witnessed = []
     for epsilon, blocks in zip(epsilons, by_budget, strict=True):
         every, equal = Relative(0.0, method=method), Relative(0.0, method=method)
         for first, second, loss in blocks:
@@ -79,15 +79,16 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
             equal = _larger(equal, first, second, np.where(counts[first][:, None] == counts[second], loss, 0.0))
         if apart is not None:
             every = Relative(math.inf, apart)
-        found.append((_with_witness(mechanism, laws, epsilon, every), _with_witness(mechanism, laws, epsilon, equal)))
-    return found
+        every, equal = (_with_witness(mechanism, laws, epsilon, one) for one in (every, equal))
+        witnessed.append((every, equal))
+    return witnessed
 
 
-def raised(found: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
+def raised(known: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
     """A lower bound raised to the largest of the pairs that were compared: [n, 2], and [n] pure losses, either way."""
     pairs, pure = compared
-    if found.method != LOWER_BOUND or pure.max() <= found.loss:
-        return found
+    if known.method != LOWER_BOUND or pure.max() <= known.loss:
+        return known
     x, other = pairs[int(pure.argmax())].tolist()
     larger = Relative(float(pure.max()), (x, other), None, LOWER_BOUND)
     laws = cast(HasLaws, request.mechanism).laws(request.texts)
@@ -174,13 +175,13 @@ def _unlike(laws: Laws) -> tuple[int, int] | None:
     return (0, int(other[0])) if len(other) else None
 
 
-def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, found: Relative) -> Relative:
+def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, known: Relative) -> Relative:
     """With the output, and the texts in the order in which it is likelier under the first."""
-    if found.pair is None or not isinstance(mechanism, HasInputs):
-        return found
-    first, second = (laws.rows.row(text) for text in found.pair)
+    if known.pair is None or not isinstance(mechanism, HasInputs):
+        return known
+    first, second = (laws.rows.row(text) for text in known.pair)
     if len(first) != len(second):
-        return found
+        return known
     rows = np.unique([first, second])
     (law,) = log_laws(laws, rows, [epsilon])
     places, names = (np.searchsorted(rows, first), np.searchsorted(rows, second)), mechanism.output_texts
@@ -194,4 +195,4 @@ def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, found: Relat
             outputs.append(names[int(possible[loss.argmax()])])
         both.append((total, " ".join(outputs)))
     turned = both[1][0] > both[0][0]
-    return Relative(found.loss, found.pair[::-1] if turned else found.pair, both[turned][1], found.method)
+    return Relative(known.loss, known.pair[::-1] if turned else known.pair, both[turned][1], known.method)

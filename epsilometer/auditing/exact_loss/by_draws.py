@@ -36,12 +36,12 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
     losses: Rows = []
     curves: Rows = []
     for number in range(len(request.epsilons)):
-        found: Sampled | None = None
+        sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if found is None or len(group.places) < len(pairs):  # else the pairs are those of the group before
-                found = _sampled(group, sampling)
-            losses.append(_row(group, found))
-            curves += curve_rows(group, found.deltas(LEVELS))
+            if sampled is None or len(group.places) < len(pairs):  # else the pairs are those of the group before
+                sampled = _sampled(group, sampling)
+            losses.append(_row(group, sampled))
+            curves += curve_rows(group, sampled.deltas(LEVELS))
     return losses, curves
 
 
@@ -57,11 +57,11 @@ def _sampled(group: Group, sampling: Sampling) -> Sampled:
     return sampled_mean(draw, group.weights, stream, sampling)
 
 
-def _row(group: Group, found: Sampled) -> dict[str, Any]:
-    error = Bracket(np.array([found.log_error.low]), np.array([found.log_error.high]))
+def _row(group: Group, sampled: Sampled) -> dict[str, Any]:
+    error = Bracket(np.array([sampled.log_error.low]), np.array([sampled.log_error.high]))
     average = average_loss(error, np.ones(1), group.pairs.candidates)
-    row = head(group, average, found.method)
+    row = head(group, average, sampled.method)
     row["verdict"] = NO_CLAIM if group.request.mechanism.guarantee(group.epsilon) is None else NOT_CHECKED
-    if found.method == AT_LEAST:
+    if sampled.method == AT_LEAST:
         row |= {"average": average.low, "error": None}
     return row

@@ -89,12 +89,12 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
     # so that a law with one size of loss, as randomised response has, is not moved at all.
     points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     for _ in range(_FINER):
-        found = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
-        error = guess_losses(Bracket(*map(np.array, (found.log_error().low, found.log_error().high))))
-        if found.certain or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
+        losses = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
+        error = guess_losses(Bracket(*map(np.array, (losses.log_error().low, losses.log_error().high))))
+        if losses.certain or error.high - error.low <= 2 * width * max(1.0, float(error.low) / _HUGE):
             break
         points *= 4
-    return found
+    return losses
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
@@ -112,12 +112,12 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: in
     often = np.bincount(pairs.ravel())
     shared = np.where(often[pairs[:, 0]] >= often[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
     for i in np.argsort(shared, kind="stable").tolist():
-        found = set(np.ravel([] if (units := _units(laws, pairs[i])) is None else units).tolist())
-        if block and (len(rows | found) > most_rows or len(block) == most_pairs):
+        own = set(np.ravel([] if (units := _units(laws, pairs[i])) is None else units).tolist())
+        if block and (len(rows | own) > most_rows or len(block) == most_pairs):
             yield block
             block, rows = [], set()
         block.append(i)
-        rows |= found
+        rows |= own
     if block:
         yield block
 

@@ -96,10 +96,10 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
         if not (unsettled := [pair for pair in range(pairs) if pair not in results]):
             break
         numbers = np.repeat(np.array(unsettled, np.int64), count)
-        drawn = draw(numbers, stream(numbers << 32 | np.tile(first + np.arange(count), len(unsettled))))
+        between = draw(numbers, stream(numbers << 32 | np.tile(first + np.arange(count), len(unsettled))))
         first += count
         for place, pair in enumerate(unsettled):
-            known[pair].append(_part(drawn, slice(place * count, (place + 1) * count)))
+            known[pair].append(_part(between, slice(place * count, (place + 1) * count)))
             result = _judged(_joined(known[pair]), sampling.alpha)
             if _open(result.log_error) <= sampling.width or first == sampling.draws:
                 results[pair] = result
@@ -123,8 +123,8 @@ def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampl
     def draw_any(numbers: NDArray[np.integer], noise: Noise) -> Between:
         chosen = np.searchsorted(np.cumsum(shares / shares.sum()), noise.uniforms(1, _WHICH)[:, 0], side="right")
         chosen = np.minimum(chosen, np.flatnonzero(shares)[-1])
-        drawn = draw(chosen, noise)
-        return Between(drawn.log_rho - bounds[chosen] + total, drawn.loss, np.full(len(numbers), total))
+        between = draw(chosen, noise)
+        return Between(between.log_rho - bounds[chosen] + total, between.loss, np.full(len(numbers), total))
 
     return sampled(draw_any, 1, stream, sampling)[0]
 
@@ -150,9 +150,9 @@ def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
     """
     epsilon, noise = at
     heads = noise.uniforms(1, _COIN)[:, 0] < 0.5
-    made = mechanism.rewrite([texts[i] for i in np.where(heads, *pairs.T)], epsilon, noise)
+    rewrites = mechanism.rewrite([texts[i] for i in np.where(heads, *pairs.T)], epsilon, noise)
     assert isinstance(mechanism, HasLikelihood)
-    (log_p,) = mechanism.log_likelihoods(texts, pairs, [made], [epsilon])
+    (log_p,) = mechanism.log_likelihoods(texts, pairs, [rewrites], [epsilon])
     loss = log_p[:, 0] - log_p[:, 1]
     size = np.abs(loss)
     return Between(math.log(2) - size / 2 - np.log1p(np.exp(-size)), loss, np.zeros(len(loss)))
@@ -167,11 +167,11 @@ def _stages(sampling: Sampling) -> Iterator[int]:
         done += count
 
 
-def _judged(drawn: Between, alpha: float) -> Sampled:
-    log_mean = _log_mean(drawn, 0.0, alpha)
+def _judged(between: Between, alpha: float) -> Sampled:
+    log_mean = _log_mean(between, 0.0, alpha)
     log_error = Bracket(np.array(log_mean.low - math.log(2)), np.array(log_mean.high - math.log(2)))
     method = IMPORTANCE if _open(log_error) <= _NAT else AT_LEAST
-    return Sampled(log_error, len(drawn.loss), method, _between=drawn, _alpha=alpha)
+    return Sampled(log_error, len(between.loss), method, _between=between, _alpha=alpha)
 
 
 def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
@@ -180,18 +180,18 @@ def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
     return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
 
-def _log_mean(drawn: Between, level: float, alpha: float) -> Bracket[float]:
+def _log_mean(between: Between, level: float, alpha: float) -> Bracket[float]:
     """The interval of ln of the mean of e^(log_rho - |L - level| / 2), itself the mean of both directions of L."""
-    bound = float(drawn.log_bound[0])
+    bound = float(between.log_bound[0])
     if np.isneginf(bound):  # no output is possible under both
         return Bracket(-math.inf, -math.inf)
-    ways = (np.exp(drawn.log_rho - bound - np.abs(loss - level) / 2) for loss in (drawn.loss, -drawn.loss))
+    ways = (np.exp(between.log_rho - bound - np.abs(loss - level) / 2) for loss in (between.loss, -between.loss))
     low, high = interval(np.minimum(sum(ways) / 2, 1.0), alpha)
     return Bracket(bound + (math.log(low) if low else -math.inf), bound + math.log(high))
 
 
-def _part(drawn: Between, rows: slice) -> Between:
-    return Between(drawn.log_rho[rows], drawn.loss[rows], drawn.log_bound[rows])
+def _part(between: Between, rows: slice) -> Between:
+    return Between(between.log_rho[rows], between.loss[rows], between.log_bound[rows])
 
 
 def _joined(parts: Sequence[Between]) -> Between:

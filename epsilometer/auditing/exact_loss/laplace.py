@@ -71,13 +71,13 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
     if t.sum() <= level:
         return Bracket(0.0, 0.0)
     least = math.log(_least(t))
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_c: _log_moment(t, math.exp(log_c) + 0.5) - math.exp(log_c) * level,
         bounds=(least, math.log(_WIDEST)),
         method="bounded",
     )
-    c = math.exp(found.x)
-    bracket = _deltas(t, np.array([level]), c, float(found.fun) + math.log(tolerance / (4 * (1 + c) ** 2)))
+    c = math.exp(minimum.x)
+    bracket = _deltas(t, np.array([level]), c, float(minimum.fun) + math.log(tolerance / (4 * (1 + c) ** 2)))
     return Bracket(float(bracket.low[0]), float(bracket.high[0]))
 
 

@@ -95,11 +95,11 @@ def measure(
 
 def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of both tables, from the losses of single pairs."""
-    found, losses, curves = pair_losses(asked), [], []
-    relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(found)
+    by_epsilon, losses, curves = pair_losses(asked), [], []
+    relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(by_epsilon)
     if all_pairs and isinstance(asked.mechanism, HasLaws):
         relatives = relative(asked.mechanism, asked.texts, asked.epsilons)
-    for number, (one, known) in enumerate(zip(found, relatives, strict=True)):
+    for number, (one, known) in enumerate(zip(by_epsilon, relatives, strict=True)):
         for group in groups(asked, pairs, number):
             largest = _relative(group, one, known[group.name == EQUAL])
             losses.append(row(group, one) | ({} if largest is None else relative_row(largest)))

@@ -118,10 +118,10 @@ def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pair
     if len(texts) < 2:
         raise UserError("there is one text; an exact loss compares at least two")
     vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)
-    return drawn(texts, vectors, trials, design)
+    return sampled_pairs(texts, vectors, trials, design)
 
 
-def drawn(
+def sampled_pairs(
     texts: Sequence[str],
     embeddings: np.ndarray[Any, np.dtype[np.float32]],
     trials: int,
@@ -134,5 +134,5 @@ def drawn(
         return furthest_pairs(embeddings, texts, groups)
     if candidates == 2 and design.temperature == 0 and len(texts) * (len(texts) - 1) // 2 <= trials:
         return all_of(texts, groups)
-    found = sample(embeddings, trials, candidates, design.temperature, seed=design.seed, groups=groups)
-    return of_trials(found, texts)
+    sampled = sample(embeddings, trials, candidates, design.temperature, seed=design.seed, groups=groups)
+    return of_trials(sampled, texts)

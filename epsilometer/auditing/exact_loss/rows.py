@@ -108,15 +108,15 @@ def curve_rows(group: Group, delta: Bracket[Array], worst_high: Array | None = N
     return [of | dict(zip(("level", "delta_low", "delta_high", "worst_high"), one, strict=True)) for one in columns]
 
 
-def relative_row(found: Relative) -> dict[str, Any]:
+def relative_row(relative: Relative) -> dict[str, Any]:
     """The columns of the relative epsilon."""
-    x, other = found.pair or (None, None)
+    x, other = relative.pair or (None, None)
     return {
-        "relative_epsilon": found.loss,
-        "relative_method": found.method,
+        "relative_epsilon": relative.loss,
+        "relative_method": relative.method,
         "witness_x": x,
         "witness_other": other,
-        "witness": found.witness,
+        "witness": relative.witness,
     }
 
 
@@ -150,16 +150,16 @@ def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
     places = group.places
     guarantee = group.request.mechanism.guarantee(group.epsilon)
     claims = group.request.claims[group.number][places]
-    found: dict[str, Any] = dict.fromkeys(("claimed", "claimed_delta", "delta_at_claim"))
+    columns: dict[str, Any] = dict.fromkeys(("claimed", "claimed_delta", "delta_at_claim"))
     if guarantee is None:
-        return found | {"verdict": NO_CLAIM}
-    found["claimed_delta"] = guarantee.delta
+        return columns | {"verdict": NO_CLAIM}
+    columns["claimed_delta"] = guarantee.delta
     covered = np.isfinite(claims)
     if not covered.any():
-        return found | {"verdict": NOT_CHECKED}
+        return columns | {"verdict": NOT_CHECKED}
     at_claim = losses.delta_at_claim
     if at_claim is not None:
-        found["delta_at_claim"] = float(at_claim.high[places][covered].max())
+        columns["delta_at_claim"] = float(at_claim.high[places][covered].max())
     if not guarantee.delta and losses.pure is not None:
         slack = np.full(len(places), math.inf)
         slack[covered] = claims[covered] - losses.pure[places][covered]
@@ -168,5 +168,5 @@ def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
         slack = np.where(covered, guarantee.delta - at_claim.low[places], math.inf)
         broken = slack.min() < 0
     else:
-        return found | {"verdict": NOT_CHECKED}
-    return found | {"claimed": float(claims[slack.argmin()]), "verdict": VIOLATED if broken else NOT_REFUTED}
+        return columns | {"verdict": NOT_CHECKED}
+    return columns | {"claimed": float(claims[slack.argmin()]), "verdict": VIOLATED if broken else NOT_REFUTED}

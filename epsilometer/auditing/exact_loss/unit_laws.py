@@ -36,18 +36,18 @@ def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) 
     """Returns A and B of distinct law rows [W], for each budget."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
-    found = [UnitLaws(np.asarray(rows, np.int64), *np.empty((2, len(rows), len(rows)))) for _ in epsilons]
+    by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.empty((2, len(rows), len(rows)))) for _ in epsilons]
     for i, start in enumerate(starts):
         left = log_laws(laws, rows[start : start + size], epsilons)
         for other in starts[i:]:
             right = left if other == start else log_laws(laws, rows[other : other + size], epsilons)
-            for one, first, second in zip(found, left, right, strict=True):
+            for one, first, second in zip(by_epsilon, left, right, strict=True):
                 here, there = slice(start, start + len(first)), slice(other, other + len(second))
                 one.largest[here, there], reverse = largest_losses(first, second)
                 one.largest[there, here] = reverse.T
                 one.log_overlap[here, there] = _log_overlap(first, second)
                 one.log_overlap[there, here] = one.log_overlap[here, there].T
-    return found
+    return by_epsilon
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[Array]:

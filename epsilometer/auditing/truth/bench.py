@@ -83,10 +83,10 @@ def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -
         bounds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
         seconds = {estimator.name: np.empty(size.seeds) for estimator in chosen}
         for seed in range(size.seeds):
-            drawn = samples(known, size.samples, seed)
+            sample = samples(known, size.samples, seed)
             for estimator in chosen:
                 start = time.perf_counter()
-                bounds[estimator.name][seed] = estimator.bound(drawn, ERROR, known.delta)
+                bounds[estimator.name][seed] = estimator.bound(sample, ERROR, known.delta)
                 seconds[estimator.name][seed] = time.perf_counter() - start
         for estimator in chosen:
             truth = facts["guess" if estimator.average else "pure"]

@@ -61,8 +61,8 @@ def protocol(name: str, k: int, epsilon: float) -> Known:
     draw = draws[name] if name in draws else partial(_bits, own=known.pair[1].sum(), foreign=known.pair[:, 1].sum())
 
     def sets(which: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        drawn = draw(count, rng, k=k, epsilon=epsilon)
-        return drawn[:, [1, 0, 2]] if which else drawn
+        outputs = draw(count, rng, k=k, epsilon=epsilon)
+        return outputs[:, [1, 0, 2]] if which else outputs
 
     def loss(outputs: NDArray[np.int64]) -> Floats:
         return losses[outputs[:, 0], outputs[:, 1]]

@@ -41,9 +41,9 @@ def samples(known: Known, count: int, seed: int) -> Samples:
     """`count` runs; the randomness is named by the mechanism and the seed."""
     rng = np.random.default_rng([zlib.crc32(known.name.encode()), count, seed])
     first = rng.random(count) < 0.5
-    drawn = [known.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
-    outputs = np.empty((count, *drawn[0].shape[1:]), drawn[0].dtype)
-    outputs[first], outputs[~first] = drawn
+    halves = [known.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]
+    outputs = np.empty((count, *halves[0].shape[1:]), halves[0].dtype)
+    outputs[first], outputs[~first] = halves
     loss = np.round(known.loss(outputs), DIGITS)
     guess = np.where(loss == 0, rng.random(count) < 0.5, loss > 0)
     return Samples(first, outputs, loss, guess)

@@ -99,11 +99,15 @@ class RandomizedResponse:
         return Rewrites(Repeated(self.outputs, output), units)
 
     def log_likelihoods(
-        self, texts: Sequence[str], candidates: NDArray[np.integer], made: Sequence[Rewrites], epsilons: Sequence[float]
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        rewrites: Sequence[Rewrites],
+        epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """As `HasLikelihood`: up to a term that all texts share, epsilon for the text that was released."""
         numbers = self._numbers(texts)[candidates]
-        released = [rewrites.units.values for rewrites in made if rewrites.units is not None]
+        released = [one.units.values for one in rewrites if one.units is not None]
         return [(numbers == out[:, None]) * epsilon for out, epsilon in zip(released, epsilons, strict=True)]
 
     def laws(self, texts: Sequence[str]) -> Laws:

@@ -236,8 +236,8 @@ class PrivRewrite:
         """The pool of each sanitised text, a function of that text alone."""
         distinct = list(dict.fromkeys(sanitised))
         asked = [text for text in distinct if text]
-        made = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
-        pruned = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in made.items()}))
+        answers = dict(zip(asked, self.provider.candidates(asked, self.k), strict=True)) if asked else {}
+        pruned = dict(self._pruned({text: [y for y in some if self._coherent(y)] for text, some in answers.items()}))
         return {text: _Pool(pruned.get(text, []), self._averages(pruned.get(text, []))[0]) for text in distinct}
 
     def _coherent(self, candidate: str) -> bool:
@@ -264,7 +264,7 @@ class PrivRewrite:
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """As `HasLikelihood`: of the sanitised words and the chosen number together, what provider and reader see.
@@ -277,20 +277,20 @@ class PrivRewrite:
         known = [texts[i] for i in used]
         averages, lengths = self._averages(known)
         laws = self.sanitiser.laws(known)
-        found = []
-        for rewrites, epsilon in zip(made, epsilons, strict=True):
-            if rewrites.units is None:
+        values = []
+        for one, epsilon in zip(rewrites, epsilons, strict=True):
+            if one.units is None:
                 raise TypeError("the likelihood of a rewrite needs its units")
-            drawn, numbers = _apart(rewrites.units)
-            (value,) = log_likelihood(laws, rows.ravel(), [drawn.take(trial)], [self.budgets(epsilon)[0]])
+            sanitised, numbers = _apart(one.units)
+            (value,) = log_likelihood(laws, rows.ravel(), [sanitised.take(trial)], [self.budgets(epsilon)[0]])
             value = value.reshape(rows.shape)
-            shown = self.sanitiser.vocabulary.decode(drawn)
+            shown = self.sanitiser.vocabulary.decode(sanitised)
             pools = self._pools(shown)
             for i in np.flatnonzero((numbers != SANITISED) & np.isfinite(value).any(axis=1)):
                 log_law = self._log_law(averages[rows[i]], lengths[rows[i]], pools[shown[i]], epsilon)
                 value[i] += log_law[:, numbers[i]]
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
     def draws_between(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float, noise: Noise) -> Between:
         """As `DrawsBetween`: the sanitised words between their laws, then the candidate's number between its own two.
@@ -299,8 +299,8 @@ class PrivRewrite:
         """
         used, at = np.unique(pairs, return_inverse=True)
         rows, known = at.reshape(pairs.shape), [texts[i] for i in used]
-        drawn, words_between = tilted(self.sanitiser.laws(known), rows, self.budgets(epsilon)[0], noise)
-        shown = self.sanitiser.vocabulary.decode(drawn)
+        sanitised, words_between = tilted(self.sanitiser.laws(known), rows, self.budgets(epsilon)[0], noise)
+        shown = self.sanitiser.vocabulary.decode(sanitised)
         pools, uniforms = self._pools(shown), noise.uniforms(1, _CHOICE)
         averages, lengths = self._averages(known)
         log_rho, loss = words_between.log_rho.copy(), words_between.loss.copy()

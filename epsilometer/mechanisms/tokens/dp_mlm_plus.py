@@ -89,14 +89,14 @@ class DPMLMPlus(MaskMechanism):
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """For each epsilon [n, k]: ln P(units of rewrite i | text candidates[i, slot]), over all alignments.
 
         Each distinct text costs its forward passes once.
         """
-        outputs = [_units(rewrites) for rewrites in made]
+        outputs = [_units(one) for one in rewrites]
         scores = [np.full(candidates.shape, -np.inf) for _ in epsilons]
         order = np.argsort(candidates, axis=None, kind="stable")
         wanted, first = np.unique(candidates.ravel()[order], return_index=True)

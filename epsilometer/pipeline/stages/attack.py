@@ -39,23 +39,23 @@ def main(name: str) -> None:
     """Write data/guesses/<cell>.parquet, and what the attacks counted while guessing beside it."""
     params = read_params()
     cell, engine = params.cells[name], params.runtime.engine
-    drawn = trials(cell.dataset)
-    count = len(drawn.target)
+    cell_trials = trials(cell.dataset)
+    count = len(cell_trials.target)
     # Trials with the same candidates fall into one slice, so that equal questions are put once, however it is cut.
-    parts = slices(drawn.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
+    parts = slices(cell_trials.candidates[:, 0], BLOCKS * params.runtime.block, engine.workers, whole=True)
     guesses: dict[str, list[Guesses]] = {}
     tallies: dict[str, list[dict[str, float]]] = {}
-    for found in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
-        for attack, named in found.guesses.items():
+    for guessed in run_slices(partial(adversaries, name), [np.sort(part) for part in parts], engine, "attack"):
+        for attack, named in guessed.guesses.items():
             if attack not in guesses:
                 guesses[attack] = [_room(count, one) for one in named]
             for whole, one in zip(guesses[attack], named, strict=True):
-                whole.slots[found.rows] = one.slots
+                whole.slots[guessed.rows] = one.slots
                 if whole.scores is not None:
-                    whole.scores[found.rows] = one.scores
+                    whole.scores[guessed.rows] = one.scores
                 if whole.posteriors is not None:
-                    whole.posteriors[found.rows] = one.posteriors
-        for attack, counted in found.tallies.items():
+                    whole.posteriors[guessed.rows] = one.posteriors
+        for attack, counted in guessed.tallies.items():
             tallies[attack] = _added(tallies.get(attack, [{} for _ in counted]), counted, 1)
     built, known = mechanism(params, name), attacks(params)
     seen = {attack: sees(known[attack], built) for attack in guesses}
@@ -77,7 +77,7 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     """All attacks that apply to a cell, their models loaded at first use: trials in ascending order to guesses."""
     params = read_params()
     cell = params.cells[name]
-    drawn, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
+    cell_trials, texts = trials(cell.dataset), audited_texts(params, cell.dataset)
     built = mechanism(params, name)
     vectors = np.load(f"data/embeddings/{cell.dataset}.npy", allow_pickle=False)
     embedded = Embedded(params.embedding.model, params.embedding.precision, vectors)
@@ -85,9 +85,9 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
     known = attacks(params)
 
     def guess(rows: NDArray[np.int64]) -> Guessed:
-        made = [rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets]
-        found, candidates = Guessed(rows, {}, {}), drawn.candidates[rows]
-        likelihoods = computed(built, texts, candidates, made, epsilons=cell.budgets)
+        cell_rewrites = [rewrites(name, epsilon, rows)[0] for epsilon in cell.budgets]
+        guessed, candidates = Guessed(rows, {}, {}), cell_trials.candidates[rows]
+        likelihoods = computed(built, texts, candidates, cell_rewrites, epsilons=cell.budgets)
         for attack_name, attack in known.items():
             if isinstance(attack, Selective) and not attack.applies(built):
                 continue
@@ -98,10 +98,10 @@ def adversaries(name: str) -> Callable[[NDArray[np.int64]], Guessed]:
                 for epsilon, noise, table in zip(cell.budgets, noises, likelihoods, strict=True)
             ]
             before = _tallies(attack, cell.budgets)
-            found.guesses[attack_name] = guess_and_score(attack, made, candidates, contexts)
+            guessed.guesses[attack_name] = guess_and_score(attack, cell_rewrites, candidates, contexts)
             if isinstance(attack, HasTally):
-                found.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
-        return found
+                guessed.tallies[attack_name] = _added(_tallies(attack, cell.budgets), before, -1)
+        return guessed
 
     return guess
 

@@ -53,7 +53,7 @@ def main() -> None:
 def records(params: Params) -> dict[Path, code.Record]:
     """Returns the records of the stages in dvc.yaml, by the files that they are written to."""
     project = Path(params.root).resolve()
-    made = {}
+    by_path = {}
     for stage, body in dvc_files.stages().items():
         own = STAGES / f"{stage}.py"
         if stage in ("code", "resources") or not own.is_file():
@@ -61,11 +61,11 @@ def records(params: Params) -> dict[Path, code.Record]:
         if stage in _OF_ENTRY:
             for key, entry in getattr(params, str(dvc_files.section(body))).items():
                 files = [file for kind in _OF_ENTRY[stage] for file in _files(params, kind, entry)]
-                made[FOLDER / stage / f"{key}.json"] = code.record([own, *files], project)
+                by_path[FOLDER / stage / f"{key}.json"] = code.record([own, *files], project)
         else:
             files = [file for kind in _OF_AUDIT.get(stage, ()) for file in _files(params, kind, None)]
-            made[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
-    return made
+            by_path[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
+    return by_path
 
 
 def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:

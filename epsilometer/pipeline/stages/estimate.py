@@ -39,7 +39,7 @@ def _attacked(params: Params, name: str) -> Iterator[Attacked]:
             of={"dataset": cell.dataset, "mechanism": cell.mechanism},
             epsilon=budget,
             stated=statements[stored(budget)],
-            drawn=cell_trials,
+            trials=cell_trials,
             words=audited(params, cell.dataset)["words"].to_numpy(),
             claims=tables.read(rewrites_path(name, budget), REWRITES).sort("trial")["claim"].to_numpy(),
             guesses={attack: _guesses(part) for attack, part in parts.items()},

@@ -35,10 +35,10 @@ def main(name: str) -> None:
         pairs = of_trials(first_trials(trials(cell.dataset), texts, params.exact.pairs), texts)
         effort = Effort(params.exact.width, params.exact.all_pairs, params.exact.draws)
         crew = Crew(params.runtime.engine, partial(mechanism, params, name))
-        found = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)
+        measured = measure(built, texts, cell.budgets, pairs, effort=effort, crew=crew)
         of_cell = [pl.lit(cell.dataset).alias("dataset"), pl.lit(cell.mechanism).alias("mechanism")]
-        losses = found.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
-        curves = found.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
+        losses = measured.losses.with_columns(*of_cell, seconds=pl.lit(None, pl.Float64)).select(list(EXACT))
+        curves = measured.curves.with_columns(*of_cell).select(list(EXACT_CURVES))
         if not params.datasets[cell.dataset].public:
             losses = losses.with_columns(witness=pl.lit(None, pl.String))
     digits = pl.selectors.float().round_sig_figs(_DIGITS)

@@ -100,7 +100,7 @@ def figure(
     for (attack,), table in here.group_by("attack", maintain_order=True):
         panels.add(str(attack).replace("_", " "), _points(table), sampled, _TOOLTIP)
     chart = (
-        alt.concat(*panels.drawn, columns=columns, spacing=22)
+        alt.concat(*panels.charts, columns=columns, spacing=22)
         .resolve_scale(color="shared", shape="shared", strokeDash="shared")
         .add_params(alt.param(name="highlight", value=[]))
     )
@@ -117,7 +117,7 @@ class _Panels:
     dash: alt.StrokeDash
     width: int
     columns: int
-    drawn: list[alt.LayerChart | alt.FacetChart] = field(default_factory=list)
+    charts: list[alt.LayerChart | alt.FacetChart] = field(default_factory=list)
     datasets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def add(
@@ -129,7 +129,7 @@ class _Panels:
         ceiling: float | None = None,
     ) -> None:
         """Add a panel with these rows; ceiling: of the trials, where the rows have none because they are exact."""
-        number, exact = len(self.drawn), ceiling is not None
+        number, exact = len(self.charts), ceiling is not None
         ceilings = [ceiling] if ceiling is not None else sorted({row["ceiling"] for row in rows})
         axis, scale = height
         first = number % self.columns == 0
@@ -167,7 +167,7 @@ class _Panels:
             dots(base.transform_filter("datum.solid").mark_point(filled=True, size=38)),
             dots(base.transform_filter("!datum.solid").mark_point(strokeWidth=1.4, size=38)),
         ]
-        self.drawn.append(alt.layer(*layers).properties(width=self.width, height=210, title=title))
+        self.charts.append(alt.layer(*layers).properties(width=self.width, height=210, title=title))
 
     def _data(self, name: str, rows: list[dict[str, Any]]) -> alt.Chart:
         self.datasets[name] = rows
@@ -209,7 +209,7 @@ def _shown(strong: float, weak: float) -> alt.OpacityValue:
 
 def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
     """One panel's rows: what is drawn, cut at the ceiling, and what the tooltips say, uncut."""
-    drawn = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
+    shown = within_ceiling(estimates).with_columns(budgets=pl.len().over("mechanism"))
     columns = ("mechanism", "epsilon", "loss", "point", "upper", "ceiling", "budgets")
     return [
         {
@@ -222,7 +222,7 @@ def _points(estimates: pl.DataFrame) -> list[dict[str, Any]]:
             "sees": f"{full['sees']}{'' if full['released'] else ', not released'}"
             f"{'' if full['validated'] else ', beyond its validated k'}",
         }
-        for row, full in zip(drawn.select(columns).to_dicts(), estimates.to_dicts(), strict=True)
+        for row, full in zip(shown.select(columns).to_dicts(), estimates.to_dicts(), strict=True)
     ]
 
 

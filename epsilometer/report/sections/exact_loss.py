@@ -74,15 +74,15 @@ def rows(exact: pl.DataFrame, estimates: pl.DataFrame) -> list[dict[str, Any]]:
         .select(*CELL, "attack", "loss", "trials", "equal_loss", "equal_trials")
         .iter_rows()
     }
-    made, before = [], None
+    shown_rows, before = [], None
     for row in exact.sort(*CELL, pl.col("pairs") != EQUAL).to_dicts():
         cell = (row["dataset"], row["mechanism"], row["epsilon"])
         loss, trials, equal_loss, equal_trials = sampled.get((*cell, row["released"]), (None, None, None, None))
         of_group = (equal_loss, equal_trials) if row["pairs"] == EQUAL else (loss, trials)
         shown = {"first": cell != before, "sampled": of_group[0], "trials": of_group[1], "exactly": exactly(row)}
-        made.append({**row, **shown})
+        shown_rows.append({**row, **shown})
         before = cell
-    return made
+    return shown_rows
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -184,13 +184,13 @@ def risks(curves: pl.DataFrame, texts: Mapping[str, int]) -> pl.DataFrame:
 
     curves: schema `EXACT_CURVES`; texts: how many each data set has.
     """
-    found = []
+    rows = []
     for (dataset, mechanism, epsilon, pairs), curve in curves.sort("level").group_by([*CELL, "pairs"]):
         levels, deltas = curve["level"].to_list(), curve["delta_high"].to_list()
         every = texts[str(dataset)]
         for k in sorted({*(k for k in CANDIDATES if k < every), every}):
-            found.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k)))
-    return pl.DataFrame(found, schema=dict(RISKS), orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
+            rows.append((dataset, mechanism, epsilon, pairs, k, largest_success(levels, deltas, k)))
+    return pl.DataFrame(rows, schema=dict(RISKS), orient="row").sort(*CELL, pl.col("pairs") != EQUAL, "candidates")
 
 
 def by_dataset(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -203,12 +203,12 @@ def risk_tables(risks: pl.DataFrame) -> list[dict[str, Any]]:
     tables = []
     for (dataset,), table in risks.group_by("dataset", maintain_order=True):
         candidates = table["candidates"].unique().sort().to_list()
-        made, before = [], None
+        rows, before = [], None
         for (mechanism, epsilon, pairs), row in table.group_by("mechanism", "epsilon", "pairs", maintain_order=True):
             chances = dict(row.select("candidates", "chance").iter_rows())
             shown = [(chances[k], at_most(chances[k])) for k in candidates]
             first, before = (mechanism, epsilon) != before, (mechanism, epsilon)
-            made.append({"mechanism": mechanism, "epsilon": epsilon, "pairs": pairs, "chances": shown, "first": first})
+            rows.append({"mechanism": mechanism, "epsilon": epsilon, "pairs": pairs, "chances": shown, "first": first})
         guessing = [at_most(1 / k) for k in candidates]
-        tables.append({"dataset": dataset, "candidates": candidates, "guessing": guessing, "rows": made})
+        tables.append({"dataset": dataset, "candidates": candidates, "guessing": guessing, "rows": rows})
     return tables

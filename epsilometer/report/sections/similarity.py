@@ -224,16 +224,16 @@ def _shapes(part: pl.DataFrame, ends: tuple[float, float]) -> tuple[list[dict[st
 def means(summary: pl.DataFrame, each: pl.DataFrame, alpha: float) -> dict[str, Any]:
     """metrics, and a row a cell and epsilon: its mean and the reach of its interval for each of them."""
     metrics = each["metric"].unique(maintain_order=True).to_list()
-    found: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = {}
+    means: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = {}
     for (*cell, metric), part in each.drop_nulls("value").group_by(*CELL, "metric", maintain_order=True):
         mean, low, high = mean_interval(part["value"], part["source"], alpha)
-        found.setdefault(tuple(cell), {})[str(metric)] = (mean, (high - low) / 2)
+        means.setdefault(tuple(cell), {})[str(metric)] = (mean, (high - low) / 2)
     rows = [
         {
             **dict(zip(CELL, row[:3], strict=True)),
             "texts": row[3],
             "corpus_bleu": row[4],
-            "means": found.get(row[:3], {}),
+            "means": means.get(row[:3], {}),
         }
         for row in summary.sort(*CELL).select(*CELL, "texts", "corpus_bleu").iter_rows()
     ]

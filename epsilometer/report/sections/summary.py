@@ -199,11 +199,11 @@ def _by_length(best: pl.DataFrame) -> list[str]:
     gone = compared.filter(pl.col("equal_loss") == 0)
     if gone.is_empty():
         return []
-    where = at_budgets(gone.select("mechanism", "epsilon").rows(), best.select("mechanism", "epsilon").rows())
+    budgets = at_budgets(gone.select("mechanism", "epsilon").rows(), best.select("mechanism", "epsilon").rows())
     few = gone["equal_trials"].unique().sort()
     count = " to ".join(dict.fromkeys(f"{n:,}" for n in (few[0], few[-1])))
     return [
-        f"On {listed(gone['dataset'].unique().sort().to_list())} length may be all that leaks of {where}: in the "
+        f"On {listed(gone['dataset'].unique().sort().to_list())} length may be all that leaks of {budgets}: in the "
         f"{count} trials whose texts have equally many words the same attack proves nothing."
     ]
 
@@ -265,17 +265,17 @@ def risk_in_words(exact: pl.DataFrame, risks: pl.DataFrame, target: float) -> li
 
 def claims(verdicts: pl.DataFrame) -> list[str]:
     """How many claims were tested, and which of them are violated; verdicts: of no control."""
-    made = verdicts.filter(pl.col("verdict") != NO_CLAIM)
-    tested = made.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
+    claimed = verdicts.filter(pl.col("verdict") != NO_CLAIM)
+    tested = claimed.filter(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
     broken = tested.filter(verdict=VIOLATED)
-    if made.is_empty():
+    if claimed.is_empty():
         return ["No mechanism of this audit makes a claim."]
     if tested.is_empty():
         return ["No claim could be tested; nothing here speaks for or against any of them."]
     if broken.is_empty():
         held = tested.filter(verdict=NOT_REFUTED).select("mechanism", "epsilon").rows()
         them = inflected(len(tested), "the one claim that could be tested", "any of the claims that could be tested")
-        audited = made.select("mechanism", "epsilon").rows()
+        audited = claimed.select("mechanism", "epsilon").rows()
         it = inflected(len(tested), "it", "them")
         return [f"Nothing refutes {them}, which is no proof of {it}: {at_budgets(held, audited)}."]
     named = [
@@ -288,7 +288,7 @@ def claims(verdicts: pl.DataFrame) -> list[str]:
 
 def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
     """Which claims no outcome could have refuted, and from how many trials on one could; which were not looked at."""
-    made = verdicts.filter(pl.col("verdict") != NO_CLAIM).select("mechanism", "epsilon").rows()
+    claimed = verdicts.filter(pl.col("verdict") != NO_CLAIM).select("mechanism", "epsilon").rows()
     beyond = verdicts.filter(verdict=NOT_TESTABLE)
     sentences = []
     if len(beyond):
@@ -296,8 +296,8 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
         trials = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         cells = beyond.select("mechanism", "epsilon")
         sentences.append(
-            f"{len(beyond)} of {len(made)} claims are too large to be tested with {trials} trials: a guesser who is "
-            f"right every time would not refute them ({at_budgets(cells.rows(), made)})."
+            f"{len(beyond)} of {len(claimed)} claims are too large to be tested with {trials} trials: a guesser who is "
+            f"right every time would not refute them ({at_budgets(cells.rows(), claimed)})."
         )
         tests = estimates.filter(~pl.col("attack").is_in(CHOSEN)).group_by("mechanism", "epsilon")
         least = cells.join(
@@ -318,7 +318,9 @@ def untested(verdicts: pl.DataFrame, estimates: pl.DataFrame) -> list[str]:
             )
     for (reason,), rows in verdicts.filter(verdict=NOT_CHECKED).group_by("reason", maintain_order=True):
         named = rows.select("mechanism", "epsilon").rows()
-        sentences.append(f"Not checked: {at_budgets(named, made)}. {_sentence(str(reason or 'Nothing was compared'))}")
+        sentences.append(
+            f"Not checked: {at_budgets(named, claimed)}. {_sentence(str(reason or 'Nothing was compared'))}"
+        )
     return sentences
 
 
@@ -346,10 +348,10 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
     for (mechanism,), rows in best.sort("mechanism", "epsilon").group_by("mechanism", maintain_order=True):
         upper = rows.group_by("epsilon").agg(pl.max("upper")).sort("epsilon")
         # Beyond the first budget above the target nothing is named, even where a curve falls again.
-        kept = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
-        if len(kept) and mechanism not in hardly:
-            within.append(str(mechanism) if kept[-1] is None else f"{mechanism} up to ε = {budget(float(kept[-1]))}")
-        if not len(kept):
+        met = upper.filter((pl.col("upper") <= target).cum_min())["epsilon"]
+        if len(met) and mechanism not in hardly:
+            within.append(str(mechanism) if met[-1] is None else f"{mechanism} up to ε = {budget(float(met[-1]))}")
+        if not len(met):
             (beyond if upper["epsilon"].null_count() == 0 else fixed).append(str(mechanism))
     share = odds(math.floor(20 * success_bound(target, int(best["candidates"].min()))) / 20)  # type: ignore[arg-type]
     limit = f"{target:g} {inflected(target, 'nat', 'nats')} (a guesser right at most {share} times)"

@@ -80,22 +80,22 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
 def sentences(table: pl.DataFrame) -> list[str]:
     """For each cell and setting: the value of the largest cosine, or that the setting changed nothing."""
-    found = []
+    sentences = []
     for (dataset, mechanism, setting), rows in table.sort("dataset", "mechanism", "setting", "value").group_by(
         "dataset", "mechanism", "setting", maintain_order=True
     ):
         if len(rows) < 2:
             continue
-        where = f"{mechanism} on {dataset}"
+        cell = f"{mechanism} on {dataset}"
         values, cosine = rows["value"].to_list(), rows["cosine"].to_list()
         span = f"{budget(values[0])} to {budget(values[-1])}"
         if max(cosine) - min(cosine) < _SAME and rows["point"].n_unique() == 1:
-            found.append(f"{where}: {setting} from {span} changes nothing, on the same trials and noise.")
+            sentences.append(f"{cell}: {setting} from {span} changes nothing, on the same trials and noise.")
             continue
         best, worst = (int(pick(range(len(cosine)), key=cosine.__getitem__)) for pick in (max, min))
         overlap = "; their intervals overlap" * (rows["cosine_high"][worst] >= rows["cosine_low"][best])
-        found.append(
-            f"{where}: {setting} from {span}; the cosine is largest, {cosine[best]:.3f}, at {budget(values[best])} and "
+        sentences.append(
+            f"{cell}: {setting} from {span}; the cosine is largest, {cosine[best]:.3f}, at {budget(values[best])} and "
             f"smallest, {cosine[worst]:.3f}, at {budget(values[worst])}{overlap}."
         )
-    return found
+    return sentences

@@ -18,10 +18,10 @@ from epsilometer.report.wording import at_budget, listed
 def section(results: Results) -> Section | None:
     """Each claim's least slack with its witness, violated claims first."""
     claims = results.table("data/claims.parquet", CLAIMS)
-    made = claims.filter(pl.col("verdict") != NO_CLAIM)
-    if made.is_empty():
+    claimed = claims.filter(pl.col("verdict") != NO_CLAIM)
+    if claimed.is_empty():
         return None
-    made = made.with_columns(tested=pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
+    claimed = claimed.with_columns(tested=pl.col("verdict").is_in([VIOLATED, NOT_REFUTED]))
     words = results.table("data/deniability.parquet", DENIABILITY)
     deniability = None
     if len(words):
@@ -32,7 +32,7 @@ def section(results: Results) -> Section | None:
         link="Worst cases",
         template="worst_case.html.j2",
         context={
-            "worst": made.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
+            "worst": claimed.sort(pl.col("verdict") != VIOLATED, "mechanism", "epsilon").to_dicts(),
             "worst_sentence": sentence(claims),
             "deniability": deniability,
         },

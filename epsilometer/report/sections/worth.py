@@ -72,7 +72,7 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     intervals. Controls are no part of it, nor is what fewer than SEEDS seeds were trained for, nor, on a data set with
     exact losses, a sampled one, which is a lower bound.
     """
-    kept = ["measure", "utility", "low", "high", "seeds"]
+    measured = ["measure", "utility", "low", "high", "seeds"]
     cosine = similarity.select(
         *CELL, measure=pl.lit(COSINE), utility="cosine", low="cosine_low", high="cosine_high",
         seeds=pl.lit(None, pl.List(pl.Float64)),
@@ -81,10 +81,10 @@ def tradeoff_points(losses: pl.DataFrame, similarity: pl.DataFrame, downstream: 
     f1 = trained.group_by(*CELL, "measure", maintain_order=True).agg(
         utility=pl.mean("macro_f1"), low=pl.first("low"), high=pl.first("high"), seeds="macro_f1"
     )
-    found = losses.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
+    joined = losses.join(pl.concat([cosine, f1]), on=CELL, nulls_equal=True).sort(
         "dataset", pl.col("measure") == COSINE, "measure", *CELL[1:]
     )
-    rows = found.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "exact", "optimal", "control", *kept)
+    rows = joined.select(*CELL, "attack", "loss", "point", "upper", "ceiling", "exact", "optimal", "control", *measured)
     known = pl.col("exact") & ~pl.col("control")
     rows = rows.with_columns(ranked=known | (~known.any().over("dataset") & ~pl.col("control")))
     points = rows.to_dicts()
@@ -256,19 +256,19 @@ def labels(downstream: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     Scores are dicts of macro and binary: `0.71 ± 0.02` (mean and standard deviation over seeds), binary None where a
     label has more than two classes. empty: the most empty rewrites that a row's classifiers met; texts: of how many.
     """
-    found: dict[str, list[dict[str, Any]]] = {"task": [], "attribute": []}
+    tables: dict[str, list[dict[str, Any]]] = {"task": [], "attribute": []}
     order = downstream.sort("dataset", "label", "mechanism", "epsilon", "seed")
     for (dataset, label, role), table in order.group_by("dataset", "label", "role", maintain_order=True):
         rows = []
-        for (mechanism, epsilon), made in table.drop_nulls("mechanism").group_by(
+        for (mechanism, epsilon), scored in table.drop_nulls("mechanism").group_by(
             "mechanism", "epsilon", maintain_order=True
         ):
-            scores = {setting: _score(part) for (setting,), part in made.group_by("setting", maintain_order=True)}
-            rows.append({"mechanism": mechanism, "epsilon": epsilon, "empty": made["empty"].max(), **scores})
+            scores = {setting: _score(part) for (setting,), part in scored.group_by("setting", maintain_order=True)}
+            rows.append({"mechanism": mechanism, "epsilon": epsilon, "empty": scored["empty"].max(), **scores})
         base = {setting: _score(table.filter(setting=setting)) for setting in ("majority", "clean")}
         sizes = {"train": table["train"].max(), "test": table["test"].max(), "seeds": table["seed"].n_unique()}
-        found[str(role)].append({"dataset": dataset, "label": label, **base, **sizes, "rows": rows})
-    return found
+        tables[str(role)].append({"dataset": dataset, "label": label, **base, **sizes, "rows": rows})
+    return tables
 
 
 def attribute_sentence(downstream: pl.DataFrame) -> str:
@@ -292,7 +292,7 @@ def _score(seeds: pl.DataFrame) -> dict[str, str | None]:
 
 def spread(values: pl.Series) -> str | None:
     """Mean and standard deviation, `0.71 ± 0.02`; the mean alone of one value, None of none."""
-    found = values.to_numpy()
-    if not len(found):
+    scores = values.to_numpy()
+    if not len(scores):
         return None
-    return f"{found.mean():.2f}" + (f" ± {found.std(ddof=1):.2f}" if len(found) > 1 else "")
+    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")

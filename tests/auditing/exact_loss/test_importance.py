@@ -150,9 +150,9 @@ class Hidden:
     def guarantee(self, epsilon: float) -> None:
         return None
 
-    def log_likelihoods(self, texts, candidates, made, epsilons):
+    def log_likelihoods(self, texts, candidates, rewrites, epsilons):
         (log_p,) = laws().log_probabilities(np.arange(5), epsilons)
-        units = made[0].units.values.reshape(-1, 3)
+        units = rewrites[0].units.values.reshape(-1, 3)
         return [log_p[np.array(TEXTS[:3])[candidates], units[:, None]].sum(axis=2)]
 
 

@@ -18,7 +18,7 @@ from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOL
 from epsilometer.auditing.estimation import loss_at
 from epsilometer.auditing.exact_loss import by_laws
 from epsilometer.auditing.exact_loss.measuring import measure
-from epsilometer.auditing.exact_loss.one_call import drawn
+from epsilometer.auditing.exact_loss.one_call import sampled_pairs
 from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss, quantile
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
@@ -102,7 +102,7 @@ def test_more_candidates_are_bracketed_by_pairs() -> None:
 def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     def bytes_of() -> list[Any]:
         mechanism = Spelled(LAW)
-        both = measure(mechanism, TEXTS, [0.5, 4.0], drawn(TEXTS, np.zeros((len(TEXTS), 1)), 1000, UNIFORM))
+        both = measure(mechanism, TEXTS, [0.5, 4.0], sampled_pairs(TEXTS, np.zeros((len(TEXTS), 1)), 1000, UNIFORM))
         return [*both.losses.drop("seconds").rows(), *both.curves.rows()]
 
     whole = bytes_of()

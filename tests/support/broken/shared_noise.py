@@ -33,13 +33,13 @@ class SharedNoise(DPBART):
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         known = self.encode(texts)[candidates]
         scores = []
-        for rewrites in made:
-            assert rewrites.latents is not None
-            left = (rewrites.latents.after[:, None] - known).reshape(*candidates.shape, self.length, -1)
+        for one in rewrites:
+            assert one.latents is not None
+            left = (one.latents.after[:, None] - known).reshape(*candidates.shape, self.length, -1)
             scores.append(-((left - left.mean(axis=2, keepdims=True)) ** 2).sum(axis=(2, 3), dtype=np.float64))
         return scores

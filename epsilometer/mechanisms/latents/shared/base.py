@@ -105,12 +105,12 @@ class LatentMechanism(ABC):
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """Returns [n, k] an epsilon: the log-density of the noise that each candidate would have needed."""
         known = self.encode(texts)
-        afters = [latents_after(rewrites, known.shape[1]) for rewrites in made]
+        afters = [latents_after(one, known.shape[1]) for one in rewrites]
         laws = [self.law(epsilon) for epsilon in epsilons]
         scores = [np.empty(candidates.shape) for _ in epsilons]
         for part in slices(len(candidates), candidates.shape[1] * known.shape[1]):

@@ -162,7 +162,7 @@ class GenerativeMechanism(ABC):
         self,
         texts: Sequence[str],
         candidates: NDArray[np.integer],
-        made: Sequence[Rewrites],
+        rewrites: Sequence[Rewrites],
         epsilons: Sequence[float],
     ) -> list[NDArray[np.float64]]:
         """As `HasLikelihood`: of the drawn tokens, the last of which is the end or stands at the limit of its text."""
@@ -175,12 +175,12 @@ class GenerativeMechanism(ABC):
         pairs: dict[tuple[int, int, bytes], int] = {}  # each distinct (epsilon, candidate, output) is asked once
         sequences: list[NDArray[np.integer]] = []
         indices = []
-        for number, rewrites in enumerate(made):
-            if rewrites.units is None:
+        for number, one in enumerate(rewrites):
+            if one.units is None:
                 raise TypeError("the likelihood of a rewrite needs its drawn tokens")
             index = np.empty(candidates.shape, np.int64)
             for trial, slot in np.ndindex(*candidates.shape):
-                output = rewrites.units.row(trial)
+                output = one.units.row(trial)
                 key = number, int(place[trial, slot]), output.tobytes()
                 if key not in pairs:
                     pairs[key] = len(pairs)
