@@ -113,17 +113,35 @@ class Tagger:
         """The tags and the triple of each sentence, given as its words."""
         return [tagged for i in range(0, len(split), _CHUNK) for tagged in self._chunk(split[i : i + _CHUNK])]
 
+    def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The tags alone of each sentence, given as its words; a distinct sentence is read once."""
+        distinct = list(dict.fromkeys(map(tuple, split)))
+        tags = (tags for i in range(0, len(distinct), _CHUNK) for tags in self._tags(distinct[i : i + _CHUNK]))
+        known = dict(zip(distinct, tags, strict=True))
+        return [known[tuple(words)] for words in split]
+
     def triples(self, texts: Sequence[str]) -> list[list[Triple]]:
         """The triples of each text in their order, at most one a sentence."""
         return _in_texts(texts, lambda parts: [as_triple(tagged) for tagged in self.tag(parts)])
 
+    def _tags(self, split: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+        ends = np.cumsum([len(words) for words in split])
+        tags = self._upos(*self._projections(split, ends, self._first[:1]))
+        for words, end in zip(split, ends, strict=True):
+            yield tuple(self.labels[i] for i in tags[end - len(words) : end])
+
+    def _upos(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The number of the tag of each word, from its features [words, columns] under the first map."""
+        hidden = _gelu(features + self._weights["upos.hidden.bias"])
+        scores = hidden @ self._weights["upos.out.weight"].T + self._weights["upos.out.bias"]
+        return np.round(scores, _DECIMALS).argmax(axis=1)
+
     def _chunk(self, split: Sequence[Sequence[str]]) -> Iterator[Tagged]:
         lengths = np.array([len(words) for words in split])
         ends = np.cumsum(lengths)
-        upos, word, sentence, null = self._projections(split, ends)
+        upos, word, sentence, null = self._projections(split, ends, self._first)
         w = self._weights
-        hidden = _gelu(upos + w["upos.hidden.bias"])
-        tags = np.round(hidden @ w["upos.out.weight"].T + w["upos.out.bias"], _DECIMALS).argmax(axis=1)
+        tags = self._upos(upos)
         number = np.repeat(np.arange(len(split)), lengths)
         share = 1 / np.maximum(lengths, 1)[:, None]
         total = np.zeros((len(split), sentence.shape[1])), np.zeros((len(split), null.shape[1]))
@@ -136,11 +154,13 @@ class Tagger:
             part = slice(end - length, end)
             yield Tagged(list(words), [self.labels[i] for i in tags[part]], _best(scores[part]))
 
-    def _projections(self, split: Sequence[Sequence[str]], ends: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        """Each word's features under the first map of each head: float64 [words, columns] each."""
-        columns = [len(self._weights[f"{name}.weight"]) for name in self._first]
+    def _projections(
+        self, split: Sequence[Sequence[str]], ends: NDArray[np.int64], maps: Sequence[str]
+    ) -> list[NDArray[np.float64]]:
+        """Each word's features under each of these maps, the first ones: float64 [words, columns] each."""
+        columns = [len(self._weights[f"{name}.weight"]) for name in maps]
         encodings = self._tokenizer.encode_batch([list(words) for words in split], is_pretokenized=True)
-        pieces = self._bert.projections([encoding.ids for encoding in encodings])
+        pieces = self._bert.projections([encoding.ids for encoding in encodings], sum(columns))
         owners = [
             -1 if word is None else start + word
             for encoding, start in zip(encodings, [0, *ends[:-1].tolist()], strict=True)
@@ -267,27 +287,27 @@ def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
     from epsilometer.models.bert import SLICE, Bert
 
     class Projected(Bert):
-        def projections(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-            """Returns the head's outputs [tokens, columns], sequence after sequence."""
+        def projections(self, sequences: Sequence[Sequence[int]], columns: int) -> NDArray[np.float32]:
+            """Returns the first `columns` of the outputs [tokens, columns], sequence after sequence."""
             lengths = np.array([len(sequence) for sequence in sequences])
             ends = np.cumsum(lengths)
-            result = np.empty((int(lengths.sum()), len(weight)), np.float32)
+            result = np.empty((int(lengths.sum()), columns), np.float32)
 
             @torch.inference_mode()
             def fill(members: list[int]) -> None:
                 places = np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in members])
-                result[places] = self._sum([sequences[i] for i in members])[: len(places)].cpu().numpy()
+                result[places] = self._sum([sequences[i] for i in members], columns)[: len(places)].cpu().numpy()
 
             self._side_by_side(fill, list(self._blocks(sequences)), "tag")
             return result
 
-        def _sum(self, sequences: list[Sequence[int]]) -> Tensor:
+        def _sum(self, sequences: list[Sequence[int]], columns: int) -> Tensor:
             lengths = [len(sequence) for sequence in sequences]
             hidden = self._embed(sequences, None)
-            total = hidden.new_zeros(len(hidden), len(weight))
+            total = hidden.new_zeros(len(hidden), columns)
             for number, part in enumerate(parts):
                 for rows, out in zip(hidden.split(SLICE[device]), total.split(SLICE[device]), strict=True):
-                    out += F.linear(rows, part)
+                    out += F.linear(rows, part[:columns])
                 if number < len(self._layers):
                     layer = self._layers[number]
                     hidden = self._feed(layer, hidden, self._attend(layer, hidden, lengths))

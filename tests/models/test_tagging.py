@@ -69,11 +69,19 @@ def test_the_same_labels_as_the_plain_recipe(tagger: Tagger, shared: Path) -> No
 
 def test_a_sentence_does_not_depend_on_its_batch(tagger: Tagger) -> None:
     split = [words_and_marks(text) for text in MIXED]
-    numbers = tagger._projections(split, np.cumsum([len(words) for words in split]))
-    alone = [tagger._projections([words], np.array([len(words)])) for words in split]
+    numbers = tagger._projections(split, np.cumsum([len(words) for words in split]), tagger._first)
+    alone = [tagger._projections([words], np.array([len(words)]), tagger._first) for words in split]
     for together, single in zip(numbers, zip(*alone, strict=True), strict=True):
         np.testing.assert_array_equal(together, np.concatenate(single))
     assert tagger.tag(split) == [tagger.tag([words])[0] for words in split]
+
+
+def test_tags_without_triples_are_the_same(tagger: Tagger) -> None:
+    lines = [line.split() for line in EXAMPLES.strip().splitlines()]
+    split = [[part.split("/")[0] for part in line] for line in lines] + [words_and_marks(text) for text in MIXED]
+    assert tagger.upos(split) == [tuple(tagged.upos) for tagged in tagger.tag(split)]
+    assert [tagger.upos([words, words])[1] for words in split] == tagger.upos(split)
+    assert tagger.upos([]) == []
 
 
 def test_triples_of_texts(tagger: Tagger) -> None:
