@@ -1,10 +1,8 @@
 """Verbatim leakage: how many of the identifiers in the texts stand in their rewrites as they were.
 
 Identifiers are those that the corpus records having planted (columns `identifiers` and `identifier_kinds`), and those
-that Presidio's pattern recognisers find in the text: e-mail addresses, phone numbers of eight countries, and order
-numbers by a pattern of ours (6 to 20 letters, digits and dashes, two digits or more, no four letters in a row, no
-date). Names have no pattern, so they are known from the record alone. A match that overlaps a recorded identifier is
-counted as that one.
+that have a pattern (`text.identifiers`). Names have none, so they are known from the record alone. A match that
+overlaps a recorded identifier is counted as that one.
 
 **Rule.** An identifier has survived where the rewrite has the same letters and digits in a row, whatever their case and
 whatever stands between them, from one word's border to another's: "Lee Hewitt" survives in "lee, hewitt rang" and
@@ -19,12 +17,9 @@ of it, do not survive independently.
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,20 +27,15 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema
+from epsilometer.text.identifiers import matches
 from epsilometer.text.words import words
 from epsilometer.utility.intervals import share_interval
 from epsilometer.utility.schemas import LEAKAGE
 
-LONGEST = 10_000  # characters of a text that are searched for patterns
 COUNTS: Schema = {name: LEAKAGE[name] for name in list(LEAKAGE)[3:]}  # without the cell
 ALL = "all"
 OTHER = "other"  # the kind of what a corpus records without one
 
-_ORDER = (
-    r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
-    r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
-)
-_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser has this
 _PLAIN = re.compile(r"[\W_]+")
 
 
@@ -62,12 +52,12 @@ class Identifier(NamedTuple):
 
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
     """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
-    recorded = _recorded(table)
-    matches = _matches(table["text"].to_list())
-    return [
-        [*known, *(new for new in more if not _among(new, known))]
-        for known, more in zip(recorded, matches, strict=True)
-    ]
+    texts = table["text"].to_list()
+    rows = []
+    for text, known, found in zip(texts, _recorded(table), matches(texts), strict=True):
+        more = [Identifier(kind, text[start:end], False) for kind, start, end in found]
+        rows.append([*known, *(new for new in more if not _among(new, known))])
+    return rows
 
 
 def survives(text: str, rewrite: str) -> bool:
@@ -127,63 +117,3 @@ def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
             raise UserError("every text needs as many identifier_kinds as identifiers; fix the corpus")
         rows.append([Identifier(k, text, True) for k, text in zip(kind, some, strict=True) if _key(text)])
     return rows
-
-
-def _matches(texts: Sequence[str]) -> list[list[Identifier]]:
-    """The matches of Presidio's recognisers in each text; where matches overlap, the first recogniser's."""
-    rows: list[list[Identifier]] = []
-    for text in (text[:LONGEST] for text in texts):
-        taken: list[tuple[int, int]] = []
-        row: list[Identifier] = []
-        if _WORTH_A_LOOK.search(text):
-            for kind, recogniser in _recognisers():
-                for match in sorted(recogniser.analyze(text, recogniser.supported_entities, None), key=_place):
-                    if any(match.start < end and start < match.end for start, end in taken):
-                        continue
-                    taken.append((match.start, match.end))
-                    if kind is not None:
-                        row.append(Identifier(kind, text[match.start : match.end], False))
-        rows.append(row)
-    return rows
-
-
-def _place(match: Any) -> tuple[int, int]:
-    return match.start, -match.end
-
-
-@cache
-def _recognisers() -> list[tuple[str | None, Any]]:
-    """Kind and recogniser, in order of precedence; dates are looked for so that they are not taken for numbers."""
-    with _without_transformers():
-        import tldextract
-        from presidio_analyzer import Pattern, PatternRecognizer
-        from presidio_analyzer.predefined_recognizers import DateRecognizer, EmailRecognizer, PhoneRecognizer
-
-    domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the list in the package, no network
-
-    class Email(EmailRecognizer):
-        """Presidio's recogniser, with the packaged list of domains; its own would be fetched."""
-
-        def validate_result(self, pattern_text: str) -> bool:
-            return bool(domains(pattern_text).fqdn)
-
-    order = PatternRecognizer(supported_entity="ORDER_NUMBER", patterns=[Pattern("order number", _ORDER, 0.5)])
-    return [
-        ("e-mail address", Email()),
-        (None, DateRecognizer()),
-        ("phone number", PhoneRecognizer()),
-        ("order number", order),
-    ]
-
-
-@contextmanager
-def _without_transformers() -> Iterator[None]:
-    """Hide transformers from Presidio, whose neural engines, none of them used here, would import all of it (5 s)."""
-    hidden = "transformers" not in sys.modules
-    if hidden:
-        sys.modules["transformers"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        if hidden:
-            del sys.modules["transformers"]

@@ -11,6 +11,7 @@ import pytest
 from epsilometer.auditing.estimation import clopper_pearson
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
+from epsilometer.text.identifiers import recognisers
 from epsilometer.utility import leakage
 from epsilometer.utility.intervals import share_interval
 from epsilometer.utility.leakage import ALL, Identifier, identifiers, survives
@@ -23,7 +24,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    leakage._recognisers.cache_clear()
+    recognisers.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,201 @@
+"""Presidio: recognisers find names, addresses and numbers, which are replaced, masked or exchanged for invented ones.
+
+The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
+and one of names: the entities of a spaCy `pipeline`, as Presidio takes them, or without one every run of proper nouns
+by the embedded tagger, as PERSON. That cannot tell a person from a city; of Presidio's own names, too, users report
+false positives (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of its two engines.
+
+`replace`, Presidio's default, writes <PERSON>, `mask` as many asterisks, `surrogate` an invented value by Faker, drawn
+from the text's stream: one for equal values of a text, and one name for a person, whose mentions by a part of the name
+become parts of the invented one. Which kind of value stood where stays visible, and whatever no recogniser knows is
+released as it was: nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import CUT, FOUND, NOTHING
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, in_case_of, spans
+from epsilometer.models.tagging import Tagger
+from epsilometer.text.identifiers import LONGEST, recognisers
+
+PERSON = "PERSON"
+_SCORE = 0.85  # of a name, as Presidio gives to a pipeline's
+_TOGETHER = 256  # texts that are tagged at a time; cannot change a result
+
+
+@component
+class Presidio:
+    """operator: what becomes of a match; pipeline: an installed spaCy pipeline, by name or folder, that finds names."""
+
+    has_budget: ClassVar[bool] = False
+
+    operator: Literal["replace", "mask", "surrogate"] = "replace"
+    pipeline: str | None = None
+
+    @cached_property
+    def _analyzer(self) -> Any:
+        patterns = [recogniser for _, recogniser in recognisers()]
+        from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+        from presidio_analyzer.nlp_engine import NoOpNlpEngine
+
+        registry = RecognizerRegistry(patterns)
+        if self.pipeline is None:
+            return AnalyzerEngine(registry, NoOpNlpEngine([{"lang_code": "en", "model_name": "none"}]))
+        engine = _spacy_engine(self.pipeline)
+        registry.add_nlp_recognizer(engine)
+        return AnalyzerEngine(registry, engine)
+
+    @cached_property
+    def _anonymizer(self) -> Any:
+        from presidio_anonymizer import AnonymizerEngine
+
+        return AnonymizerEngine()
+
+    @cached_property
+    def _tagger(self) -> Tagger:
+        return Tagger()
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """A distinct text is searched once; a stream gives surrogates alone."""
+        distinct = list(dict.fromkeys(texts))
+        matches: dict[str, list[Any]] = {}
+        for start in range(0, len(distinct), _TOGETHER):
+            some = distinct[start : start + _TOGETHER]
+            matches |= dict(zip(some, self.matches(some), strict=True))
+        rewrites = [self._released(text, matches[text], noise, i) for i, text in enumerate(texts)]
+        status = [
+            CUT if len(text) > LONGEST else NOTHING if text == rewrite else FOUND
+            for text, rewrite in zip(texts, rewrites, strict=True)
+        ]
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
+
+    def matches(self, texts: Sequence[str]) -> list[list[Any]]:
+        """Presidio's results for each text, of its first characters where it has more than LONGEST."""
+        heads = [text[:LONGEST] for text in texts]
+        found = [self._analyzer.analyze(head, "en") for head in heads]
+        if self.pipeline is None:
+            return [[*some, *names] for some, names in zip(found, self._names(heads), strict=True)]
+        return found
+
+    def _names(self, texts: Sequence[str]) -> list[list[Any]]:
+        """The runs of proper nouns in each text, side by side on a line."""
+        from presidio_analyzer import RecognizerResult
+
+        cut = [spans(text) for text in texts]
+        sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
+        tagged = self._tagger.upos([[cut[i].tokens[k] for k in places] for i, places in sentences])
+        results: list[list[Any]] = [[] for _ in texts]
+        for (i, places), tags in zip(sentences, tagged, strict=True):
+            proper = [k for k, tag in zip(places, tags, strict=True) if tag == "PROPN"]
+            results[i] += [RecognizerResult(PERSON, *run, _SCORE) for run in _runs(cut[i], proper)]
+        return results
+
+    def _released(self, text: str, matches: Sequence[Any], noise: Noise, row: int) -> str:
+        """The text after the operator."""
+        from presidio_anonymizer import OperatorConfig
+
+        if self.operator == "replace":
+            operators = {"DEFAULT": OperatorConfig("replace")}
+        elif self.operator == "mask":
+            every = {"masking_char": "*", "chars_to_mask": max(len(text), 1), "from_end": False}
+            operators = {"DEFAULT": OperatorConfig("mask", every)}
+        else:
+            kept = self._anonymizer.anonymize(text, list(matches), {"DEFAULT": OperatorConfig("keep")})
+            values = sorted((one.start, one.entity_type, one.text) for one in kept.items)
+            invented = surrogates([(kind, value) for _, kind, value in values], noise.generator(row))
+            operators = {}
+            for kind in {kind for kind, _ in invented}:
+                new = {value: other for (of_kind, value), other in invented.items() if of_kind == kind}
+                operators[kind] = OperatorConfig("custom", {"lambda": new.__getitem__})
+        released: str = self._anonymizer.anonymize(text, list(matches), operators).text
+        return released
+
+
+def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> dict[tuple[str, str], str]:
+    """An invented value for each (kind, value) of a text; none of kinds that Faker has no values for.
+
+    A name whose words are all in a longer one of the text is that person's, and its words become those in their places.
+    """
+    from faker import Faker
+
+    fake = Faker("en_US")
+    fake.seed_instance(int(rng.integers(2**63)))
+    invent: dict[str, Callable[[str], str]] = {
+        "EMAIL_ADDRESS": lambda value: fake.ascii_safe_email(),
+        "PHONE_NUMBER": lambda value: _redrawn(value, fake),
+        "ORDER_NUMBER": lambda value: _redrawn(value, fake),
+        "DATE_TIME": lambda value: fake.date(),
+        "LOCATION": lambda value: fake.city(),
+        "ORGANIZATION": lambda value: fake.company(),
+    }
+    names = sorted({v: None for k, v in values if k == PERSON}, key=lambda name: -len(_name(name)))
+    persons: dict[tuple[str, ...], dict[str, str]] = {}
+    result = {}
+    for name in names:
+        words = _name(name)
+        person = next((own for own in persons if {*words} <= {*own}), None)
+        if person is None:
+            person = words
+            persons[words] = {word: fake.first_name() for word in words[:-1]} | {
+                word: fake.last_name() if len(words) > 1 else fake.first_name() for word in words[-1:]
+            }
+        result[PERSON, name] = " ".join(
+            in_case_of(persons[person][word], old) for word, old in zip(words, name.split(), strict=True)
+        )
+    for kind, value in values:
+        if kind in invent and (kind, value) not in result:
+            result[kind, value] = invent[kind](value)
+    return result
+
+
+def _name(name: str) -> tuple[str, ...]:
+    return tuple(name.lower().split())
+
+
+def _redrawn(value: str, fake: Any) -> str:
+    """The value with other digits and letters in the places of its own."""
+    new = [str(fake.random_digit()) if c.isdigit() else fake.random_lowercase_letter() for c in value]
+    return "".join(in_case_of(c, old) if old.isalnum() else old for c, old in zip(new, value, strict=True))
+
+
+def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Start and end of each run of these tokens with nothing but blanks between, without a last 's."""
+    run: list[int] = []
+    for k in [*positions, -1]:
+        if run and (k != run[-1] + 1 or text.text[text.ends[run[-1]] : text.starts[k]].strip(" ")):
+            end = text.ends[run[-1]] - 2 * text.tokens[run[-1]].lower().endswith(("'s", "’s"))
+            yield text.starts[run[0]], end
+            run = []
+        run.append(k)
+
+
+def _spacy_engine(name: str) -> Any:
+    """Presidio's engine around an installed pipeline; Presidio itself would download one that is not there."""
+    import spacy
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    engine: Any = SpacyNlpEngine([{"lang_code": "en", "model_name": name}])
+    try:
+        engine.nlp = {"en": spacy.load(name)}
+    except (ImportError, OSError, ValueError) as error:
+        raise UserError(
+            f"pipeline {name!r} is no installed spaCy pipeline: install it (python -m spacy download {name}), or leave "
+            "`pipeline` out"
+        ) from error
+    return engine

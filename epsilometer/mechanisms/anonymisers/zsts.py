@@ -1,0 +1,171 @@
+"""ZSTS: words that a masked language model does not expect are replaced by likelier ones (Albanese et al. 2023).
+
+P(w | x) of a word w in a text x is the product over w's pieces of the model's probability of each, that piece masked.
+A word is unsafe where P(w | x) < p. It becomes, of the `candidates` likeliest words at its place, masked as a whole,
+the one whose vector is nearest, and `***` where none is within the cosine distance s. An unsafe number gets new
+digits. All words are looked at in the original text (arXiv:2311.10785). Nothing is claimed, there or here.
+
+Vectors are of words alone, by all-MiniLM-L6-v2 (in the reference code BERT's state at the first piece), and pieces
+inside words are no candidates. In that code (fedealbanese/lm-text-sanitization 20d2411) `token_similarity` is a
+distance, so that its default s = 0 leaves `***` for every unsafe word. The p and s of published comparisons are not
+stated.
+
+`as_published: true` keeps what decides its results. One dictionary from word to word is filled as the texts come, and
+serves all later ones: a substitution cipher, which whoever has it undoes. Digits are drawn after the seed 0 each time,
+so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite then depends on
+the texts before it in the call, and on no stream**: another order or another cut of the texts gives other rewrites. By
+default each text has a dictionary of its own, digits come from its stream, and words keep their capitals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, NOTHING
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, in_case_of, is_word, spans
+from epsilometer.models.embedded import masked_lm
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.fill_mask import FillMask, Place
+from epsilometer.models.locate import ENCODER
+
+MASKED = "***"
+_SHORTEST = 3  # letters of a candidate
+_LEAST = math.log(1e-50)  # log-probability of a candidate
+_TOGETHER = 256  # texts in memory at a time; cannot change a result
+
+Unsafe = Mapping[int, str | None]
+"""The positions of a text's unsafe words and what replaces each; None at a number."""
+
+
+@component
+class ZSTS:
+    """resource, precision, device: of the masked language model.
+
+    p: less likely words are unsafe; s: largest cosine distance of a replacement; candidates: how many of the likeliest
+    words are compared; as_published: one dictionary for all texts, digits by the seed 0, no capitals.
+    """
+
+    has_budget: ClassVar[bool] = False
+    default_resource: ClassVar[Callable[[], Path]] = staticmethod(masked_lm)
+
+    resource: str | Path
+    p: Annotated[float, Field(ge=0, le=1)] = 0.01
+    s: Annotated[float, Field(ge=0, le=2)] = 0.6
+    candidates: Annotated[int, Field(ge=1)] = 50
+    as_published: bool = False
+    precision: str = "float32"
+    device: str = "cpu"
+
+    @cached_property
+    def _model(self) -> FillMask:
+        return FillMask(self.resource, self.precision, self.device)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(ENCODER, device=self.device)
+
+    @cached_property
+    def _vectors(self) -> dict[str, NDArray[np.float32]]:
+        """Of the candidates so far, of which there are no more than outputs of the model."""
+        return {}
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """A distinct text is read once; a stream gives digits alone."""
+        distinct = list(dict.fromkeys(texts))
+        unsafe: dict[str, tuple[Spans, Unsafe]] = {}
+        for start in range(0, len(distinct), _TOGETHER):
+            some = distinct[start : start + _TOGETHER]
+            unsafe |= dict(zip(some, self._unsafe(some), strict=True))
+        dictionary: dict[str, str] = {}
+        rewrites = []
+        for i, text in enumerate(texts):
+            if self.as_published:
+                rewrites.append(_written(*unsafe[text], dictionary, None))
+            else:
+                rewrites.append(_written(*unsafe[text], {}, noise.generator(i)))
+        status = [NOTHING if text == rewrite else FOUND for text, rewrite in zip(texts, rewrites, strict=True)]
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
+
+    def _unsafe(self, texts: Sequence[str]) -> Iterator[tuple[Spans, Unsafe]]:
+        """Each text and its unsafe words."""
+        cut = [spans(text) for text in texts]
+        places = [
+            (Place(i, one.starts[k], one.ends[k]), k)
+            for i, one in enumerate(cut)
+            for k, token in enumerate(one.tokens)
+            if any(map(str.isalnum, token))
+        ]
+        limit = math.log(self.p) if self.p else -math.inf
+        below = self._model.log_probabilities(texts, [place for place, _ in places]) < limit
+        replacements: list[dict[int, str | None]] = [{} for _ in texts]
+        words = []
+        for (place, position), is_unsafe in zip(places, below, strict=True):
+            if is_unsafe and cut[place.text].tokens[position].isdigit():
+                replacements[place.text][position] = None
+            elif is_unsafe:
+                words.append((place, position))
+        nearest = self._nearest(texts, [place for place, _ in words])
+        for (place, position), word in zip(words, nearest, strict=True):
+            replacements[place.text][position] = word
+        return zip(cut, replacements, strict=True)
+
+    def _nearest(self, texts: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
+        """For the word at each place the nearest of the likeliest others there, in lower case."""
+        own = [texts[place.text][place.start : place.end].lower() for place in places]
+        vectors = dict(zip(dict.fromkeys(own), self._encoder.encode(list(dict.fromkeys(own))), strict=True))
+        outputs, log_p = self._model.likeliest(texts, places, self.candidates)
+        named = self._model.outputs
+        usable = [
+            [named[o].lower() for o, p in zip(row, logs, strict=True) if p >= _LEAST and _is_candidate(named[o])]
+            for row, logs in zip(outputs.tolist(), log_p.tolist(), strict=True)
+        ]
+        new = [word for word in dict.fromkeys(w for row in usable for w in row) if word not in self._vectors]
+        self._vectors.update(zip(new, self._encoder.encode(new), strict=True))
+        for word, row in zip(own, usable, strict=True):
+            others = [other for other in row if other != word]
+            near = [float(1 - vectors[word].astype(np.float64) @ self._vectors[other]) for other in others]
+            best = int(np.argmin(near)) if near else 0
+            yield others[best] if near and near[best] <= self.s else MASKED
+
+
+def _is_candidate(output: str) -> bool:
+    return len(output) >= _SHORTEST and is_word(output)
+
+
+def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:
+    """The text without its unsafe words, by a dictionary that grows.
+
+    rng: the digits' generator; None: the seed 0 for each number, and words in lower case.
+    """
+    edits = {}
+    for position, replacement in sorted(unsafe.items()):
+        token = text.tokens[position]
+        word = token.lower()
+        if word not in dictionary:
+            dictionary[word] = _digits(word, rng) if replacement is None else replacement
+        edits[position] = dictionary[word] if rng is None else in_case_of(dictionary[word], token)
+    return edited(text, edits)
+
+
+def _digits(number: str, rng: np.random.Generator | None) -> str:
+    """As many digits, by a generator or after the reference code's seed."""
+    if rng is not None:
+        return "".join(map(str, rng.integers(10, size=len(number))))
+    return "".join(map(str, np.random.RandomState(0).randint(10, size=len(number))))

@@ -1,0 +1,140 @@
+"""What a masked language model expects at a place of a text that it reads alone, with one mask in it.
+
+`masked_lm` asks about pairs of a text and its masked copy, as DP-MLM does, and so shows the model the masked word. Here
+it does not see it. Where a text does not fit the model's window, it reads the window around the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.models.logits import on_grid
+from epsilometer.models.masked_lm import MaskedLM, PairInput
+
+_TOGETHER = 1 << 14  # masks in memory at a time; cannot change a result
+_MARKS = "Ġ▁"  # of a word's start, in vocabularies that mark it
+
+
+class Place(NamedTuple):
+    """The characters from start to end (exclusive) of text number `text`."""
+
+    text: int
+    start: int
+    end: int
+
+
+class FillMask(MaskedLM):
+    """A masked language model as in `masked_lm`, whose outputs it shares. Its answer to a place depends on that alone.
+
+    Probabilities are over its outputs. Raises UserError as `MaskedLM` does.
+    """
+
+    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+        super().__init__(model, precision, device)
+        alone = self._tokenizer.encode("a")
+        inside = [i for i, sequence in enumerate(alone.sequence_ids) if sequence == 0]
+        self._around = alone.ids[: inside[0]], alone.ids[inside[-1] + 1 :]
+
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which outputs [V] begin a word."""
+        names = [self._tokenizer.id_to_token(int(i)) or "" for i in self.output_ids]
+        if any(name[:1] in _MARKS for name in names if name):
+            return np.array([name[:1] in _MARKS for name in names])
+        prefix = getattr(self._tokenizer.model, "continuing_subword_prefix", None) or "##"
+        return np.array([not name.startswith(prefix) for name in names])
+
+    def likeliest(
+        self, texts: Sequence[str], places: Sequence[Place], count: int, whole: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The likeliest outputs in place of some words, likeliest first, and their log-probabilities: [n, count] each.
+
+        whole: only outputs that begin a word; of equally likely ones the first.
+        """
+        encodings = self._encoded(texts, places)
+        inputs = []
+        for place in places:
+            ids, first, last = encodings[place]
+            inputs.append(self._input([*ids[:first], self._frame.mask, *ids[last:]], first))
+        allowed = np.flatnonzero(self.whole) if whole else np.arange(len(self.outputs))
+        count = min(count, len(allowed))
+        outputs, log_p = np.empty((len(places), count), np.int64), np.empty((len(places), count))
+        for rows, laws in self._laws(inputs):
+            some = laws[:, allowed]
+            least = np.partition(some, -count, axis=1)[:, -count, None]
+            for row, law, low in zip(rows, some, least, strict=True):
+                near = np.flatnonzero(law >= low)
+                best = near[np.argsort(-law[near], kind="stable")[:count]]
+                outputs[row], log_p[row] = allowed[best], law[best]
+        return outputs, log_p
+
+    def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
+        """How likely the words at some places are: [n], the sum over a word's pieces, each masked alone.
+
+        Minus infinity for what the model cannot spell.
+        """
+        encodings = self._encoded(texts, places)
+        inputs, owner, output = [], [], []
+        totals = np.zeros(len(places))
+        for number, place in enumerate(places):
+            ids, first, last = encodings[place]
+            wanted = np.searchsorted(self.output_ids, ids[first:last])
+            wanted = np.minimum(wanted, len(self.output_ids) - 1)
+            if last == first or (self.output_ids[wanted] != ids[first:last]).any():
+                totals[number] = -np.inf
+                continue
+            for piece in range(first, last):
+                inputs.append(self._input([*ids[:piece], self._frame.mask, *ids[piece + 1 :]], piece))
+                owner.append(number)
+            output += wanted.tolist()
+        owners, outputs = np.array(owner, np.int64), np.array(output, np.int64)
+        each = np.empty(len(inputs))
+        for rows, laws in self._laws(inputs):
+            each[rows] = laws[np.arange(len(rows)), outputs[rows]]
+        np.add.at(totals, owners, each)
+        return totals
+
+    def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
+        """For each place its text's pieces, and the first and the last (exclusive) of those that stand there."""
+        wanted = sorted({place.text for place in places})
+        encodings = self._tokenizer.encode_batch([texts[i] for i in wanted], add_special_tokens=False)
+        result = {}
+        by_text = dict(zip(wanted, encodings, strict=True))
+        for text, some in groupby(sorted({*places}), key=lambda place: place.text):
+            ids = by_text[text].ids
+            starts, ends = np.array(by_text[text].offsets, np.int64).reshape(-1, 2).T
+            for place in some:
+                inside = np.flatnonzero((starts < place.end) & (ends > place.start))
+                first, last = (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)
+                result[place] = ids, first, last
+        return result
+
+    def _input(self, ids: list[int], mask: int) -> PairInput:
+        before, after = self._around
+        room = self.window - len(before) - len(after)
+        if len(ids) > room:
+            start = max(0, min(mask - room // 2, len(ids) - room))
+            ids, mask = ids[start : start + room], mask - start
+        tokens = [*before, *ids, *after]
+        return PairInput(tokens, np.zeros(len(tokens), np.int64), len(before) + mask)
+
+    def _laws(self, inputs: Sequence[PairInput]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Rows, and their log-probabilities [rows, V]; inputs that are the same are read once."""
+        number: dict[tuple[int, ...], int] = {}
+        which = np.array([number.setdefault((row.mask, *row.ids), len(number)) for row in inputs], np.int64)
+        order = np.argsort(which, kind="stable")
+        _, first = np.unique(which[order], return_index=True)
+        same = np.split(order, first[1:]) if inputs else []
+        for start in range(0, len(same), _TOGETHER):
+            part = same[start : start + _TOGETHER]
+            for members, logits in self._model.logits([inputs[rows[0]] for rows in part]):
+                laws = on_grid(logits, self._folder).double().log_softmax(-1).cpu().numpy()
+                rows = [part[i] for i in members]
+                yield np.concatenate(rows), np.repeat(laws, [len(some) for some in rows], axis=0)

@@ -1,0 +1,90 @@
+"""Identifiers that have a pattern, and where they stand in a text: addresses and numbers, by Presidio's recognisers.
+
+E-mail addresses, phone numbers of eight countries, and order numbers by a pattern of ours: 6 to 20 letters, digits and
+dashes, two digits or more, no four letters in a row, no date. Names have no pattern.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+LONGEST = 10_000  # characters of a text that are searched
+
+_ORDER = (
+    r"(?<![\w@.+$€£-])(?=[a-z0-9-]{6,20}(?![a-z0-9-]))(?=(?:[a-z-]*\d){2})(?![a-z0-9-]*[a-z]{4})"
+    r"[a-z0-9]+(?:-[a-z0-9]+)*(?![\w@])"
+)
+_WORTH_A_LOOK = re.compile(r"@|\d.*\d", re.DOTALL)  # every match of a recogniser has this
+
+
+class Match(NamedTuple):
+    """An identifier's kind ("e-mail address", "phone number", "order number"), and its characters from start to end."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def matches(texts: Sequence[str]) -> list[list[Match]]:
+    """The identifiers in each text; where two overlap, the first recogniser's."""
+    rows: list[list[Match]] = []
+    for text in (text[:LONGEST] for text in texts):
+        taken: list[tuple[int, int]] = []
+        row: list[Match] = []
+        if _WORTH_A_LOOK.search(text):
+            for kind, recogniser in recognisers():
+                for match in sorted(recogniser.analyze(text, recogniser.supported_entities, None), key=_place):
+                    if any(match.start < end and start < match.end for start, end in taken):
+                        continue
+                    taken.append((match.start, match.end))
+                    if kind is not None:
+                        row.append(Match(kind, match.start, match.end))
+        rows.append(row)
+    return rows
+
+
+def _place(match: Any) -> tuple[int, int]:
+    return match.start, -match.end
+
+
+@cache
+def recognisers() -> list[tuple[str | None, Any]]:
+    """Kind and recogniser, in order of precedence; dates, without a kind, so that they are not taken for numbers."""
+    with _without_transformers():
+        import tldextract
+        from presidio_analyzer import Pattern, PatternRecognizer
+        from presidio_analyzer.predefined_recognizers import DateRecognizer, EmailRecognizer, PhoneRecognizer
+
+    domains = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)  # the list in the package, no network
+
+    class Email(EmailRecognizer):
+        """Presidio's recogniser, with the packaged list of domains; its own would be fetched."""
+
+        def validate_result(self, pattern_text: str) -> bool:
+            return bool(domains(pattern_text).fqdn)
+
+    order = PatternRecognizer(supported_entity="ORDER_NUMBER", patterns=[Pattern("order number", _ORDER, 0.5)])
+    return [
+        ("e-mail address", Email()),
+        (None, DateRecognizer()),
+        ("phone number", PhoneRecognizer()),
+        ("order number", order),
+    ]
+
+
+@contextmanager
+def _without_transformers() -> Iterator[None]:
+    """Hide transformers from Presidio, whose neural engines, none of them used here, would import all of it (5 s)."""
+    hidden = "transformers" not in sys.modules
+    if hidden:
+        sys.modules["transformers"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules["transformers"]
