@@ -83,7 +83,9 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
             assert deps[0] in (f"data/code/{name}.json", f"data/code/{name}/${{key}}.json")
 
 
-@pytest.mark.parametrize("name", ["rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream"])
+@pytest.mark.parametrize(
+    "name", ["rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize"]
+)
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
     """Else another cell's edit, or another data set, would run it again. Classifiers of clean texts are shared."""
     stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][name]["do"]

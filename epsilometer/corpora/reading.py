@@ -15,13 +15,14 @@ from epsilometer.core.component import module
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import files, hub
+from epsilometer.corpora.parts import GROUP
 from epsilometer.text.words import words
 
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _RECORD = ("identifiers", "identifier_kinds")  # what a corpus may say of each text: lists of strings
-_OWN = (*PREPARED, *_RECORD)  # columns that a label must not be called
+_OWN = (*PREPARED, *_RECORD, GROUP)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
 
 

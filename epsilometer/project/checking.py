@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -14,14 +15,15 @@ from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import hub
-from epsilometer.corpora.files import Layout
-from epsilometer.corpora.reading import Asked, prepare, read
+from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
 from epsilometer.project import cells
 from epsilometer.project.confinement import code_paths, data_paths
+from epsilometer.project.corpora import corpus
 from epsilometer.project.params import Params
-from epsilometer.project.sections import Dataset
+from epsilometer.project.parts import check_parts, with_parts
+from epsilometer.project.sections import Dataset, FineTuning
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.similarity import metric
@@ -43,7 +45,7 @@ def check(params: Params) -> list[str]:
     absent = [
         f"{setting}: there is no {path!r}; put it there, or correct the path"
         for setting, path in data_paths(params)
-        if setting != "classification.training.model" and not Path(params.path(path)).exists()
+        if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
     pins = [
         _check_dataset(params, name, dataset)
@@ -59,9 +61,10 @@ def check(params: Params) -> list[str]:
         for entry in getattr(params, kind).values():
             pins.append(_pinned_corpus(params.path(entry.corpus.source)))
     models += [entry.encoder for entry in params.triples.values()]
-    models += _classifier_model(params)
+    for place, training in _trainings(params):
+        models += _classifier_model(params, training.model, place)
     _check_resources(params)
-    for cell in (*params.cells.values(), *params.downstream.values()):
+    for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         built = cells.build(params, cell)
         if isinstance(built, Checked):
             built.check(params.datasets[cell.dataset].public)
@@ -98,11 +101,11 @@ def _check_resources(params: Params) -> None:
         "data/lists.npz",
         *(
             f"data/{kind}/{name}"
-            for kind in ("models", "triples", "autoencoders", "noise_aware")
+            for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries")
             for name in getattr(params, kind)
         ),
     ]
-    for kind in ("cells", "downstream"):
+    for kind in ("cells", "downstream", "anonymity"):
         for name, cell in getattr(params, kind).items():
             resource = cell.resource
             if resource is not None and os.path.normpath(resource) not in outputs and not Path(resource).exists():
@@ -182,17 +185,8 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
     source = params.path(dataset.source)
     if source.endswith(".json"):
         return hub.read_pin(Path(source))
-    count = min(dataset.count, _SAMPLE) if source.endswith(".py") and dataset.count else dataset.count
-    raw = read(
-        source,
-        text=dataset.text,
-        labels=dataset.labels,
-        split=dataset.split,
-        rows=dataset.rows,
-        layout=Layout(**dataset.layout.model_dump()),
-        asked=Asked(count=count, part=dataset.part),
-    )
-    table = prepare(raw, dataset.labels).table
+    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _SAMPLE
+    table = corpus(params, name, _SAMPLE if sampled else None).table
     splits = table["split"]
     if dataset.use not in splits:
         raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())
@@ -201,20 +195,28 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
             f"of {name}, got {params.trials.candidates}"
         )
-    if count == dataset.count and (labels := params.classification.labels.get(name)) is not None:
+    if not sampled and (labels := params.classification.labels.get(name)) is not None:
         settings = params.classification
-        sizes = settings.texts.model_dump(), params.audit.seed, settings.training.batch
+        table = with_parts(params, name, table)
+        check_parts(params, name, table)
+        sizes = settings.texts.sizes, params.audit.seed, settings.training.batch
         to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # refuses unusable labels
     return None
 
 
-def _classifier_model(params: Params) -> list[str]:
-    """The model that classifiers start from, as the hub calls it; none where it lies in the project, or unneeded."""
-    model = params.classification.training.model
-    if not params.classification.labels:
-        return []
+def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
+    """The settings by which transformers are fine-tuned, with their places in params.yaml."""
+    if params.classification.labels and TRANSFORMER in params.classification.kinds:
+        yield "classification.training.model", params.classification.training
+    for name, entry in params.auxiliaries.items():
+        if TRANSFORMER in entry.kinds:
+            yield f"auxiliaries.{name}.training.model", entry.training
+
+
+def _classifier_model(params: Params, model: str, place: str) -> list[str]:
+    """The model that classifiers start from, as the hub calls it; none where it lies in the project."""
     path = params.path(model)
-    return _pinned_model(path, "classification.training.model") if Path(path).exists() else [model]
+    return _pinned_model(path, place) if Path(path).exists() else [model]
 
 
 def _pinned_model(source: str, place: str) -> list[str]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from epsilometer.project.sections import MechanismEntry
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
-_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "mechanisms", "cells", "downstream")
+_CELLS = ("mechanisms", "cells", "downstream", "anonymity")
+_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "auxiliaries", *_CELLS)
 
 
 def check_names(params: Params) -> None:
@@ -57,6 +58,10 @@ def data_paths(params: Params) -> Iterator[tuple[str, str]]:
     for name, entry in params.autoencoders.items():
         if entry.vectors is not None:
             yield f"autoencoders.{name}.vectors", entry.vectors
+    for name, auxiliaries in params.auxiliaries.items():
+        yield f"auxiliaries.{name}.training.model", auxiliaries.training.model
+        if auxiliaries.relations is not None:
+            yield f"auxiliaries.{name}.relations", auxiliaries.relations
 
 
 def code_paths(params: Params) -> Iterator[tuple[str, str]]:
@@ -79,7 +84,7 @@ def read_paths(params: Params) -> Iterator[tuple[str, str]]:
 
 
 def _entries(params: Params) -> Iterator[tuple[str, MechanismEntry]]:
-    for kind in ("mechanisms", "cells", "downstream"):
+    for kind in _CELLS:
         yield from ((f"{kind}.{name}", entry) for name, entry in getattr(params, kind).items())
 
 

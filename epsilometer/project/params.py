@@ -16,8 +16,10 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.project import confinement, references
 from epsilometer.project.sections import (
     Ablation,
+    AnonymityCell,
     Audit,
     AutoencoderEntry,
+    AuxiliariesEntry,
     Cell,
     Claims,
     Classification,
@@ -62,6 +64,7 @@ class Params(Section):
     triples: Mapping[str, TriplesEntry] = {}
     autoencoders: Mapping[str, AutoencoderEntry] = {}
     noise_aware: Mapping[str, NoiseAwareEntry] = {}
+    auxiliaries: Mapping[str, AuxiliariesEntry] = {}
     mechanisms: Mapping[str, MechanismEntry]
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]
@@ -71,6 +74,7 @@ class Params(Section):
     utility: Utility = Utility()
     classification: Classification = Classification()
     downstream: Mapping[str, Cell] = {}
+    anonymity: Mapping[str, AnonymityCell] = {}
     ablations: Mapping[str, Ablation] = {}
     sweeps: Mapping[str, Sweep] = {}
     runtime: Runtime = Runtime()

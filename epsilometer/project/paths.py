@@ -69,6 +69,16 @@ def privatized_path(cell: str, epsilon: float) -> Path:
     return Path(f"data/privatized/{cell}/{budget_name(epsilon)}.parquet")
 
 
+def classifier_path(dataset: str, label: str, kind: str, seed: int) -> Path:
+    """The folder of a classifier that was trained on the clean texts of the victims' part."""
+    return Path(f"data/classifiers/{dataset}/{label}-{kind}-{seed}")
+
+
+def anonymized_path(cell: str, epsilon: float | None) -> Path:
+    """The table of a cell's rewrites that classifiers try to see through (schema `ANONYMIZED`), at one epsilon."""
+    return Path(f"data/anonymized/{cell}/{budget_name(epsilon)}.parquet")
+
+
 def varied_path(what: str, cell: str) -> Path:
     """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
     return Path(f"data/varied/{what}/{cell}.parquet")

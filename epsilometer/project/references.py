@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from epsilometer.core.component import shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.project.confinement import NAME
-from epsilometer.project.sections import Cell, Labels, MechanismEntry
+from epsilometer.project.sections import AnonymityCell, Cell, Labels, MechanismEntry
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params
@@ -25,17 +26,22 @@ def check_entries(params: Params) -> None:
     """Raises UserError for an entry that names what does not exist."""
     for name, entry in params.mechanisms.items():
         _check_entry(entry, f"mechanisms.{name}")
-    for kind, cells in (("cells", params.cells), ("downstream", params.downstream)):
-        for name, cell in cells.items():
+    for kind in ("cells", "downstream", "anonymity"):
+        for name, cell in getattr(params, kind).items():
             _check_cell(params, cell, kind, name)
-    for name, cell in params.downstream.items():
-        if cell.dataset not in params.classification.labels:
-            raise UserError(
-                f"downstream.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
-                f"classification.labels.{cell.dataset}"
-            )
+            if kind != "cells" and cell.dataset not in params.classification.labels:
+                raise UserError(
+                    f"{kind}.{name}: say which labels of {cell.dataset} are tasks and which are attributes, under "
+                    f"classification.labels.{cell.dataset}"
+                )
     for name, labels in params.classification.labels.items():
-        _check_labels(params, name, labels)
+        _check_labels(params, name, labels, f"classification.labels.{name}")
+    for name, made in params.auxiliaries.items():
+        _check_labels(params, made.dataset, made, f"auxiliaries.{name}")
+        if made.vectors not in params.words.sources:
+            raise unknown(f"word vectors in auxiliaries.{name}.vectors", made.vectors, params.words.sources)
+    for name, cell in params.anonymity.items():
+        _check_anonymity(params, cell, f"anonymity.{name}")
     check_epsilons(params.instrument.epsilons, "instrument.epsilons")
 
 
@@ -88,10 +94,33 @@ def _check_varied(params: Params, entry: Cell, kind: str, name: str) -> None:
             )
 
 
-def _check_labels(params: Params, dataset: str, labels: Labels) -> None:
-    setting = f"classification.labels.{dataset}"
+def _check_anonymity(params: Params, cell: AnonymityCell, place: str) -> None:
+    """Refuse a cell without a label to hide, and auxiliaries that were made for labels of another role or data set."""
+    labels = params.classification.labels[cell.dataset]
+    if not labels.attributes:
+        raise UserError(
+            f"{place}: {cell.dataset} has no attribute, which is what is hidden; name one under "
+            f"classification.labels.{cell.dataset}.attributes"
+        )
+    resource = PurePath(cell.resource or "")
+    if resource.parent != PurePath("data/auxiliaries"):
+        return
+    if (name := resource.name) not in params.auxiliaries:
+        raise unknown(f"auxiliaries in {place}.resource", name, params.auxiliaries)
+    entry = params.auxiliaries[name]
+    for role in ("attributes", "tasks"):
+        strange = sorted({*getattr(entry, role)} - {*getattr(labels, role)})
+        if strange:
+            raise UserError(
+                f"{place}.resource: the auxiliaries {name!r} were made for {role} that {cell.dataset} does not have as "
+                f"such ({', '.join(strange)}); name them under classification.labels.{cell.dataset}.{role}, or give "
+                "auxiliaries of this data set's labels"
+            )
+
+
+def _check_labels(params: Params, dataset: str, labels: Labels, setting: str) -> None:
     if dataset not in params.datasets:
-        raise unknown("data set in classification.labels", dataset, params.datasets)
+        raise unknown(f"data set in {setting}", dataset, params.datasets)
     for label in (every := (*labels.tasks, *labels.attributes)):
         if label not in params.datasets[dataset].labels:
             raise unknown(f"label in {setting}", label, params.datasets[dataset].labels)

@@ -58,6 +58,22 @@ class Layout(Section):
     encoding: str = "utf-8"
 
 
+class Resplit(Section):
+    """The shares of the splits that are drawn."""
+
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    test: Annotated[float, Field(gt=0, lt=1)] = 0.2
+
+    @model_validator(mode="after")
+    def _leaves_some(self) -> Resplit:
+        if self.validation + self.test >= 1:
+            raise ValueError(
+                f"validation + test must be below 1, got {self.validation + self.test:g}: nothing would be left to "
+                "train on"
+            )
+        return self
+
+
 class Dataset(Section):
     """A data set to audit.
 
@@ -66,6 +82,9 @@ class Dataset(Section):
     text, labels, split: columns, of texts one or several; rows: only the first so many; layout: of the file; use: the
     split that is audited; match: as trials.match unless given; public: whether
     examples may be shown in the report.
+
+    group: columns (an author, a pair) whose rows stay together when parts are drawn; resplit: draws the splits anew, by
+    group, the rest being "train".
     """
 
     source: str
@@ -79,6 +98,14 @@ class Dataset(Section):
     use: str = "train"
     match: Match | None = None
     public: bool = False
+    group: tuple[str, ...] = ()
+    resplit: Resplit | None = None
+
+    @field_validator("group", mode="before")
+    @classmethod
+    def _columns(cls, value: Any) -> Any:
+        """One column may be written as its bare name."""
+        return (value,) if isinstance(value, str) else value
 
 
 class Embedding(Section):
@@ -150,6 +177,46 @@ class AutoencoderEntry(Section):
     shape: Mapping[str, Any] = {}
     training: Mapping[str, Any] = {}
     vectors: str | None = None
+
+
+Kind = Literal["transformer", "linear", "encoder"]
+
+
+class FineTuning(Section):
+    """Settings of `models.classifier.FineTuning`; model: a folder or pin from the project's folder, or a hub id."""
+
+    model: str = "data/embedded/models/deberta"
+    rate: Annotated[float, Field(gt=0)] = 5e-4
+    batch: PositiveInt = 8
+    longest: Annotated[int, Field(ge=8)] = 128
+    precision: Precision = "float32"
+    device: Literal["cpu", "cuda"] = "cpu"
+    epochs: PositiveInt = 1
+    decay: Annotated[float, Field(ge=0)] = 0.01
+
+
+class Labels(Section):
+    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
+
+    tasks: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+
+class AuxiliariesEntry(Labels):
+    """Classifiers, vectors and word relations that anonymisers read.
+
+    dataset: whose training texts they see, `share` of these; attributes: labels to hide; tasks: labels to keep; kinds:
+    of classifier, one each a label. vectors: a name in words.sources; relations: a file with the columns a, b,
+    relation, from the project's folder.
+    """
+
+    dataset: str
+    attributes: Annotated[tuple[str, ...], Field(min_length=1)]
+    share: Probability = 0.5
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("transformer",)
+    vectors: str
+    relations: str | None = None
+    training: FineTuning = FineTuning()
 
 
 class NoiseAwareEntry(Section):
@@ -239,38 +306,46 @@ class Utility(Section):
         return value
 
 
-class Labels(Section):
-    """Which labels of a data set are tasks to be done, and which are private attributes to be inferred."""
-
-    tasks: tuple[str, ...] = ()
-    attributes: tuple[str, ...] = ()
-
-
 class TextCounts(Section):
-    """How many texts classifiers are trained and tested on, at most."""
+    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
 
     train: PositiveInt = 1000
     test: PositiveInt = 1000
+    validation: PositiveInt = 1000
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the splits that classifiers are trained and tested on."""
+        return {"train": self.train, "test": self.test}
 
 
-class Training(Section):
-    """Settings of `models.classifier.FineTuning`; model: a folder or pin from the project's folder, or a hub id."""
+class Training(FineTuning):
+    """Training with several seeds, of which each gives a classifier of its own."""
 
-    model: str = "data/embedded/models/deberta"
     seeds: PositiveInt = 5
-    rate: Annotated[float, Field(gt=0)] = 5e-4
-    batch: PositiveInt = 8
-    longest: Annotated[int, Field(ge=8)] = 128
-    precision: Precision = "float32"
-    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class Classification(Section):
-    """Classifiers trained on rewritten texts; labels: by data set, of every data set that has cells in `downstream`."""
+    """Classifiers of texts, clean and rewritten.
+
+    labels: by data set, of every data set that has cells in `downstream` or `anonymity`; kinds: of the classifiers of
+    clean texts, which are victims and static attackers. `downstream` trains transformers alone.
+    """
 
     labels: Mapping[str, Labels] = {}
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("transformer",)
     texts: TextCounts = TextCounts()
     training: Training = Training()
+
+
+class AnonymityCell(Cell):
+    """A cell whose rewrites are measured by what classifiers still infer from them.
+
+    part: whose texts are rewritten. "test": those that everything is measured on, and those that victims are trained
+    on, for attackers who have seen rewrites; "validation": those that settings are chosen on, alone.
+    """
+
+    part: Literal["test", "validation"] = "test"
 
 
 class Ablation(Cell):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples
 
-TRAIN, TEST = "train", "test"
+TRAIN, TEST, VALIDATION = "train", "test", "validation"
 
 
 def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int, least: int = 1) -> pl.DataFrame:
@@ -22,13 +23,19 @@ def labelled(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: i
     Raises UserError for a label that is no column or has one class, for classes that only one split has, and for fewer
     training texts than a batch.
     """
+    chosen = of_splits(table, label, counts, seed)
+    _check(chosen, label, least)
+    return chosen
+
+
+def of_splits(table: pl.DataFrame, label: str, counts: Mapping[str, int], seed: int) -> pl.DataFrame:
+    """The rows that `labelled` chooses, of any splits and unchecked."""
     if label not in table.columns:
         raise unknown("label", label, table.columns)
     order = Noise.named(len(table), seed, "labelled").uniforms()[:, 0]
     rows = table.with_columns(row=pl.int_range(pl.len()), _order=pl.Series(order)).filter(pl.col(label).is_not_null())
-    chosen = pl.concat([rows.filter(split=split).sort("_order").head(count) for split, count in counts.items()])
-    _check(chosen, label, least)
-    return chosen.drop("_order")
+    parts = [rows.filter(split=split).sort("_order").head(count) for split, count in counts.items()]
+    return pl.concat(parts).drop("_order")
 
 
 def examples(rows: pl.DataFrame, label: str, split: str, texts: Mapping[int, str] | None = None) -> Examples:
@@ -50,6 +57,14 @@ def to_rewrite(
     parts = [labelled(table, label, counts, seed, least=least).filter(split=TRAIN) for label in tasks]
     parts += [labelled(table, label, counts, seed, least=least) for label in attributes]
     return pl.concat(parts).unique("row").sort("row")
+
+
+def to_anonymize(
+    table: pl.DataFrame, labels: Sequence[str], counts: Mapping[str, int], seed: int, least: int
+) -> pl.DataFrame:
+    """The rows of these splits whose rewrites are measured, in the table's order: those of any of the labels."""
+    choose = partial(labelled, least=least) if TRAIN in counts else of_splits
+    return pl.concat([choose(table, label, counts, seed) for label in labels]).unique("row").sort("row")
 
 
 def _check(rows: pl.DataFrame, label: str, least: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.tables import Schema
 
 SIMILARITY: Schema = {  # over the first `texts` trials: the mean cosine and its interval, and BLEU of all as one corpus
@@ -44,6 +45,13 @@ PRIVATIZED: Schema = {  # a rewrite, with noise of its own for each seed
     "row": pl.Int64,  # the number of its text in the prepared table
     "seed": pl.Int64,
     "text": pl.String,
+}
+
+ANONYMIZED: Schema = {  # a rewrite; the columns of outcomes are null where the mechanism has none
+    "row": pl.Int64,  # the number of its text in the prepared table
+    "split": pl.String,  # train, that of the victims; test; validation
+    "text": pl.String,
+    **COLUMNS,
 }
 
 DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed

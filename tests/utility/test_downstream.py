@@ -494,7 +494,9 @@ def test_the_embedded_model_is_found_from_the_runs_folder(project: Path) -> None
     root = Path(downstream.__file__).parents[2]
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"root": str(root)}
     raw["classification"]["training"].pop("model")
-    made = fine_tuning(Params.model_validate(raw))
+    params = Params.model_validate(raw)
+    made = fine_tuning(params, params.classification.training)
     assert Path(made.model) == root / "data/embedded/models/deberta"
     raw["classification"]["training"]["model"] = "microsoft/deberta-v3-base"
-    assert fine_tuning(Params.model_validate(raw)).model == "microsoft/deberta-v3-base"
+    params = Params.model_validate(raw)
+    assert fine_tuning(params, params.classification.training).model == "microsoft/deberta-v3-base"

@@ -24,7 +24,8 @@ FOLDER = Path("data/code")
 _OF_ENTRY = {
     "prepare": ("generator",),
     **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
-    **dict.fromkeys(("rewrite", "privatize", "exact"), ("mechanism",)),
+    "auxiliaries": ("relations",),
+    **dict.fromkeys(("rewrite", "privatize", "anonymize", "exact"), ("mechanism",)),
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
 }
@@ -37,7 +38,7 @@ _OF_AUDIT = {
 }
 
 # What stage `resources` comes after, be it empty.
-_OF_RESOURCES = ("data/models", "data/triples", "data/autoencoders", "data/noise_aware")
+_OF_RESOURCES = ("data/models", "data/triples", "data/autoencoders", "data/noise_aware", "data/auxiliaries")
 
 
 def main() -> None:
@@ -61,7 +62,10 @@ def records(params: Params) -> dict[Path, code.Record]:
         if stage in _OF_ENTRY:
             for key, entry in getattr(params, str(dvc_files.section(body))).items():
                 files = [file for kind in _OF_ENTRY[stage] for file in _files(params, kind, entry)]
-                by_path[FOLDER / stage / f"{key}.json"] = code.record([own, *files], project)
+                record = code.record([own, *(file for file in files if file.suffix == ".py")], project)
+                # Data that only some entries read, and that DVC's templates therefore cannot name.
+                record["files"] |= code.hashes([file for file in files if file.suffix != ".py"], project)
+                by_path[FOLDER / stage / f"{key}.json"] = record
         else:
             files = [file for kind in _OF_AUDIT.get(stage, ()) for file in _files(params, kind, None)]
             by_path[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
@@ -74,6 +78,8 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         yield from _generator(params, entry.source)
     elif kind == "public generator":
         yield from _generator(params, entry.corpus.source)
+    elif kind == "relations":
+        yield from [Path(params.path(entry.relations))] if entry.relations else []
     elif kind == "mechanism":
         yield params.code(entry)
     elif kind == "mechanisms":

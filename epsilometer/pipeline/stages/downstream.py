@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core import tables
-from epsilometer.models.classifier import Examples
+from epsilometer.models.classifier import TRANSFORMER, Examples
 from epsilometer.models.classifiers.transformer import Transformer
 from epsilometer.pipeline.stages.shared.classification import (
     TASK,
     Tried,
     chosen,
-    clean_classifier,
     fine_tuning,
     roles,
     rows,
@@ -26,7 +25,7 @@ from epsilometer.pipeline.stages.shared.classification import (
 )
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import privatized_path
+from epsilometer.project.paths import classifier_path, privatized_path
 from epsilometer.runtime.progress import track
 from epsilometer.utility.labelled import TEST, TRAIN, examples
 from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED
@@ -64,7 +63,8 @@ def _rows(params: Params, name: str, epsilon: float, label: str, role: str) -> I
         classifier = trained(params, cell.dataset, label, train, classes=clean, seed=seed)
         own.append(Tried(classifier.predict(test.texts), _empty(train) + empty))
         if role != TASK:
-            classifier = Transformer(clean_classifier(cell.dataset, label, seed), clean, fine_tuning(params))
+            folder = classifier_path(cell.dataset, label, TRANSFORMER, seed)
+            classifier = Transformer(folder, clean, fine_tuning(params, params.classification.training))
             static.append(Tried(classifier.predict(test.texts), empty))
     yield from rows(
         {**cell_columns, "setting": "private" if role == TASK else "adaptive"}, train, test, own, params=params

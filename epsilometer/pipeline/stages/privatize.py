@@ -21,7 +21,8 @@ from epsilometer.project.cells import build
 from epsilometer.project.code import digest
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import prepared, privatized_path
+from epsilometer.project.parts import parted
+from epsilometer.project.paths import privatized_path
 from epsilometer.utility.labelled import to_rewrite
 from epsilometer.utility.privatizing import collect, privatize
 from epsilometer.utility.schemas import PRIVATIZED
@@ -33,10 +34,10 @@ def main(name: str) -> None:
     cell, settings = params.downstream[name], params.classification
     labels = settings.labels[cell.dataset]
     rows = to_rewrite(
-        prepared(cell.dataset),
+        parted(params, cell.dataset),
         labels.tasks,
         labels.attributes,
-        settings.texts.model_dump(),
+        settings.texts.sizes,
         seed=params.audit.seed,
         least=settings.training.batch,
     )

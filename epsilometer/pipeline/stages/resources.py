@@ -17,7 +17,7 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
-SECTIONS = ("cells", "downstream", "ablations", "sweeps")
+SECTIONS = ("cells", "downstream", "anonymity", "ablations", "sweeps")
 
 
 def main() -> None:

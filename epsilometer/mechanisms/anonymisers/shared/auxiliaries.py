@@ -23,6 +23,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
+from epsilometer.corpora import files
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
@@ -202,6 +203,17 @@ def make(
     }
     tables.write_json(about, folder / "about.json")
     return Auxiliaries(folder)
+
+
+def read_relations(path: Path | str) -> pl.DataFrame:
+    """The word relations of a file of a user's own: its columns a, b and relation. Raises UserError without these."""
+    try:
+        table = files.read(Path(path)).select(RELATIONS).drop_nulls()
+    except pl.exceptions.ColumnNotFoundError:
+        raise UserError(
+            f"{path} must have the columns {', '.join(RELATIONS)}: two words, and how they relate"
+        ) from None
+    return table.select(pl.all().cast(pl.String)).unique(maintain_order=True)
 
 
 def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:

@@ -11,30 +11,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import Examples, FineTuning
+from epsilometer.models.classifier import TRANSFORMER, Examples, FineTuning
 from epsilometer.models.classifiers.transformer import Transformer, fine_tune
+from epsilometer.project import sections
 from epsilometer.project.params import Params
-from epsilometer.project.paths import prepared
+from epsilometer.project.parts import parted
 from epsilometer.utility.downstream import scores
 from epsilometer.utility.intervals import f1_interval
-from epsilometer.utility.labelled import labelled
+from epsilometer.utility.labelled import VALIDATION, labelled, of_splits
 
 TASK, ATTRIBUTE = "task", "attribute"
 
 
-def fine_tuning(params: Params) -> FineTuning:
+def fine_tuning(params: Params, training: sections.FineTuning) -> FineTuning:
     """The settings of training; a model that lies in the project is located from the run's folder."""
-    training = params.classification.training
     inside = Path(params.path(training.model))
-    return FineTuning(
-        str(inside) if inside.exists() else training.model,
-        training.rate,
-        training.batch,
-        training.longest,
-        precision=training.precision,
-        device=training.device,
-    )
+    model = str(inside) if inside.exists() else training.model
+    return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=model)
 
 
 def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
@@ -45,21 +40,44 @@ def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
 
 
 def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
-    """The rows that classifiers of this label are trained and tested on."""
+    """The rows that classifiers of this label are trained on, of the victims' part, and tested on."""
     settings = params.classification
-    counts = settings.texts.model_dump()
-    return labelled(prepared(dataset), label, counts, params.audit.seed, least=settings.training.batch)
+    table = parted(params, dataset)
+    return labelled(table, label, settings.texts.sizes, params.audit.seed, least=settings.training.batch)
+
+
+def validation_rows(params: Params, dataset: str, label: str) -> pl.DataFrame:
+    """The rows by whose loss the best of several epochs is chosen; none where there is one epoch.
+
+    Raises UserError where there are several and no text of the split `validation` has the label.
+    """
+    settings = params.classification
+    counts = {VALIDATION: settings.texts.validation if settings.training.epochs > 1 else 0}
+    table = of_splits(parted(params, dataset), label, counts, params.audit.seed)
+    if settings.training.epochs > 1 and table.is_empty():
+        raise UserError(
+            f"classification.training.epochs is {settings.training.epochs}, and the best is chosen by the loss on the "
+            f"split {VALIDATION!r}, of which no text of {dataset} has the label {label!r}; set "
+            f"datasets.{dataset}.resplit, or train for 1 epoch"
+        )
+    return table
+
+
+def seeds(params: Params, kind: str) -> int:
+    """How many classifiers of a kind there are of each label: those that draw nothing at random are trained once."""
+    return params.classification.training.seeds if kind == TRANSFORMER else 1
 
 
 def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Transformer:
-    """A trained classifier. All mechanisms share one stream, so that classifiers differ by their texts alone."""
-    stream = Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
-    return fine_tune(examples, classes, fine_tuning(params), stream)
+    """A trained transformer. All mechanisms share one stream, so that classifiers differ by their texts alone."""
+    return fine_tune(
+        examples, classes, fine_tuning(params, params.classification.training), stream(params, dataset, label, seed)
+    )
 
 
-def clean_classifier(dataset: str, label: str, seed: int) -> Path:
-    """The folder of an attribute's classifier that was trained on clean texts."""
-    return Path(f"data/classifiers/{dataset}-{label}-{seed}")
+def stream(params: Params, dataset: str, label: str, seed: int) -> Noise:
+    """The stream of a classifier's training."""
+    return Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,103 @@
+"""Parts of a data set that have nothing in common: no text, no pair of texts, no author is in two of them.
+
+Rows belong together where they have a value of a grouping column in common (an author, a pair), where their texts
+differ in case, white space and punctuation alone, and where both belong to a third row. A part takes whole groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.text.words import words
+
+GROUP = "group_number"  # column of prepared tables: the number of a row's group
+
+
+def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
+    """Returns [n]: the number of each row's group, numbered as they first occur.
+
+    table: column `text`, and the grouping columns; a row without a value is joined to no other by that column. Raises
+    UserError for a column that is not there.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows, count = [np.arange(len(table))], len(table)
+    nodes = [_numbers(pl.Series([" ".join(words(text)) for text in table["text"]]))]
+    for column in columns:
+        if column not in table.columns:
+            raise unknown("grouping column", column, table.columns)
+        values = table[column]
+        held = values.is_not_null().to_numpy()
+        rows.append(np.flatnonzero(held))
+        nodes.append(_numbers(values.filter(held)))
+    # A graph whose nodes are rows and values; a row is joined to its values.
+    for i, own in enumerate(nodes):
+        nodes[i] = own + count
+        count += int(own.max()) + 1 if len(own) else 0
+    ends = np.concatenate(rows), np.concatenate(nodes)
+    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(count, count))
+    component = connected_components(graph, directed=False)[1][: len(table)]
+    return _numbers(pl.Series(component))
+
+
+def places(of: NDArray[np.int64], *name: str | int) -> NDArray[np.float64]:
+    """Returns [n] in (0, 1): where each row's group stands when all groups are put in a random order, side by side.
+
+    The rows at places below p are a share of about p of all rows, in whole groups; those below p' < p are among them.
+    of: [n] group numbers. name: of the stream that gives the order.
+    """
+    sizes = np.bincount(of)
+    order = np.argsort(Noise.named(len(sizes), "parts", *name).uniforms()[:, 0], kind="stable")
+    ends = np.cumsum(sizes[order])
+    middles = np.empty(len(sizes))
+    middles[order] = (ends - sizes[order] / 2) / max(len(of), 1)
+    return middles[of]
+
+
+def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl.Series:
+    """Returns [n]: the split of each row, drawn by group; "train" is what the shares of the others leave.
+
+    of: [n] group numbers. Raises UserError where too few groups leave a split without a row.
+    """
+    place, bound = places(of, "resplit", seed), 0.0
+    split = np.full(len(of), "train", object)
+    for name, share in shares.items():
+        split[(bound <= place) & (place < bound + share)] = name
+        bound += share
+    wanted = {"train", *(name for name, share in shares.items() if share > 0)}
+    if empty := sorted(wanted - {*split}):
+        raise UserError(
+            f"resplit leaves the split {empty[0]!r} without a text, since rows of one group stay together and there "
+            f"are {of.max() + 1} groups; take larger shares, or group by fewer columns"
+        )
+    return pl.Series("split", split.tolist(), pl.String)
+
+
+def check_apart(table: pl.DataFrame, of: NDArray[np.int64], where: str) -> None:
+    """Raises UserError where rows of one group are in several parts.
+
+    table: column `split`, the part of each row; of: [n] group numbers; where: the data set's place in params.yaml.
+    """
+    parts = table.select("split").with_columns(pl.Series("_group", of))
+    shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)
+    if len(shared):
+        one, two, *_ = shared.sort("_group")["split"][0]
+        raise UserError(
+            f"{where}: {len(shared)} texts, pairs or authors (rows that `group` or an equal text holds together) are "
+            f"in more than one part, as in {one!r} and {two!r}, so that what is tested on was seen in training; set "
+            "resplit: {validation: 0.1, test: 0.2}, which draws the splits by group"
+        )
+
+
+def _numbers(values: pl.Series) -> NDArray[np.int64]:
+    """Returns [n]: equal values have one number, in the order in which they first occur."""
+    table = pl.DataFrame({"value": values}).with_row_index("row")
+    first = table.with_columns(pl.col("row").min().over("value").alias("first"))["first"]
+    return first.rank("dense").cast(pl.Int64).to_numpy() - 1

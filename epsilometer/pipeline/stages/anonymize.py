@@ -1,0 +1,70 @@
+"""Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
+
+Those are the test texts, and the texts that victims were trained on, from which attackers learn how rewrites look.
+Slices stay under data/anonymizing until all are there, so that a stopped run continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.attack import Checked
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.outcomes import COLUMNS
+from epsilometer.core.randomness import Noise
+from epsilometer.project.cells import build
+from epsilometer.project.code import digest
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.parts import parted
+from epsilometer.project.paths import anonymized_path
+from epsilometer.utility.labelled import VALIDATION, to_anonymize
+from epsilometer.utility.privatizing import collect, privatize
+from epsilometer.utility.schemas import ANONYMIZED
+
+
+def main(name: str) -> None:
+    """Write data/anonymized/<cell>/<epsilon>.parquet."""
+    params = read_params()
+    cell = params.anonymity[name]
+    mechanism = build(params, cell)
+    if isinstance(mechanism, Checked):
+        mechanism.check(params.datasets[cell.dataset].public)
+    rows = _rows(params, name)
+    texts, numbers = rows["text"].to_list(), rows["row"].to_numpy()
+    stream = (params.audit.seed, params.audit.round, "anonymize", cell.dataset, cell.mechanism)
+    streams = [Noise.named(numbers, *stream, epsilon) for epsilon in cell.budgets]
+    whole = Path("data/anonymizing") / name
+    read = [Path("data/classifiers", cell.dataset), *([Path(cell.resource)] if cell.resource else [])]
+    code = [Path(__file__), params.code(cell)]
+    given = [stream, cell.model_dump(), numbers.tolist()]
+    folder = whole / digest(given, texts, code, read, project=Path(params.root).resolve())
+    job = Job(texts, np.arange(len(texts)), cell.budgets, streams)
+    privatize(partial(_mechanism, params, name), job, folder, params.runtime.engine)
+    for epsilon in cell.budgets:
+        table = rows.select("row", "split").hstack(collect(folder, epsilon))
+        if "status" not in table.columns:
+            table = table.with_columns(pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items())
+        tables.write(table, anonymized_path(name, epsilon), ANONYMIZED)
+    shutil.rmtree(whole)
+
+
+def _rows(params: Params, name: str) -> pl.DataFrame:
+    """The rows that are rewritten, with their numbers."""
+    cell, settings = params.anonymity[name], params.classification
+    labels = settings.labels[cell.dataset]
+    counts = settings.texts.sizes if cell.part == "test" else {VALIDATION: settings.texts.validation}
+    every = [*labels.tasks, *labels.attributes]
+    table = parted(params, cell.dataset)
+    return to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
+
+
+def _mechanism(params: Params, name: str) -> Mechanism:
+    return build(params, params.anonymity[name])

@@ -1,0 +1,95 @@
+"""Parts of a data set: nothing in two of them, whatever holds rows together."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.parts import check_apart, groups, places, resplit
+from epsilometer.text.words import words
+
+TEXTS = st.lists(st.sampled_from(["Yes.", "yes", " YES!", "no", "No no", "no-no", "perhaps", "?", "…"]), min_size=1)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pl.DataFrame:
+    """Rows with few texts, authors and pairs, some without."""
+    texts = draw(TEXTS)
+    rows = {"author": "abc", "pair": "wxyz"}
+    return pl.DataFrame(
+        {
+            "text": texts,
+            **{
+                name: draw(st.lists(st.none() | st.sampled_from(values), min_size=len(texts), max_size=len(texts)))
+                for name, values in rows.items()
+            },
+        },
+        schema={"text": pl.String, "author": pl.String, "pair": pl.String},
+    )
+
+
+def together(table: pl.DataFrame, columns: list[str]) -> np.ndarray:
+    """Whether two rows belong together, by the closure of `equal in something`: a slow, plain reckoning."""
+    kinds = [[" ".join(words(text)) for text in table["text"]], *(table[column].to_list() for column in columns)]
+    joined = np.eye(len(table), dtype=bool)
+    for values in kinds:
+        joined |= np.array([[a is not None and a == b for b in values] for a in values])
+    for _ in range(len(table)):
+        joined = (joined.astype(int) @ joined) > 0
+    return joined
+
+
+@given(tables(), st.lists(st.sampled_from(["author", "pair"]), unique=True))
+def test_groups_are_what_texts_and_columns_hold_together(table: pl.DataFrame, columns: list[str]) -> None:
+    of = groups(table, columns)
+    np.testing.assert_array_equal(of[:, None] == of, together(table, columns))
+    assert list(dict.fromkeys(of.tolist())) == list(range(of.max() + 1))  # numbered as they first occur
+
+
+@given(tables(), st.integers(0, 5), st.floats(0, 1), st.floats(0, 1))
+def test_no_text_pair_or_author_is_in_two_parts(table: pl.DataFrame, seed: int, share: float, test: float) -> None:
+    """Of four parts as the pipeline makes them: splits by group, and a share of the training texts for auxiliaries."""
+    of = groups(table, ["author", "pair"])
+    held = places(of, "resplit", seed)
+    part = np.where(held < test / 2, "test", np.where(held < 0.5, "validation", "train")).astype(object)
+    train = part == "train"
+    part[train & (places(of, "auxiliaries", seed) < share)] = "auxiliaries"
+    for column in ("author", "pair"):
+        for value in table[column].drop_nulls().unique():
+            assert len({*part[(table[column] == value).fill_null(False).to_numpy()]}) == 1
+    plain = np.array([" ".join(words(text)) for text in table["text"]])
+    for text in plain:
+        assert len({*part[plain == text]}) == 1
+    check_apart(pl.DataFrame({"split": part.tolist()}, schema={"split": pl.String}), of, "here")
+
+
+def test_shares_are_met_and_nested() -> None:
+    """1,000 groups of 1 to 5 rows: no share is off by more than the largest group."""
+    of = np.repeat(np.arange(1000), np.random.default_rng(0).integers(1, 6, 1000))
+    place = places(of, "auxiliaries", 0)
+    for share in (0.1, 0.25, 0.5):
+        assert abs((place < share).sum() - share * len(of)) <= 5
+    split = resplit(of, {"validation": 0.1, "test": 0.2}, 0)
+    counts = dict(split.value_counts().iter_rows())
+    assert abs(counts["test"] - 0.2 * len(of)) <= 5
+    assert abs(counts["validation"] - 0.1 * len(of)) <= 5
+    assert split.to_list() == resplit(of, {"validation": 0.1, "test": 0.2}, 0).to_list()
+    assert split.to_list() != resplit(of, {"validation": 0.1, "test": 0.2}, 1).to_list()
+
+
+def test_a_group_in_two_parts_is_refused_without_naming_it() -> None:
+    table = pl.DataFrame({"text": ["Secret words!", "secret words", "others"], "split": ["train", "test", "test"]})
+    with pytest.raises(UserError, match=r"datasets\.songs: 1 texts, pairs or authors .* 'test' and 'train'") as error:
+        check_apart(table, groups(table), "datasets.songs")
+    assert "ecret" not in str(error.value)
+
+
+def test_too_few_groups_and_unknown_columns_are_refused() -> None:
+    with pytest.raises(UserError, match=r"leaves the split 'test' without a text, .* there are 1 groups"):
+        resplit(np.zeros(10, np.int64), {"validation": 0.6, "test": 0.2}, 0)
+    with pytest.raises(UserError, match="unknown grouping column 'authors'; did you mean 'author'"):
+        groups(pl.DataFrame({"text": ["a"], "author": ["b"]}), ["authors"])
