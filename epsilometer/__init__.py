@@ -6,6 +6,7 @@
     epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
     epsilometer.exact_loss(texts, "tem", epsilons=[5, 8])
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
+    epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
 
 Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
 """
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from epsilometer.auditing.one_call import audit
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
+    from epsilometer.utility.one_call import AnonymityDesign, anonymity
     from epsilometer.utility.similarity import similarity
 
 __all__ = [
+    "AnonymityDesign",
     "Design",
     "Search",
+    "anonymity",
     "audit",
     "calibrate",
     "compare",
@@ -35,8 +39,10 @@ __all__ = [
     "similarity",
 ]
 _MODULES = {
+    "AnonymityDesign": "utility.one_call",
     "Design": "auditing.design",
     "Search": "project.calibrating",
+    "anonymity": "utility.one_call",
     "audit": "auditing.one_call",
     "calibrate": "project.calibrating",
     "compare": "project.comparing",

@@ -78,6 +78,20 @@ def audit(
     no_header: NoHeader = False,
     encoding: Encoding = "utf-8",
     settings: Settings = [],  # noqa: B006
+    attribute: Annotated[
+        str | None,
+        typer.Option(help="A label that recorded rewrites are to hide: measure who infers it all the same."),
+    ] = None,
+    keep: Annotated[str | None, typer.Option(help="With --attribute: the label that they are to keep.")] = None,
+    labelled: Annotated[
+        Path | None, typer.Option(help="With --attribute: other labelled texts, from which attackers learn.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="With --attribute: the column of what texts share, such as their author.")
+    ] = None,
+    kinds: Annotated[
+        str | None, typer.Option(help="With --attribute: kinds of classifiers, linear,encoder,transformer.")
+    ] = None,
     attack_settings: Annotated[
         list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
     ] = [],  # noqa: B006
@@ -91,7 +105,23 @@ def audit(
     With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
     guessed, and the loss for one word that this proves. With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
+    With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
+    of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
+    if attribute is not None:
+        from epsilometer.cli.attribute import Recorded, audit_attribute
+        from epsilometer.corpora.files import Layout
+
+        if mechanism or command or epsilons or units or worst:
+            raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
+        recorded_labels = Recorded(
+            file, rewrites, attribute, keep, labelled=labelled, group=group, kinds=kinds, text=tuple(text), rows=rows
+        )
+        own = Layout(separator, not no_quotes, not no_header, encoding)
+        audit_attribute(recorded_labels, own, alpha, seed, as_json=as_json)
+        return
+    if any(given is not None for given in (keep, labelled, group, kinds)):
+        raise UserError("--keep, --labelled, --group and --kinds are for --attribute; give it, or leave them out")
     k = _size(candidates)
     if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
         raise UserError("give one of --mechanism, --command and --rewrites")

@@ -152,7 +152,7 @@ def infer(
                 yield _by_scores(AUTHOR, learned, scores[units].sum(axis=1), units, truth=truth)
 
 
-def detect(training: Released, test: Released, learn: Learn, seed: int, noise: Noise) -> Inferred:
+def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise: Noise) -> Inferred:
     """What a detector says of the test texts, of which a fair coin shows either the original or what is released.
 
     noise: one stream, of which the coins are.

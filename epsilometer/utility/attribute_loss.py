@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,17 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import (
     NO_CLAIM,
+    describe,
     divisor,
     expected_successes,
     p_value,
     smallest_p_value,
+    trial_claims,
     verdict,
 )
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.estimation import Estimate, estimate, loss_at
+from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.utility.attackers import AUTHOR, CLEAN, DETECTOR, Inferred
 from epsilometer.utility.intervals import clustered_share
@@ -57,6 +61,13 @@ class Claimed:
 
 
 NOTHING_CLAIMED = Claimed()
+
+
+def claimed(mechanism: Mechanism, epsilon: float, texts: Sequence[str]) -> Claimed:
+    """Returns what a mechanism claims of the rewrites of these texts."""
+    if (guarantee := mechanism.guarantee(epsilon)) is None:
+        return NOTHING_CLAIMED
+    return Claimed(describe(guarantee), partial(trial_claims, mechanism, epsilon, texts), guarantee.delta)
 
 
 def rows(

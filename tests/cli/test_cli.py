@@ -181,6 +181,10 @@ MISTAKES = {
     "texts.csv --text query --command no-such-program --epsilons 1": "starts no program that exists",
     "texts.csv --text query --command false --epsilons 1 --temperature 0": "failed with exit status 1",
     "--rewrites texts.csv": "unknown column 'original'",
+    "texts.csv --attribute gender": "give all three",
+    "texts.csv --rewrites texts.csv --attribute gender --keep rating --mechanism tem": "--attribute is for recorded",
+    "texts.csv --rewrites texts.csv --attribute gender --keep rating --kinds deep": "--kinds must be among",
+    "texts.csv --rewrites texts.csv --keep rating": "--keep, --labelled, --group and --kinds are for --attribute",
     "--epsilon 1": "No such option: --epsilon",
     "--candidates two": "--candidates must be a whole number, or all, got 'two'",
 }

@@ -57,4 +57,4 @@ def attack(
     static = Learned(fit(examples), examples)
     noise = Noise.named(1, "attack")
     found = list(infer(training, test, label, static, learn=learn, asked=asked, noise=noise))
-    return [*found, detect(training, test, learn, 0, noise)]
+    return [*found, detect(training, test, learn, seed=0, noise=noise)]

@@ -1,0 +1,114 @@
+"""All rows about what was released of a part of a data set: what victims make of it, and what attackers infer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.models.classifier import Classifier, Examples
+from epsilometer.text.words import words
+from epsilometer.utility.anonymity import by_length, edits, read, shares
+from epsilometer.utility.attackers import DETECTOR, LEARNERS, REWRITTEN, Asked, Inferred, Learned, detect, infer
+from epsilometer.utility.attribute_loss import NOTHING_CLAIMED, Claimed, rows
+from epsilometer.utility.released import Released
+
+if TYPE_CHECKING:
+    from epsilometer.models.tagging import Tagger
+
+Train = Callable[[str, int, Examples], Classifier]
+"""Trains a classifier: its kind, its seed, its examples."""
+
+
+@dataclass(frozen=True)
+class Attacking:
+    """Who attacks, and how the attackers are judged.
+
+    attackers: LEARNERS and DETECTOR; authors: how many texts of one author are read together; alpha: error of each
+    interval, and of the verdicts of one label together; seed: of all that is drawn.
+    """
+
+    attackers: Sequence[str] = (*LEARNERS, DETECTOR)
+    authors: Sequence[int] = Asked.authors
+    alpha: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.attackers:
+            if name not in (*LEARNERS, DETECTOR):
+                raise unknown("attacker", name, (*LEARNERS, DETECTOR))
+        if not all(size >= 1 for size in self.authors):
+            raise UserError(f"authors must be numbers of texts of one author, 1 or more, got {list(self.authors)}")
+
+    def noise(self, *name: str) -> Noise:
+        """One stream, whose name has no mechanism in it: all are attacked on the same trials."""
+        return Noise.named(1, self.seed, "attribute", *name)
+
+
+def attacker_rows(
+    training: Released,
+    test: Released,
+    label: str,
+    static: Sequence[Learned],
+    *,
+    train: Train,
+    claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
+    settings: Attacking,
+) -> list[dict[str, Any]]:
+    """Rows of `schemas.ATTACKERS` from `label` on, of all attackers of one label.
+
+    static: a classifier a kind and seed, trained on the training texts as they were. claimed: what is claimed of what
+    is released of the test texts that have the label.
+    """
+    training, test = training.with_labels(label), test.with_labels(label)
+    asked = Asked(settings.attackers, settings.authors)
+    inferred: list[Inferred] = []
+    for one in static:
+        learn = partial(train, one.classifier.kind, one.seed)
+        noise = settings.noise("authors", label)
+        inferred += infer(training, test, label, one, learn=learn, asked=asked, noise=noise)
+    found = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=settings.noise("trials", label))
+    return [{"label": label, **row} for row in found]
+
+
+def detector_rows(
+    training: Released, test: Released, kinds: Sequence[tuple[str, int]], *, train: Train, settings: Attacking
+) -> list[dict[str, Any]]:
+    """Rows of `schemas.ATTACKERS` from `label` on, of a detector a kind and seed; none where none is asked for."""
+    if DETECTOR not in settings.attackers:
+        return []
+    coins = settings.noise("detector")
+    detectors = [detect(training, test, partial(train, kind, seed), seed=seed, noise=coins) for kind, seed in kinds]
+    found = rows(detectors, test.groups, NOTHING_CLAIMED, alpha=settings.alpha, noise=settings.noise("trials"))
+    return [{"label": REWRITTEN, **row} for row in found]
+
+
+def victim_rows(
+    test: Released,
+    attribute: str,
+    task: str,
+    victims: Mapping[str, Sequence[Learned]],
+    *,
+    alpha: float,
+    tagger: Tagger | None = None,
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """A row of `schemas.ANONYMITY` from `attribute` on, and its rows of `schemas.BY_LENGTH`, a kind and seed of victim.
+
+    victims: of both labels, each a classifier a kind and seed, in the same order. tagger: None for no `tags_equal`.
+    """
+    both = test.with_labels(attribute, task)
+    lengths = np.array([len(words(text)) for text in both.originals])
+    changes = edits(both, tagger)
+    for private, useful in zip(victims[attribute], victims[task], strict=True):
+        kind, seed = private.classifier.kind, private.seed
+        if (kind, seed) != (useful.classifier.kind, useful.seed):
+            raise ValueError("the victims of both labels must be of the same kinds and seeds, in the same order")
+        seen = read(both, attribute, task, {attribute: private.classifier, task: useful.classifier})
+        named = {"attribute": attribute, "task": task, "victim": kind, "seed": seed}
+        lines = [named | row for row in by_length(seen, lengths, alpha)]
+        yield named | shares(seen, alpha) | changes, lines

@@ -1,0 +1,34 @@
+"""`epsilometer audit --rewrites --attribute`: from files to what attackers infer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.support.commands import call
+from tests.support.marked import rewritten, swapped, texts
+
+
+def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    test, train = rewritten(texts(60, 0), swapped), rewritten(texts(120, 500), swapped)
+    for name, part in (("texts", test), ("train", train)):
+        pl.DataFrame({"review": part.originals, **part.labels}).write_csv(f"{name}.csv")
+    made = {"original": [*test.originals, *train.originals], "rewrite": [*test.rewrites, *train.rewrites]}
+    pl.DataFrame(made).write_csv("made.csv")
+    labels = ("--text", "review", "--attribute", "gender", "--keep", "rating", "--labelled", "train.csv")
+    asked = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
+    code, out, err = call(capsys, "audit", *asked, "--json")
+    assert (code, err) == (0, "")
+    rows = {row["attacker"]: row for row in json.loads(out)}
+    assert (rows["static"]["rs_all"], rows["static"]["accuracy"]) == (1, 0)
+    assert rows["adaptive"]["accuracy"] == rows["strongest"]["accuracy"] == 1
+    code, out, _ = call(capsys, "audit", *asked)
+    victims, attackers = out.split("\n\n")
+    assert "rs_all" in victims
+    assert [line.split()[1] for line in attackers.splitlines()[1:4]] == ["clean", "static", "relabelled"]
