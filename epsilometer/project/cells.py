@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from epsilometer.auditing.schemas import REWRITES, TRIALS
 from epsilometer.auditing.trials import Trials
 from epsilometer.core import tables
+from epsilometer.core.attack import Checked
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
@@ -27,10 +28,15 @@ def mechanism(params: Params, cell: str) -> Mechanism:
 
 
 def build(params: Params, entry: Cell) -> Mechanism:
-    """An entry's mechanism. Raises UserError where it takes a privacy budget and the entry names none."""
+    """An entry's mechanism, told whether the texts of its data set are public.
+
+    Raises UserError where it takes a privacy budget and the entry names none, and where it must not see these texts.
+    """
     place = f"mechanisms.{entry.mechanism}"
     built = build_mechanism(str(params.code(entry)), entry.settings, entry.resource, f"{place}.settings")
     budgets(built, entry.epsilons, f"{place}.epsilons")
+    if isinstance(built, Checked):
+        built.check(params.datasets[entry.dataset].public)
     return built
 
 

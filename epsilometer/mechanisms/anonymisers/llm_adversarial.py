@@ -1,0 +1,183 @@
+"""A language model infers the private labels from a text, then rewrites it so that they cannot be inferred, and again.
+
+Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): each round the model infers, with the words
+that gave it away, and is then asked to rewrite the text given these inferences; at most 3 rounds, temperature .1. The
+prompts are ours. A text with which the model names no class, or another than at first of each label, is done: status
+`found`; `part`, if the last round has not got there.
+
+aim: random names the class that is to be shown of each label (IncogniText 2024, arXiv:2407.02956): drawn from all
+classes alike by the text's stream, so that the class shown says nothing of the class hidden; done, when the model
+infers it. As published it is drawn from the classes that the model did not infer at first: of two classes a flip, which
+whoever knows the method undoes.
+
+Departures: an answer has a stated form, and what has another is no rewrite (`shared/language_model.py`); where the
+reference code cannot align comments it falls back to the original without saying so. If a later answer is unusable, the
+rewrite of the round before is released. Nothing is claimed: the model that judges is the one that rewrites, and a
+stronger or a trained attacker may infer what it does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, UNUSABLE
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.language_model import (
+    FORM,
+    LanguageModelMechanism,
+    listed,
+    read_rewrite,
+)
+from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
+from epsilometer.models.assistant import Question, read_class, read_object
+
+UNKNOWN = "unknown"
+_SHOWN = 1 << 32  # the number of the first uniform of a text's stream that draws a class to show
+
+INFER = (
+    "You infer what a text gives away of its author: {labels}. Of each name the class that you think likelier than the "
+    "others, or '{unknown}' if the text does not tell, and quote the words that gave it away. Your return is a valid "
+    "JSON response with a key for each of {keys}, whose value is an object with the keys 'class' and 'because'."
+)
+REWRITE = (
+    "You rewrite a text so that its author's {labels} can no longer be inferred from it, and change nothing else: what "
+    "it says, its tone and its length stay. A reader inferred: {inferences}. "
+)
+SHOW = "Change what leads there, so that a reader would infer {shown} instead. "
+HIDE = "Change what leads there to something more general, or leave it out. "
+
+Inference = Mapping[str, tuple[str, str]]  # of each label the class, or UNKNOWN, and the words that gave it away
+
+
+@dataclass
+class _Progress:
+    """Where a text is: its latest version, what the model inferred first, the classes to show, inferences so far."""
+
+    text: str
+    rewritten: bool = False
+    first: Inference | None = None
+    inferred: Inference = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
+    status: str = ""
+    asked: int = 0
+
+
+@component
+class LLMAdversarial(LanguageModelMechanism):
+    """aim: hide, or random to name a drawn class; rounds: at most; as_published: how `random` draws."""
+
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
+    aim: Literal["hide", "random"] = "hide"
+    rounds: Annotated[int, Field(ge=1, le=10)] = 3
+    as_published: bool = False
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Rounds of an inference and a rewrite, all texts side by side; epsilon has no effect."""
+        every = [_Progress(text) for text in texts]
+        draws = noise.uniforms(len(self.auxiliaries.attributes), _SHOWN) if texts else np.empty((0, 0))
+        for turn in range(self.rounds):
+            self._infer(every, draws, noise, 2 * turn)
+            self._rewrite(every, noise, 2 * turn + 1)
+        self._infer(every, draws, noise, 2 * self.rounds)
+        for one in every:
+            one.status = one.status or PART
+        rewrites = ["" if one.status == UNUSABLE else one.text for one in every]
+        status = [
+            MISSED if one.status == PART and one.text == text.strip() else one.status
+            for one, text in zip(every, texts, strict=True)
+        ]
+        asked = np.array([one.asked for one in every], np.int64)
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, asked))
+
+    def _infer(self, every: Sequence[_Progress], draws: NDArray[np.float64], noise: Noise, turn: int) -> None:
+        """Have the model infer the labels of each text that is not done, and see which are."""
+        rows = [i for i, one in enumerate(every) if not one.status]
+        questions = [Question(self._inferring, every[i].text) for i in rows]
+        answers = self.assistant.ask(questions, self._read_inference, noise[np.array(rows, np.int64)], turn)
+        for i, answer in zip(rows, answers, strict=True):
+            one = every[i]
+            one.asked += 1
+            if answer is None:
+                one.status = UNUSABLE if one.first is None else PART
+                continue
+            one.inferred = answer
+            if one.first is None:
+                one.first, one.shown = answer, self._drawn(answer, draws[i])
+            if self._done(answer, one):
+                one.status = FOUND if one.rewritten else NOTHING
+
+    def _rewrite(self, every: Sequence[_Progress], noise: Noise, turn: int) -> None:
+        """Have the model rewrite each text that is not done."""
+        rows = [i for i, one in enumerate(every) if not one.status]
+        questions = [Question(self._rewriting(every[i]), every[i].text) for i in rows]
+        answers = self.assistant.ask(questions, read_rewrite, noise[np.array(rows, np.int64)], turn)
+        for i, answer in zip(rows, answers, strict=True):
+            if answer is None:
+                every[i].status = PART if every[i].rewritten else UNUSABLE
+            else:
+                every[i].text, every[i].rewritten = answer, True
+
+    def _drawn(self, first: Inference, draws: NDArray[np.float64]) -> dict[str, str]:
+        """The classes to show, by one uniform a label [labels]; none where the text is to hide its own."""
+        shown = {}
+        for (label, (inferred, _)), draw in zip(first.items(), draws, strict=True):
+            classes = [one for one in self._classes[label] if not (self.as_published and one == inferred)]
+            shown[label] = classes[int(draw * len(classes))]
+        return shown if self.aim == "random" else {}
+
+    def _done(self, inferred: Inference, one: _Progress) -> bool:
+        """Whether the model infers what it is to infer of every label."""
+        if self.aim == "random":
+            return all(inferred[label][0] == shown for label, shown in one.shown.items())
+        assert one.first is not None
+        return all(
+            named == UNKNOWN or (one.rewritten and named != one.first[label][0])
+            for label, (named, _) in inferred.items()
+        )
+
+    @cached_property
+    def _classes(self) -> Mapping[str, Sequence[str]]:
+        return {label: self.auxiliaries.about["classes"][label] for label in self.auxiliaries.attributes}
+
+    @property
+    def _inferring(self) -> str:
+        labels = [f"{label} ({', '.join(classes)})" for label, classes in self._classes.items()]
+        keys = [f"'{label}'" for label in self._classes]
+        return INFER.format(labels=listed(labels), keys=listed(keys), unknown=UNKNOWN)
+
+    def _rewriting(self, one: _Progress) -> str:
+        inferences = [
+            f"{label} {named}, because of {json.dumps(because, ensure_ascii=False)}"
+            for label, (named, because) in one.inferred.items()
+            if named != UNKNOWN
+        ]
+        shown = [f"{label} {name}" for label, name in one.shown.items()]
+        wanted = SHOW.format(shown=listed(shown)) if shown else HIDE
+        labels = listed([*self._classes])
+        return REWRITE.format(labels=labels, inferences=listed(inferences or ["nothing"])) + wanted + FORM
+
+    def _read_inference(self, answer: str) -> Inference | None:
+        """The class and the words of each label; None for another form, or a class that there is not."""
+        found = read_object(answer, *self._classes)
+        if found is None:
+            return None
+        inference = {}
+        for label, value in found.items():
+            if not isinstance(value, dict) or {*value} != {"class", "because"}:
+                return None
+            named = read_class(value["class"], [*self._classes[label], UNKNOWN])
+            because = value["because"]
+            if named is None or not isinstance(because, str):
+                return None
+            inference[label] = named, because
+        return {label: inference[label] for label in self._classes}

@@ -1,0 +1,92 @@
+"""A language model is told to write a text as if by someone else, and to keep what it is about (IDT, table E.2).
+
+The request names the class of each private label that is to be shown no more, and that of each useful label: as the
+auxiliaries predict them, where the paper takes the true ones. `prompt` names one of the paper's or is one of your own,
+with {hidden} for "the gender of the author different from male", {values} for "male" alone, {kept} for "the rating of
+the text as good", {kept_values} for "good".
+
+Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
+adversarial sentence, if any" (appendix F). Here a form is asked for, and what has another is no rewrite
+(`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No classifier is
+asked whether it errs on the rewrite, so `found` says no more than that the text has changed. Nothing is claimed:
+whoever runs the model reads the text, and a model may leave in what gives the attribute away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import field_validator
+
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, MISSED, UNUSABLE
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.language_model import (
+    FORM,
+    LanguageModelMechanism,
+    listed,
+    read_rewrite,
+)
+from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
+from epsilometer.models.assistant import Question
+from epsilometer.models.ledger import Ledger
+
+PROMPTS = {  # quoted but for the first, which is ours for any text and labels
+    "any": "You need to rewrite a text. Turn {hidden}, but keep {kept}.",
+    "shakespeare": "You need to rewrite a Shakespeare text. Turn its style different from {values}, but keep it "
+    "looking as a {kept_values} play.",
+    "toefl11": "You need to rewrite a text written by TOEFL students. Turn the native language of the author different "
+    "from {values}, but keep it looking as an text about {kept_values}.",
+    "trustpilot": "You need to rewrite a text about a review. Turn {hidden}, but keep the sentiment of the text as a "
+    "{kept_values}.",
+}
+
+
+@component
+class LLMRewrite(LanguageModelMechanism):
+    """prompt: a name of PROMPTS, or one of your own with {hidden} or {values} in it; the rest as the base has it."""
+
+    prompt: str = "any"
+
+    @field_validator("prompt")
+    @classmethod
+    def _names_what_to_hide(cls, value: str) -> str:
+        if value not in PROMPTS and "{hidden}" not in value and "{values}" not in value:
+            raise ValueError(f"must be one of {', '.join(PROMPTS)}, or hold {{hidden}} or {{values}}")
+        return value
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One request for each text, and one more where the answer has another form; epsilon has no effect."""
+        labels = (*self.auxiliaries.attributes, *self.auxiliaries.tasks)
+        kind = self.auxiliaries.kinds[0]
+        ledger = Ledger({label: self.auxiliaries.classifiers[label][kind] for label in labels}, len(texts))
+        predicted = {}
+        for label in labels:
+            numbers = ledger.probabilities(label, texts, range(len(texts))).argmax(axis=1)
+            predicted[label] = [ledger.classes(label)[number] for number in numbers]
+        questions = [
+            Question(self._instruction({label: predicted[label][i] for label in labels}), text)
+            for i, text in enumerate(texts)
+        ]
+        answers = self.assistant.ask(questions, read_rewrite, noise)
+        rewrites = [answer or "" for answer in answers]
+        status = [
+            UNUSABLE if answer is None else MISSED if answer == text.strip() else FOUND
+            for answer, text in zip(answers, texts, strict=True)
+        ]
+        return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.asked)))
+
+    def _instruction(self, classes: dict[str, str]) -> str:
+        """The request about a text whose labels have these classes."""
+        attributes, tasks = self.auxiliaries.attributes, self.auxiliaries.tasks
+        instruction = PROMPTS.get(self.prompt, self.prompt)
+        for place, words in (
+            ("{hidden}", [f"the {label} of the author different from {classes[label]}" for label in attributes]),
+            ("{values}", [classes[label] for label in attributes]),
+            ("{kept}", [f"the {label} of the text as {classes[label]}" for label in tasks] or ["what the text says"]),
+            ("{kept_values}", [classes[label] for label in tasks] or ["text"]),
+        ):
+            instruction = instruction.replace(place, listed(words))
+        return f"{instruction} {FORM}"

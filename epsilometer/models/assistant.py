@@ -1,0 +1,223 @@
+"""Questions to a language model that follows instructions: one on this machine, or one behind a chat endpoint.
+
+An answer is a JSON object of a stated form. What it is not is asked for once more, with a reminder of the form, and is
+then unusable: None, never something made of the question. At temperature 0 the answer is the likeliest, and equal
+questions are asked once. Above, it is drawn from the asker's stream: a local model draws its tokens from it, an
+endpoint is sent a seed from it. Answers of an endpoint are kept on disk (`chat`), so that a stopped run asks nothing
+twice.
+
+A question that is too long for a local model is not asked, and has no answer.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+from pydantic import Field, PositiveInt
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.chat import Chat, check_environment
+
+T = TypeVar("T")
+
+REMINDER = "Answer with that JSON object and nothing else."
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is told to do, and the text that it is to do it with."""
+
+    instruction: str
+    text: str
+
+
+class Assistant(ABC):
+    """temperature: 0 for the likeliest answer; longest: most tokens of an answer."""
+
+    def __init__(self, temperature: float, longest: int) -> None:
+        self.temperature, self.longest = temperature, longest
+
+    @abstractmethod
+    def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
+        """The answers to n questions, each drawn from numbers `turn * longest`, ... of its own stream of `noise`."""
+
+    def ask(
+        self, questions: Sequence[Question], read: Callable[[str], T | None], noise: Noise, turn: int = 0
+    ) -> list[T | None]:
+        """What `read` makes of the answers, which are asked for once more where it makes nothing of them.
+
+        turn: how many times the same streams were asked before; a question takes two.
+        """
+        made = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
+        rows = np.array([i for i, one in enumerate(made) if one is None], np.int64)
+        again = [Question(f"{questions[i].instruction} {REMINDER}", questions[i].text) for i in rows]
+        for i, answer in zip(rows, self.answers(again, noise[rows], 2 * turn + 1), strict=True):
+            made[i] = read(answer)
+        return made
+
+
+class Remote(Assistant):
+    """A model behind an OpenAI-compatible endpoint (`chat` says how it is found), which sees the texts.
+
+    store: a file of the answers; workers: requests at a time.
+    """
+
+    def __init__(self, model: str, store: Path, temperature: float, longest: int, workers: int = 8) -> None:
+        super().__init__(temperature, longest)
+        self._model, self._store, self._workers = model, store, workers
+
+    @cached_property
+    def _chat(self) -> Chat:
+        return Chat(self._model, self._store, self._workers)
+
+    def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
+        """As `Assistant.answers`: the instruction as the system's message, the text as the user's."""
+        if not questions:
+            return []
+        conversations = [
+            [{"role": "system", "content": one.instruction}, {"role": "user", "content": one.text}] for one in questions
+        ]
+        seeds = (noise.uniforms(1, turn)[:, 0] * 2**31).astype(np.int64).tolist() if self.temperature else None
+        completions = self._chat.complete(conversations, self.longest, self.temperature, seeds)
+        return [completion.text for completion in completions]
+
+
+class Local(Assistant):
+    """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two."""
+
+    def __init__(self, model: str | Path, temperature: float, longest: int, device: str = "cpu") -> None:
+        from epsilometer.models.causal_lm import CausalLM
+
+        super().__init__(temperature, longest)
+        self._model = CausalLM(model, device=device)
+        self._model.chat_tokens([""])  # refuses a model without a chat template
+
+    def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
+        """As `Assistant.answers`."""
+        distinct = list(dict.fromkeys(questions))
+        prompts = self._model.chat_tokens([f"{one.instruction}\n\n{one.text}" for one in distinct])
+        place = {one: i for i, one in enumerate(distinct)}
+        source = np.array([place[one] for one in questions], np.int64)
+        if not self.temperature:
+            alone = self._written(prompts, np.arange(len(distinct)), np.full((len(distinct), self.longest), 0.5))
+            return [alone[i] for i in source]
+        return self._written(prompts, source, noise.uniforms(self.longest, turn * self.longest))
+
+    def _written(
+        self, prompts: Sequence[list[int]], source: NDArray[np.int64], draws: NDArray[np.float64]
+    ) -> list[str]:
+        from epsilometer.models.generation import Softmax, TokenLaw, generate
+
+        fit = np.array([len(prompt) <= self._model.room(self.longest) for prompt in prompts], bool)
+        rows = np.flatnonzero(fit[source])
+        law = Softmax() if self.temperature else TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
+        outputs = generate(
+            self._model,
+            law,
+            prompts,
+            source[rows],
+            epsilons=np.full(len(rows), self.temperature or 1.0),
+            limits=np.full(len(rows), self.longest),
+            draws=draws[rows],
+        )
+        written = [""] * len(source)
+        for place, row in enumerate(rows):
+            written[row] = self._model.text(outputs.row(place))
+        return written
+
+
+def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
+    """The JSON object that an answer is, with just these keys; None for any other answer.
+
+    What a model thought before it answered, marked <think>...</think>, is left out.
+    """
+    try:
+        found = json.loads(answer.rpartition("</think>")[2].strip(), object_pairs_hook=_no_key_twice)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and {*found} == {*keys} else None
+
+
+def read_text(value: Any) -> str | None:
+    """A value as a text that files can hold: a string with a visible character and no half of one; else None."""
+    if not isinstance(value, str) or not value.strip() or any("\ud800" <= c <= "\udfff" or c == "\0" for c in value):
+        return None
+    return value.strip()
+
+
+def read_class(value: Any, classes: Sequence[str]) -> str | None:
+    """The class that a value names, whatever its case where only one is meant; None where it names none."""
+    if not isinstance(value, str):
+        return None
+    named = [one for one in classes if one.casefold() == value.strip().casefold()]
+    return value.strip() if value.strip() in named else named[0] if len(named) == 1 else None
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+@component
+class AsksModel:
+    """The settings of a component that asks a model, and whom it may ask.
+
+    An endpoint sees the texts. So it is asked only after `check` was told that they are public, as a project tells it
+    of each data set, or where `private_texts` says that it may see them.
+
+    model:          an instruction-tuned causal model by id or folder; with `endpoint`, its name there.
+    private_texts:  whether the endpoint may see texts that are not public.
+    longest:        most tokens of an answer.
+    workers:        requests to the endpoint at a time; device: of a local model.
+    """
+
+    model: str
+    endpoint: bool = False
+    private_texts: bool = False
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    longest: PositiveInt = 512
+    workers: PositiveInt = 8
+    device: str = "cpu"
+
+    def check(self, public: bool) -> None:
+        """Refuse to show texts that are not public to an endpoint, or one that is not configured."""
+        self._checked.clear()
+        if not self.endpoint:
+            return
+        if not (public or self.private_texts):
+            raise UserError(
+                "texts of a data set that is not public must not reach an endpoint; set public: true for the data set, "
+                "or private_texts: true if that endpoint may see them"
+            )
+        check_environment()
+        self._checked.append(public)
+
+    @property
+    def assistant(self) -> Assistant:
+        """Whom to ask. Raises UserError for an endpoint that must not see these texts."""
+        if not self._checked:
+            self.check(public=False)
+        return self._assistant
+
+    @cached_property
+    def _checked(self) -> list[bool]:
+        return []
+
+    @cached_property
+    def _assistant(self) -> Assistant:
+        if not self.endpoint:
+            return Local(self.model, self.temperature, self.longest, self.device)
+        store = user_cache_path("epsilometer") / "answers.sqlite"
+        return Remote(self.model, store, self.temperature, self.longest, workers=self.workers)

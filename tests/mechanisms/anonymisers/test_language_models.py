@@ -1,0 +1,204 @@
+"""Rewrites by a language model on request: what is asked, what becomes of each answer, what reaches the endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, UNUSABLE
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.llm_adversarial import LLMAdversarial
+from epsilometer.mechanisms.anonymisers.llm_rewrite import PROMPTS, LLMRewrite
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan, make
+from epsilometer.mechanisms.anonymisers.shared.language_model import FORM
+from epsilometer.models.assistant import REMINDER
+from epsilometer.models.classifier import FineTuning
+from epsilometer.text.vectors import WordVectors
+from tests.support import tiny_models
+from tests.support.endpoint import Server
+
+TEXTS = ["she sang good", "he sang bad", "she sang bad", "she sang good"]
+
+
+@pytest.fixture(scope="module")
+def auxiliaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("auxiliaries")
+    rows = [(f"{i:04}", ["she", "he"][i % 2], ["good", "bad"][i // 2 % 2]) for i in range(40)]
+    table = pl.DataFrame(
+        {
+            "id": [i for i, _, _ in rows],
+            "text": [f"{who} sang {how}" for _, who, how in rows],
+            "gender": [{"she": "F", "he": "M"}[who] for _, who, _ in rows],
+            "mood": [how for _, _, how in rows],
+        }
+    )
+    plan = Plan("songs", ["gender"], ["mood"], ["linear"], FineTuning("nowhere"))
+    make(folder, table, plan, WordVectors(["good", "bad", "she", "he", "sang"], np.eye(5)))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.models.assistant.user_cache_path", lambda name: tmp_path / name)
+
+
+def rewrite(mechanism: LLMRewrite | LLMAdversarial, texts: list[str] = TEXTS, stream: str = "x") -> Rewrites:
+    mechanism.check(public=True)
+    return mechanism.rewrite(texts, NO_BUDGET, Noise.named(len(texts), stream))
+
+
+def remote(auxiliaries: Path) -> dict[str, Any]:
+    return {"resource": auxiliaries, "model": "m", "endpoint": True, "workers": 1}
+
+
+def statuses(made: Rewrites) -> list[str]:
+    assert made.outcomes is not None
+    return list(made.outcomes.status)
+
+
+def replying(server: Server, reply: Callable[[str, str], str]) -> None:
+    """Answers by the system's message and the user's; one request at a time."""
+    server.reply = lambda message: reply(server.asked[-1][2]["messages"][0]["content"], message)
+
+
+def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Path, server: Server) -> None:
+    server.reply = lambda message: json.dumps({"text": message.replace("she", "they")})
+    made = rewrite(LLMRewrite(**remote(auxiliaries)))
+    assert made.texts == ["they sang good", "he sang bad", "they sang bad", "they sang good"]
+    assert statuses(made) == [FOUND, MISSED, FOUND, FOUND]
+    assert made.outcomes is not None
+    assert made.outcomes.changed.tolist() == [1, 0, 1, 1]
+    assert made.outcomes.words.tolist() == [3] * 4
+    assert made.outcomes.asked.tolist() == [2] * 4  # one for each label
+    assert [body["messages"][0]["content"] for _, _, body in server.asked] == [
+        f"You need to rewrite a text. Turn the gender of the author different from {gender}, but keep the mood of the "
+        f"text as {mood}. {FORM}"
+        for gender, mood in (("F", "good"), ("M", "bad"), ("F", "bad"))
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in PROMPTS if name != "any"])
+def test_published_requests_are_filled_in(auxiliaries: Path, server: Server, name: str) -> None:
+    rewrite(LLMRewrite(**remote(auxiliaries), prompt=name), TEXTS[:1])
+    request = server.asked[0][2]["messages"][0]["content"]
+    assert request.startswith(PROMPTS[name][:30])
+    assert "different from F, but keep" in request
+    assert " good" in request
+    assert "{" not in request
+
+
+def test_an_unusable_answer_is_never_the_original(auxiliaries: Path, server: Server) -> None:
+    server.reply = lambda message: "As an AI I cannot." if message == "he sang bad" else message
+    made = rewrite(LLMRewrite(**remote(auxiliaries)))
+    assert made.texts == [""] * 4
+    assert statuses(made) == [UNUSABLE] * 4
+    assert server.answered == {"she sang good": 2, "he sang bad": 2, "she sang bad": 2}
+
+
+def test_only_public_texts_pass_the_http_boundary(auxiliaries: Path, server: Server) -> None:
+    server.reply = lambda message: json.dumps({"text": "x"})
+    private = ["his private words", "she sang good"]
+    for mechanism in (LLMRewrite(**remote(auxiliaries)), LLMAdversarial(**remote(auxiliaries))):
+        with pytest.raises(UserError, match="must not reach an endpoint"):
+            mechanism.rewrite(private, NO_BUDGET, Noise.named(2, "x"))
+    assert not server.asked
+    rewrite(LLMRewrite(**remote(auxiliaries)))
+    assert {message for message, _, _ in server.asked} == {*TEXTS}
+    assert not any("private" in json.dumps(body) for _, _, body in server.asked)
+
+
+def inferred(named: str, because: str = "she") -> str:
+    return json.dumps({"gender": {"class": named, "because": because}})
+
+
+def adversary(infer: Callable[[str], str], anonymise: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    return lambda system, text: anonymise(system, text) if "rewrite" in system else infer(text)
+
+
+def by_pronoun(text: str) -> str:
+    return inferred("f" if "she" in text else "M" if "he" in text.split() else "unknown", "its pronoun")
+
+
+def test_it_infers_and_rewrites_until_nothing_is_inferred(auxiliaries: Path, server: Server) -> None:
+    steps = {"she sang good": "she  sang well", "she  sang well": "they sang well"}
+    replying(server, adversary(by_pronoun, lambda _, text: json.dumps({"text": steps.get(text, text)})))
+    texts = ["she sang good", "they sang", "he sang bad"]
+    made = rewrite(LLMAdversarial(**remote(auxiliaries)), texts)
+    assert made.texts == ["they sang well", "they sang", "he sang bad"]
+    assert statuses(made) == [FOUND, NOTHING, MISSED]
+    assert made.outcomes is not None
+    assert made.outcomes.asked.tolist() == [3, 1, 4]
+    told = [body["messages"][0]["content"] for _, _, body in server.asked if "rewrite" in str(body)]
+    assert 'A reader inferred: gender F, because of "its pronoun".' in told[0]
+    assert {body["temperature"] for _, _, body in server.asked} == {0.1}
+
+
+def test_what_is_unusable_in_a_later_round_leaves_the_rewrite_before(auxiliaries: Path, server: Server) -> None:
+    def anonymise(system: str, text: str) -> str:
+        return json.dumps({"text": "she sang well"}) if text == "she sang good" else "no"
+
+    replying(server, adversary(by_pronoun, anonymise))
+    made = rewrite(LLMAdversarial(**remote(auxiliaries)), ["she sang good", "he sang bad"])
+    assert made.texts == ["she sang well", ""]
+    assert statuses(made) == [PART, UNUSABLE]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "she",
+        json.dumps({"gender": "F"}),
+        json.dumps({"gender": {"class": "F"}}),
+        json.dumps({"gender": {"class": "X", "because": ""}}),
+        json.dumps({"gender": {"class": "F", "because": 1}}),
+        json.dumps({"gender": {"class": ["F"], "because": ""}}),
+        json.dumps({"sex": {"class": "F", "because": ""}}),
+        json.dumps({"gender": {"class": "F", "because": ""}, "mood": {"class": "good", "because": ""}}),
+    ],
+)
+def test_an_inference_of_another_form_is_unusable(auxiliaries: Path, server: Server, answer: str) -> None:
+    server.reply = lambda message: answer
+    made = rewrite(LLMAdversarial(**remote(auxiliaries)), TEXTS[:1])
+    assert (made.texts, statuses(made)) == ([""], [UNUSABLE])
+    assert [REMINDER in body["messages"][0]["content"] for _, _, body in server.asked] == [False, True]
+
+
+def test_a_drawn_class_is_named_whatever_is_inferred(auxiliaries: Path, server: Server) -> None:
+    """Each of 60 texts shows either class with probability 1/2; as published always the other. False alarm 1e-6."""
+
+    def anonymise(system: str, text: str) -> str:
+        return json.dumps({"text": ("he" if "gender M instead" in system else "she") + text[text.index(" ") :]})
+
+    replying(server, adversary(by_pronoun, anonymise))
+    texts = [f"{['she', 'he'][i % 2]} sang {i}" for i in range(60)]
+    made = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random"), texts)
+    flipped = sum(a != b for a, b in zip(made.texts, texts, strict=True))
+    assert 12 <= flipped <= 48  # binomial(60, 1/2)
+    assert statuses(made).count(FOUND) == flipped
+    assert statuses(made).count(NOTHING) == 60 - flipped
+    published = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random", as_published=True), texts)
+    assert all(a != b for a, b in zip(published.texts, texts, strict=True))
+    again = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random"), texts[:7])
+    assert again.texts == made.texts[:7]
+
+
+def test_a_local_model_that_babbles_is_unusable(auxiliaries: Path, tmp_path: Path) -> None:
+    model = tiny_models.save_gpt2(tmp_path / "gpt2", chat=tiny_models.CHAT, positions=256)
+    for mechanism in (LLMRewrite, LLMAdversarial):
+        made = rewrite(mechanism(resource=auxiliaries, model=str(model), longest=5), TEXTS[:2])
+        assert (made.texts, statuses(made)) == (["", ""], [UNUSABLE] * 2)
+    assert rewrite(LLMRewrite(resource=auxiliaries, model=str(model), longest=5), []).texts == []
+
+
+def test_a_prompt_has_to_name_what_is_to_be_hidden(auxiliaries: Path) -> None:
+    with pytest.raises(ValueError, match=r"must be one of any, shakespeare, toefl11, trustpilot, or hold \{hidden\}"):
+        LLMRewrite(**remote(auxiliaries), prompt="Rewrite this.")
