@@ -196,18 +196,12 @@ def calibrate(
         contradiction, last = contradiction or pair, evidence.first_above()
         if last == 0:
             break
-    below, above = (-1, 0) if last == 0 else evidence.ends()
-    ends = (float(grid[below]) if below >= 0 else 0.0, float(grid[above]) if above <= last else math.inf)
-    outside = above == 0 or below == last
-    if contradiction:
-        status = FALLING if last == 0 else NOT_MONOTONE
-    else:
-        status = OUTSIDE if outside else FOUND if evidence.is_narrow() else UNDECIDED
+    ends, outside = _ends(evidence, grid, last)
     best = None if outside else min(max(float(low * math.exp(evidence.expected() * curves.step)), ends[0]), ends[1])
     points = {place: draws.point(place, float(grid[place]), goal, candidates) for place in draws.places()}
     return Calibrated(
         target,
-        status,
+        _status(evidence, last, bool(contradiction), outside),
         *ends,
         best=best,
         trials=spent,
@@ -216,6 +210,23 @@ def calibrate(
         by=draws.by,
         departs=draws.departs,
     )
+
+
+def _ends(evidence: _Evidence, grid: NDArray[np.float64], last: int) -> tuple[tuple[float, float], bool]:
+    """Returns the ends of the interval, 0 and infinity where none is known, and whether it leads out of the range."""
+    below, above = (-1, 0) if last == 0 else evidence.ends()
+    low = float(grid[below]) if below >= 0 else 0.0
+    high = float(grid[above]) if above <= last else math.inf
+    return (low, high), above == 0 or below == last
+
+
+def _status(evidence: _Evidence, last: int, contradicted: bool, outside: bool) -> str:
+    """What the search came to; last: the place above which the loss was seen to fall, 0 where it falls everywhere."""
+    if contradicted:
+        return FALLING if last == 0 else NOT_MONOTONE
+    if outside:
+        return OUTSIDE
+    return FOUND if evidence.is_narrow() else UNDECIDED
 
 
 class _Draws:

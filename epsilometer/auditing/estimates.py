@@ -81,24 +81,12 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
     equal = matched(trials.candidates, attacked.words)
     equals = int(equal.sum())
     released = [name for name in right if attacked.sees[name] in stated.releases]
-    covered, expected = 0, None
-    if stated.claimed and attacked.claims is not None:
-        covered = int(np.isfinite(attacked.claims).sum())
-        expected = expected_successes(attacked.claims, candidates, delta, prior)
+    covered, expected = _expected(attacked, prior)
 
     def proved(hits: int, of: int, level: float, slack: float = delta) -> Estimate:
         return estimate(hits, of, candidates, level, delta=slack, prior=prior)
 
     own = {name: proved(int(hits.sum()), count, alpha) for name, hits in right.items()}
-
-    def sure(among: Sequence[str]) -> float | None:
-        scores = {name: attacked.guesses[name].scores for name in among}
-        losses = [
-            worst_output(right[name], score, candidates, alpha / len(among), delta=delta)
-            for name, score in scores.items()
-            if score is not None and prior is None
-        ]
-        return max(losses, default=None)
 
     def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
         of = max(among, key=lambda attack: own[attack].successes)
@@ -112,7 +100,7 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
             "sees": attacked.sees[of],
             "released": of in released,
             "validated": attacked.validated[of],
-            "worst_output": sure(among),
+            "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
             **_rates(attacked, of, one.alpha),
             **_by_law(attacked.guesses[of].posteriors, one),
             "trials": count,
@@ -139,6 +127,26 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
         if among:
             table.append(row(name, among, strongest([own[attack] for attack in among])))
     return table
+
+
+def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
+    """How many trials the claim covers, and the most successes that it lets expect; None where nothing is claimed."""
+    stated, claims = attacked.stated, attacked.claims
+    if not stated.claimed or claims is None:
+        return 0, None
+    candidates = attacked.trials.candidates.shape[1]
+    return int(np.isfinite(claims).sum()), expected_successes(claims, candidates, stated.delta, prior)
+
+
+def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
+    """The largest pure loss that the surest guesses of any of these attacks prove; None where none has scores."""
+    trials, losses = attacked.trials, []
+    for guesses in (attacked.guesses[name] for name in among):
+        if guesses.scores is not None:
+            right, level = guesses.slots == trials.target, alpha / len(among)
+            delta = attacked.stated.delta
+            losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level, delta=delta))
+    return max(losses, default=None)
 
 
 def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:

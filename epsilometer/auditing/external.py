@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import shutil
 import subprocess
@@ -18,11 +19,12 @@ from epsilometer.auditing.design import STANDARD, Design
 from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.trials import Trials, sample
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.guarantees import Guarantee, check_epsilons
+from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
+from epsilometer.runtime.progress import note
 
 COLUMNS = ("original", "epsilon", "rewrite")
 
@@ -91,10 +93,10 @@ class CommandMechanism:
 
 
 def recorded(path: str | Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
-    """Rewrites from a CSV, TSV, JSON lines or Parquet file, as columns original, epsilon (Float64), rewrite.
+    """Rewrites from a CSV, TSV, JSON lines or Parquet file, as columns original, epsilon (Float64; optional), rewrite.
 
-    layout: of the file. Each row is one independent run of a mechanism. Raises UserError for a damaged file and for
-    missing columns and values.
+    layout: of the file. Each row is one independent run of a mechanism, one without a privacy budget where the file has
+    no column epsilon. Raises UserError for a damaged file and for missing columns and values.
     """
     return _checked(files.read(Path(path), layout), str(path))
 
@@ -120,6 +122,9 @@ def audit_recorded(
     Raises UserError for fewer rewrites than that needs, before any model loads.
     """
     table = _checked(table, "the table of rewrites")
+    if "epsilon" not in table.columns:
+        note("the rewrites have no column epsilon, and are taken for those of one mechanism without a privacy budget")
+        table = table.with_columns(epsilon=pl.lit(NO_BUDGET))
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     chosen = chosen_attacks(attacks)
@@ -132,8 +137,8 @@ def audit_recorded(
     for epsilon, count in counts.items():
         if (count > 0).sum() < design.k:
             raise UserError(
-                f"candidates (k) must be at most the number of distinct originals, {(count > 0).sum()} at epsilon "
-                f"{epsilon:g}, got {design.k}"
+                f"candidates (k) must be at most the number of distinct originals, "
+                f"{(count > 0).sum()}{at_budget(epsilon)}, got {design.k}"
             )
     distinct = texts["text"].to_list()
     embedded = embed(distinct) if design.temperature else None
@@ -148,7 +153,9 @@ def audit_recorded(
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    for column in COLUMNS:
+    budgeted = bool(difflib.get_close_matches("epsilon", table.columns, n=1))  # one that is misspelt is a mistake
+    columns = COLUMNS if budgeted else tuple(column for column in COLUMNS if column != "epsilon")
+    for column in columns:
         if column not in table.columns:
             raise UserError(
                 f"{name} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
@@ -156,14 +163,16 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     for column in ("original", "rewrite"):
         if table.schema[column] != pl.String:
             raise UserError(f"{name}: {column} must hold strings, got {table.schema[column]}")
-    checked = table.select("original", pl.col("epsilon").cast(pl.Float64, strict=False), "rewrite")
+    numbers = pl.col("epsilon").cast(pl.Float64, strict=False)
+    checked = table.select("original", *([numbers] if budgeted else []), "rewrite")
     if checked.is_empty():
         raise UserError(f"{name} holds no rewrites")
-    for column in COLUMNS:
+    for column in columns:
         if missing := checked[column].null_count():
             rule = "must be a number" if column == "epsilon" else "must be a string, '' where it is empty"
             raise UserError(f"{name}: {column} {rule}, which {missing} rows do not have")
-    check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
+    if budgeted:
+        check_epsilons(checked["epsilon"].unique().to_list(), f"{name}: epsilon")
     return checked
 
 
@@ -185,7 +194,7 @@ def _draw(
     sets, numbers = _allot(counts, vectors, design)
     if trials is not None and trials > len(sets):
         raise UserError(
-            f"trials must be at most {len(sets)} at epsilon {epsilon:g}, got {trials}: each takes one of the "
+            f"trials must be at most {len(sets)}{at_budget(epsilon)}, got {trials}: each takes one of the "
             f"{counts.sum()} recorded rewrites of each of its {design.k} candidates; record more or ask for "
             "less"
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,13 +97,17 @@ def calibrate(
             calibrating.calibrate_texts(texts, one, target, search, settings=chosen, name=file.name)
             for one in mechanism
         ]
-    if as_json:
-        show(rows, as_json)
-        return
-    for row in rows:
-        if row["reason"]:
-            note(f"{row['mechanism']} on {row['dataset']}: {row['reason']}")
-    show([{key: value for key, value in row.items() if key != "reason"} for row in rows], as_json)
+    _show_with_reasons(rows, as_json)
+
+
+def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print the rows; a table without the reasons, which go to standard error."""
+    if not as_json:
+        for row in rows:
+            if row["reason"]:
+                note(f"{row['mechanism']} on {row['dataset']}: {row['reason']}")
+        rows = [{key: value for key, value in row.items() if key != "reason"} for row in rows]
+    show(rows, as_json)
 
 
 def compare(

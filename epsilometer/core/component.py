@@ -42,10 +42,18 @@ def names(kind: str) -> list[str]:
 def shipped(kind: str) -> Mapping[str, Path]:
     """Returns the files of the components in `epsilometer/<kind>` by name, those in folders of families too.
 
-    What the components of a family share stands in its folder `shared`.
+    What the components of a family share stands in its folder `shared`. Raises UserError for two files of one name.
     """
-    files = [*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]
-    return {p.stem: p for p in files if not p.stem.startswith("_") and p.parent.name != "shared"}
+    by_name: dict[str, Path] = {}
+    for path in sorted([*(PACKAGE / kind).glob("*.py"), *(PACKAGE / kind).glob("*/*.py")]):
+        if path.stem.startswith("_") or path.parent.name == "shared":
+            continue
+        if path.stem in by_name:
+            raise UserError(
+                f"two files of one name would replace each other: {by_name[path.stem]} and {path}; rename one of them"
+            )
+        by_name[path.stem] = path
+    return by_name
 
 
 def file(kind: str, name: str) -> Path:

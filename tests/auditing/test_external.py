@@ -82,6 +82,7 @@ def test_recorded_rewrites_in_every_format(tmp_path: Path, suffix: str) -> None:
     ("content", "message"),
     [
         ("original,epsilon,rewritten\na,1,b\n", "unknown column 'rewrite'; did you mean 'rewritten'?"),
+        ("original,epsilom,rewrite\na,1,b\n", "unknown column 'epsilon'; did you mean 'epsilom'?"),
         ("original,epsilon,rewrite\na,high,b\n", "epsilon must be a number, which 1 rows do not have"),
         ("original,epsilon,rewrite\na,-1,b\n", "epsilon must be a finite number > 0, got -1.0"),
         ("original,epsilon,rewrite\na,nan,b\n", "epsilon must be a finite number > 0, got nan"),
@@ -119,6 +120,19 @@ def test_recorded_randomised_response_comes_out_at_its_epsilon() -> None:
     for epsilon, loss in found.select("epsilon", "loss").iter_rows():
         assert 0.85 * epsilon < loss <= epsilon
     assert found.columns == audit(texts, lambda t, e, r: t, [1], ["length"], 10).columns
+
+
+def test_recordings_of_a_mechanism_without_a_budget_need_no_epsilon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same rewrites, so the same losses; only the budget, and what is claimed by it, is missing."""
+    table = respond(["yes", "no thank you"], 2000, 1.0, 0)
+    same = {"attacks": ["length"], "design": Design(temperature=0)}
+    table.drop("epsilon").write_csv(tmp_path / "rewrites.csv")
+    losses = audit_recorded(recorded(tmp_path / "rewrites.csv"), **same)  # type: ignore[arg-type]
+    assert "no column epsilon" in capsys.readouterr().err
+    assert losses["epsilon"].to_list() == [None]
+    assert losses["loss"].equals(audit_recorded(table, **same)["loss"])  # type: ignore[arg-type]
 
 
 def test_constant_rewrites_prove_nothing_though_some_texts_are_in_most_sets() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from epsilometer.core.component import find
+from epsilometer.core import component
+from epsilometer.core.component import find, shipped
 from epsilometer.core.errors import UserError
 
 OWN = "def rewrite(text, epsilon, rng):\n    return {}\n"
@@ -60,3 +61,15 @@ def test_a_helper_package_of_one_name_is_refused(tmp_path: Path) -> None:
     assert find("mechanisms", str(tmp_path / "one/own_one.py"), "rewrite")("", 1.0, None) == "one"
     with pytest.raises(UserError, match=r"two files of one name .*one/parts and .*two/parts/words.py"):
         find("mechanisms", str(tmp_path / "two/own_two.py"), "rewrite")
+
+
+def test_two_families_with_a_mechanism_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one of them would silently stand for both; what families share may have any name."""
+    for place in ("mechanisms/words/tem.py", "mechanisms/words/shared/base.py", "mechanisms/tokens/shared/base.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    monkeypatch.setattr(component, "PACKAGE", tmp_path)
+    assert list(shipped.__wrapped__("mechanisms")) == ["tem"]
+    (tmp_path / "mechanisms/tokens/tem.py").touch()
+    with pytest.raises(UserError, match=r"tokens/tem\.py and .*words/tem\.py; rename one of them"):
+        shipped.__wrapped__("mechanisms")
