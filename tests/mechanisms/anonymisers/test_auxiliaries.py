@@ -45,6 +45,7 @@ def test_what_is_made_is_what_is_read(tmp_path: Path) -> None:
     assert read.vectors.words == VECTORS.words
     assert read.relations is not None
     assert tables.check(read.relations, RELATIONS, "relations").equals(relations)
+    np.testing.assert_allclose(read.counter_fitted.vectors, np.eye(5))  # antonyms that are far apart already
     assert read.seen == {*songs()["id"]}
     np.testing.assert_allclose(read.shares["speaker"], [0.5, 0.5])
     labelled = songs()["mood"].drop_nulls()
@@ -60,6 +61,8 @@ def test_they_are_the_same_bytes_again(tmp_path: Path) -> None:
     )
     assert one == two
     assert Auxiliaries(tmp_path / "a").relations is None
+    with pytest.raises(UserError, match="which need word relations"):
+        _ = Auxiliaries(tmp_path / "a").counter_fitted
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 about.json                 data set, attributes, tasks, kinds, classes and class shares by label, ids of every text seen
 <label>-<kind>/            a classifier (`models.classifier`)
 vectors.npz                word vectors (`text.vectors`)
-relations.parquet          a, b, relation; only where a file was given
+relations.parquet          a, b, relation; only where a file was given, and then also
+counter_fitted.npz         the vectors, counter-fitted to these relations
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import files
+from epsilometer.mechanisms.anonymisers.shared.counter_fitting import counter_fit
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
@@ -125,6 +127,17 @@ class Auxiliaries:
         path = self.folder / "relations.parquet"
         return tables.read(path, RELATIONS) if path.exists() else None
 
+    @cached_property
+    def counter_fitted(self) -> WordVectors:
+        """The vectors counter-fitted to the relations. Raises UserError where there are no relations."""
+        path = self.folder / "counter_fitted.npz"
+        if not path.exists():
+            raise UserError(
+                f"{self.folder} holds no counter-fitted vectors, which need word relations; name a file of them in the "
+                "entry under `auxiliaries` (`relations`)"
+            )
+        return WordVectors.load(path)
+
     def check(self, attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str]) -> None:
         """Raises UserError for labels or kinds that these auxiliaries were not made for."""
         for what, asked, there in (
@@ -193,6 +206,7 @@ def make(
     vectors.save(folder / "vectors.npz")
     if relations is not None:
         tables.write(relations, folder / "relations.parquet", RELATIONS)
+        counter_fit(vectors, relations).save(folder / "counter_fitted.npz")
     labels = {label: every[label].drop_nulls().sort() for label in plan.labels}
     about = {
         **asdict(plan),

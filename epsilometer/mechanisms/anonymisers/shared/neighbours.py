@@ -1,0 +1,52 @@
+"""The words whose vectors are nearest to a word's, by cosine: what may stand in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.anonymisers.shared.word_edits import is_word
+from epsilometer.text.vectors import WordVectors
+
+
+class Neighbours:
+    """Nearest neighbours among whole words in lower case: those that a text holds as one word.
+
+    vectors: any; raises UserError where one has no direction.
+    """
+
+    def __init__(self, vectors: WordVectors) -> None:
+        vectors = vectors.whole_words()
+        whole = np.array([is_word(word) for word in vectors.words])
+        words = [word for word, one in zip(vectors.words, whole, strict=True) if one]
+        self._vectors = WordVectors(words, vectors.vectors[whole]).normalised()
+        self._number = {word: i for i, word in enumerate(words)}
+        self._known: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    def has(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Returns [n]: whether a word, in whatever case, has a vector."""
+        return np.array([word.lower() in self._number for word in words], bool)
+
+    def of(self, words: Sequence[str], k: int, least: float = -1.0) -> list[list[str]]:
+        """The k words nearest to each, nearest first, without itself; none below the cosine `least`.
+
+        Of words equally near, those that stand first among the vectors. None of a word without a vector.
+        """
+        numbers = [self._number.get(word.lower()) for word in words]
+        self._find([number for number in numbers if number is not None and (number, k) not in self._known], k)
+        return [[] if number is None else self._near(number, k, least) for number in numbers]
+
+    def _near(self, number: int, k: int, least: float) -> list[str]:
+        near, cosines = self._known[number, k]
+        return [self._vectors.words[i] for i in near[cosines >= least]]
+
+    def _find(self, numbers: Sequence[int], k: int) -> None:
+        """Keep the k nearest of each word with their cosines."""
+        new = np.unique(np.array(numbers, np.int64))
+        count = min(k + 1, len(self._vectors))
+        nearest, far = self._vectors.neighbours(self._vectors.exact[new], count)
+        for number, near, distance in zip(new.tolist(), nearest, far, strict=True):
+            others = np.flatnonzero(near != number)[:k]
+            self._known[number, k] = near[others], 1 - distance[others] ** 2 / 2
