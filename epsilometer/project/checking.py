@@ -15,6 +15,7 @@ from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import hub
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
@@ -63,6 +64,9 @@ def check(params: Params) -> list[str]:
     models += [entry.encoder for entry in params.triples.values()]
     for place, training in _trainings(params):
         models += _classifier_model(params, training.model, place)
+    for entry in params.auxiliaries.values():
+        if entry.relations is not None and Path(params.path(entry.relations)).exists():
+            read_relations(params.path(entry.relations))
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         cells.build(params, cell)

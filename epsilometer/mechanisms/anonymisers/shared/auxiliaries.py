@@ -222,7 +222,7 @@ def make(
 def read_relations(path: Path | str) -> pl.DataFrame:
     """The word relations of a file of a user's own: its columns a, b and relation. Raises UserError without these."""
     try:
-        table = files.read(Path(path)).select(RELATIONS).drop_nulls()
+        table = files.read(Path(path)).select(*RELATIONS).drop_nulls()
     except pl.exceptions.ColumnNotFoundError:
         raise UserError(
             f"{path} must have the columns {', '.join(RELATIONS)}: two words, and how they relate"

@@ -1,0 +1,319 @@
+"""The stages before anonymity is measured: parts of a data set, auxiliaries, victims, rewrites with their outcomes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core.errors import UserError
+from epsilometer.core.outcomes import FOUND, NOTHING
+from epsilometer.corpora.parts import GROUP
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
+from epsilometer.models.classifier import load
+from epsilometer.pipeline.stages import anonymize, auxiliaries, classifiers, code, prepare, vectors
+from epsilometer.project.checking import check
+from epsilometer.project.params import read
+from epsilometer.utility.schemas import ANONYMIZED
+from tests.support.places import ROOT
+
+NOUNS = ("film", "song", "plot", "scene", "voice", "role", "story", "end")
+
+SWAPS = '''
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, NOTHING, Outcomes
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
+from epsilometer.models.classifier import load
+from epsilometer.models.ledger import Ledger
+
+
+@component
+class Swaps:
+    """Swaps `she` and `he` where the auxiliary is then of another opinion, and asks the victim what it thinks."""
+
+    resource: str
+    victims: str
+    endpoint: bool = False
+    has_budget = False
+
+    def check(self, public):
+        if self.endpoint and not public:
+            raise UserError("an endpoint sees public data sets alone; set public: true, or use a local model")
+
+    def rewrite(self, texts, epsilon, noise):
+        known = Auxiliaries(Path(self.resource))
+        known.check(["speaker"], ["mood"], ["linear"])
+        auxiliary = Ledger({"speaker": known.classifiers["speaker"]["linear"]}, len(texts))
+        victim = Ledger({"speaker": load(Path(self.victims, "speaker-linear-0"))}, len(texts))
+        other = {"she": "he", "he": "she"}
+        swapped = [" ".join(other.get(word, word) for word in text.split(" ")) for text in texts]
+        every = np.arange(len(texts))
+        before, after = (auxiliary.probabilities("speaker", some, every).argmax(1) for some in (texts, swapped))
+        done = before != after
+        victim.probabilities("speaker", swapped, every)
+        return Rewrites(
+            [new if one else old for new, old, one in zip(swapped, texts, done)],
+            outcomes=Outcomes(
+                [FOUND if one else NOTHING for one in done],
+                done.astype(np.int64),
+                np.array([len(text.split(" ")) for text in texts]),
+                auxiliary.asked,
+                victim.asked,
+            ),
+        )
+
+    def guarantee(self, epsilon):
+        return None
+'''
+
+
+def songs(count: int = 480) -> pl.DataFrame:
+    """Sentences by 120 authors, said by `she` or `he`; every tenth is a copy in other letters, by another author."""
+    rows = []
+    for i in range(count):
+        who, how = ("she", "he")[i % 2], ("good", "bad")[i // 2 % 2]
+        nouns = [NOUNS[i // 4 % 8], NOUNS[i // 32 % 8], NOUNS[i // 256 % 8]]
+        text = f"{who} sang a {how} {nouns[0]} of {nouns[1]} and {nouns[2]}" if i % 10 else f"no {i // 20} words here"
+        rows.append((text if i % 20 else text.upper() + "!", f"author {i // 4}", {"she": "F", "he": "M"}[who], how))
+    return pl.DataFrame(rows, ["text", "author", "speaker", "mood"], orient="row")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run's folder with a data set in four parts, prepared, and an anonymiser of one's own."""
+    monkeypatch.chdir(tmp_path)
+    songs().write_csv("songs.csv")
+    words = sorted({word for text in songs()["text"] for word in text.lower().split()})
+    Path("vectors.txt").write_text("".join(f"{word} {i} {i * i % 7}\n" for i, word in enumerate(words)))
+    pl.DataFrame({"a": ["good"], "b": ["bad"], "relation": ["antonym"], "source": ["me"]}).write_csv("relations.csv")
+    Path("swaps.py").write_text(SWAPS)
+    Path("upper.py").write_text("def rewrite(text, epsilon, rng):\n    return text.upper() + str(rng.integers(9))\n")
+    raw: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    swaps = {"mechanism": "swaps", "file": "swaps.py", "resource": "data/auxiliaries/songs"}
+    swaps["settings"] = {"victims": "data/classifiers/songs"}  # type: ignore[assignment]
+    upper = {"mechanism": "upper", "file": "upper.py", "epsilons": [1, 2]}
+    labels = {"tasks": ["mood"], "attributes": ["speaker"]}
+    raw["datasets"] = {
+        "songs": {
+            "source": "songs.csv",
+            "labels": ["speaker", "mood"],
+            "group": "author",
+            "resplit": {"validation": 0.1, "test": 0.25},
+            "public": False,
+        }
+    }
+    raw["words"] = {"sources": {"own": "vectors.txt"}, "lists": 1}
+    raw["models"], raw["ablations"] = {}, {}
+    raw["auxiliaries"] = {
+        "songs": {**labels, "dataset": "songs", "kinds": ["linear"], "vectors": "own", "relations": "relations.csv"}
+    }
+    raw["mechanisms"] = {"swaps": swaps, "upper": upper}
+    raw["cells"] = {"songs-upper": {**upper, "dataset": "songs"}}
+    raw["anonymity"] = {"songs-swaps": {**swaps, "dataset": "songs"}, "songs-upper": {**upper, "dataset": "songs"}}
+    raw["classification"] = {
+        "labels": {"songs": labels},
+        "kinds": ["linear"],
+        "texts": {"train": 100, "test": 80, "validation": 20},
+        "training": {"batch": 8},
+    }
+    write(raw)
+    return tmp_path
+
+
+def write(raw: dict[str, Any]) -> None:
+    Path("params.yaml").write_text(yaml.safe_dump(raw))
+
+
+def run_until_victims() -> None:
+    prepare.main("songs")
+    vectors.main("own")
+    auxiliaries.main("songs")
+    classifiers.main()
+
+
+def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
+    run_until_victims()
+    texts = pl.read_parquet("data/prepared/songs.parquet")
+    made, victims = (
+        Auxiliaries(Path("data/auxiliaries/songs")),
+        json.loads(Path("data/classifiers/songs/about.json").read_text()),
+    )
+    part = {**dict(texts.select("id", "split").iter_rows()), **dict.fromkeys(made.seen, "auxiliaries")}
+    assert {part[one] for one in victims["texts"]} == {"train"}
+    assert {*part.values()} == {"train", "auxiliaries", "validation", "test"}
+    of_part = texts.with_columns(pl.col("id").replace_strict(part).alias("part"))
+    assert of_part.group_by("author").agg(pl.n_unique("part"))["part"].max() == 1
+    assert of_part.group_by(GROUP).agg(pl.n_unique("part"))["part"].max() == 1
+    plain = of_part.with_columns(pl.col("text").str.to_lowercase().str.strip_chars("!"))
+    assert plain["text"].n_unique() < len(plain)
+    assert plain.group_by("text").agg(pl.n_unique("part"))["part"].max() == 1
+    assert made.relations is not None
+    assert made.relations.rows() == [("good", "bad", "antonym")]
+    assert victims["labels"]["mood"] == {
+        "role": "task",
+        "classes": ["bad", "good"],
+        "accuracy": {"linear": victims["labels"]["mood"]["accuracy"]["linear"]},
+    }
+    for label in ("mood", "speaker"):
+        assert load(f"data/classifiers/songs/{label}-linear-0").classes == victims["labels"][label]["classes"]
+        assert victims["labels"][label]["accuracy"]["linear"][0] > 0.8  # a tenth of the texts say nothing
+    assert pl.read_parquet("data/downstream/clean.parquet").is_empty()  # which is about transformers
+
+
+def test_rewrites_are_kept_with_their_outcomes(project: Path) -> None:
+    run_until_victims()
+    for name in ("swaps", "upper"):
+        anonymize.main(f"songs-{name}")
+    assert not any(Path("data/anonymizing").iterdir())
+    texts = pl.read_parquet("data/prepared/songs.parquet")
+    table = pl.read_parquet("data/anonymized/songs-swaps/none.parquet")
+    assert dict(table.schema) == ANONYMIZED
+    assert table["split"].value_counts().sort("split").rows() == [("test", 80), ("train", 100)]
+    sources = texts[table["row"]]
+    assert sources["split"].to_list() == table["split"].to_list()
+    says = np.array([" sang " in text.lower() for text in sources["text"]])
+    assert (np.array([status == FOUND for status in table["status"]]) <= says).all()
+    assert ((table["text"] != sources["text"]) == (table["status"] == FOUND)).all()
+    assert ((table["text"] == sources["text"]) == (table["status"] == NOTHING)).all()
+    assert (table["status"] == FOUND).mean() > 0.8
+    assert table["words"].to_list() == [len(text.split()) for text in sources["text"]]
+    # A text that a swap leaves as it is, is one question; the victim is asked once a text.
+    assert table.filter(pl.col("status") == FOUND)["asked"].unique().to_list() == [2]
+    assert table["asked_victim"].unique().to_list() == [1]
+    seen = {*Auxiliaries(Path("data/auxiliaries/songs")).seen}
+    assert not seen & {*sources["id"]}
+    one, two = (pl.read_parquet(f"data/anonymized/songs-upper/{epsilon}.parquet") for epsilon in (1, 2))
+    assert one["row"].to_list() == table["row"].to_list()
+    assert one["status"].null_count() == len(one)
+    assert one["text"].to_list() != two["text"].to_list()
+
+
+def test_of_validation_texts_alone_nothing_else_is_rewritten(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["anonymity"]["songs-upper"]["part"] = "validation"
+    write(raw)
+    prepare.main("songs")
+    anonymize.main("songs-upper")
+    assert pl.read_parquet("data/anonymized/songs-upper/1.parquet")["split"].value_counts().rows() == [
+        ("validation", 20)
+    ]
+
+
+def test_a_stopped_run_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare.main("songs")
+    anonymize.main("songs-upper")
+    whole = Path("data/anonymized/songs-upper/2.parquet").read_bytes()
+    monkeypatch.setattr("epsilometer.utility.privatizing.SLICE", 50)
+    once, rows = Job.run, []
+
+    def run(job: Job, mechanism: Any, part: Any) -> Any:
+        if len(rows) == 2:
+            raise KeyboardInterrupt
+        rows.append(len(part))
+        return once(job, mechanism, part)
+
+    monkeypatch.setattr(Job, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        anonymize.main("songs-upper")
+    assert rows == [50, 50]
+    monkeypatch.setattr(Job, "run", lambda *given: rows.append(len(given[2])) or once(*given))
+    anonymize.main("songs-upper")
+    assert sum(rows) == 180
+    assert Path("data/anonymized/songs-upper/2.parquet").read_bytes() == whole
+
+
+def test_an_endpoint_sees_public_data_sets_alone(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["anonymity"]["songs-swaps"]["settings"]["endpoint"] = True
+    write(raw)
+    prepare.main("songs")
+    with pytest.raises(UserError, match="an endpoint sees public data sets alone"):
+        anonymize.main("songs-swaps")
+    with pytest.raises(UserError, match="an endpoint sees public data sets alone"):
+        check(read())
+
+
+def test_the_record_of_auxiliaries_knows_their_relations(project: Path) -> None:
+    shutil.copy(ROOT / "dvc.yaml", "dvc.yaml")
+    path = Path("data/code/auxiliaries/songs.json")
+    before = code.records(read())[path]["files"]
+    assert any(name.endswith("shared/auxiliaries.py") for name in before)
+    Path("relations.csv").write_text("a,b,relation\nbig,large,synonym\n")
+    after = code.records(read())[path]["files"]
+    assert {name for name in before if before[name] != after[name]} == {"relations.csv"}
+    Path("relations.csv").write_text("a,b\nbig,large\n")
+    with pytest.raises(UserError, match=r"relations\.csv must have the columns a, b, relation"):
+        check(read())
+
+
+@pytest.mark.parametrize(
+    ("entry", "changes", "complaint"),
+    [
+        ("auxiliaries", {"attributes": ["mood"]}, "'mood' is named twice"),
+        ("auxiliaries", {"attributes": ["age"]}, "unknown label in auxiliaries.songs 'age'"),
+        ("auxiliaries", {"dataset": "queries"}, "unknown data set in auxiliaries.songs"),
+        ("auxiliaries", {"vectors": "owns"}, "did you mean 'own'"),
+        ("auxiliaries", {"kinds": []}, "at least 1 item"),
+        ("auxiliaries", {"share": 1}, "less than 1"),
+        ("auxiliaries", {"tasks": [], "attributes": ["speaker", "mood"]}, "made for attributes that songs does not"),
+        ("auxiliaries", {"relations": "../theirs.csv"}, "auxiliaries.songs.relations must lie in the project"),
+        ("datasets", {"resplit": {"validation": 0.6, "test": 0.4}}, "must be below 1, got 1"),
+        ("anonymity", {"resource": "data/auxiliaries/song"}, "did you mean 'songs'"),
+        ("anonymity", {"part": "train"}, "'test' or 'validation'"),
+    ],
+)
+def test_parameters_that_cannot_be_meant_are_refused(
+    project: Path, entry: str, changes: dict[str, Any], complaint: str
+) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    name = "songs-swaps" if entry == "anonymity" else "songs"
+    raw[entry][name] |= changes
+    write(raw)
+    with pytest.raises(UserError, match=complaint):
+        read()
+
+
+def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: Path) -> None:
+    assert check(read()) == []
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    table = songs().with_columns(
+        split=pl.when(pl.int_range(pl.len()) % 3 > 0).then(pl.lit("train")).otherwise(pl.lit("test"))
+    )
+    table.write_csv("songs.csv")
+    raw["datasets"]["songs"]["resplit"] = None
+    write(raw)
+    with pytest.raises(UserError, match=r"texts, pairs or authors .* are in more than one part"):
+        check(read())
+    prepare.main("songs")
+    vectors.main("own")
+    with pytest.raises(UserError, match=r"texts, pairs or authors .* are in more than one part"):
+        auxiliaries.main("songs")
+    rare = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("rare")).otherwise("mood")
+    songs().with_columns(rare.alias("mood")).write_csv("songs.csv")
+    raw["datasets"]["songs"]["resplit"] = {"validation": 0.1, "test": 0.25}
+    write(raw)
+    with pytest.raises(UserError, match=r"the part '\w+' has no text of class 'rare' of label 'mood'"):
+        check(read())
+
+
+def test_several_epochs_need_validation_texts(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["classification"]["training"]["epochs"] = 2
+    raw["datasets"]["songs"]["resplit"] = {"validation": 0, "test": 0.25}
+    write(raw)
+    prepare.main("songs")
+    with pytest.raises(UserError, match=r"epochs is 2, .* no text of songs has the label 'mood'"):
+        classifiers.main()
