@@ -84,7 +84,7 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize"]
+    "name", ["rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"]
 )
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
     """Else another cell's edit, or another data set, would run it again. Classifiers of clean texts are shared."""

@@ -17,6 +17,7 @@ from epsilometer.project import confinement, references
 from epsilometer.project.sections import (
     Ablation,
     AnonymityCell,
+    Attackers,
     Audit,
     AutoencoderEntry,
     AuxiliariesEntry,
@@ -75,6 +76,7 @@ class Params(Section):
     classification: Classification = Classification()
     downstream: Mapping[str, Cell] = {}
     anonymity: Mapping[str, AnonymityCell] = {}
+    attackers: Attackers = Attackers()
     ablations: Mapping[str, Ablation] = {}
     sweeps: Mapping[str, Sweep] = {}
     runtime: Runtime = Runtime()

@@ -79,6 +79,11 @@ def anonymized_path(cell: str, epsilon: float | None) -> Path:
     return Path(f"data/anonymized/{cell}/{budget_name(epsilon)}.parquet")
 
 
+def anonymity_path(cell: str, what: str) -> Path:
+    """What a cell's rewrites hide: table `anonymity`, `by_length`, `outcomes` or `attackers` (`utility.schemas`)."""
+    return Path(f"data/anonymity/{cell}/{what}.parquet")
+
+
 def varied_path(what: str, cell: str) -> Path:
     """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
     return Path(f"data/varied/{what}/{cell}.parquet")

@@ -40,6 +40,9 @@ def check_entries(params: Params) -> None:
         _check_labels(params, made.dataset, made, f"auxiliaries.{name}")
         if made.vectors not in params.words.sources:
             raise unknown(f"word vectors in auxiliaries.{name}.vectors", made.vectors, params.words.sources)
+    for kind in params.attackers.kinds or ():
+        if kind not in params.classification.kinds:
+            raise unknown("kind of classifier in attackers.kinds", kind, params.classification.kinds)
     for name, cell in params.anonymity.items():
         _check_anonymity(params, cell, f"anonymity.{name}")
     check_epsilons(params.instrument.epsilons, "instrument.epsilons")

@@ -180,6 +180,7 @@ class AutoencoderEntry(Section):
 
 
 Kind = Literal["transformer", "linear", "encoder"]
+Attacker = Literal["static", "relabelled", "adaptive", "augmented", "author", "detector"]
 
 
 class FineTuning(Section):
@@ -346,6 +347,19 @@ class AnonymityCell(Cell):
     """
 
     part: Literal["test", "validation"] = "test"
+
+
+class Attackers(Section):
+    """Who infers attributes from a cell's rewrites (`utility.attackers`).
+
+    names: of the attackers; kinds: of their classifiers, among classification.kinds, all of them by default; seeds: how
+    many of each kind at most; authors: how many texts of one author are read together.
+    """
+
+    names: tuple[Attacker, ...] = ("static", "relabelled", "adaptive", "augmented", "author", "detector")
+    kinds: tuple[Kind, ...] | None = None
+    seeds: PositiveInt = 1
+    authors: tuple[PositiveInt, ...] = (1, 5, 20)
 
 
 class Ablation(Cell):

@@ -31,7 +31,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND
 from epsilometer.metrics.changed import Changed
 from epsilometer.models.classifier import Classifier
-from epsilometer.models.tagging import words_and_marks
+from epsilometer.models.tagging import sentences, words_and_marks
 from epsilometer.utility.intervals import clustered_share
 from epsilometer.utility.released import Released, check_classes, numbered
 
@@ -175,27 +175,48 @@ def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[
         }
 
 
-def edits(test: Released, tagger: Tagger | None = None) -> dict[str, Any]:
-    """The columns of `schemas.ANONYMITY` from `unchanged` on; tagger: None leaves `tags_equal` null.
+@dataclass(frozen=True)
+class Edits:
+    """How much of n texts was changed.
 
-    The share of words changed is by what the anonymiser says where outcomes are kept, else by metric `changed`.
+    words: [n] shares of words changed. same_tags: [n], whether all part-of-speech tags are equal; None where nobody
+    looked.
     """
+
+    words: NDArray[np.float64]
+    same_tags: NDArray[np.bool_] | None
+
+    def take(self, rows: NDArray[np.integer]) -> Edits:
+        """Returns those of these rows [m], in their order."""
+        return Edits(self.words[rows], None if self.same_tags is None else self.same_tags[rows])
+
+
+def edits(test: Released, tagger: Tagger | None = None) -> Edits:
+    """How much of the texts was changed: by what the anonymiser says of it, without outcomes by metric `changed`."""
     outcomes, differs = test.outcomes, np.flatnonzero(~test.unchanged).tolist()
     if outcomes is None:
         share = Changed().measure(test.originals, test.rewrites)
     else:
         share = outcomes.changed / np.maximum(outcomes.words, 1)
-    among = rewritten(test)
-    equal = None
-    if tagger is not None and len(differs):
-        split = [words_and_marks(texts[i]) for texts in (test.originals, test.rewrites) for i in differs]
-        tags = [tagged.upos for tagged in tagger.tag(split)]
-        equal = float(np.mean([a == b for a, b in zip(tags[: len(differs)], tags[len(differs) :], strict=True)]))
+    if tagger is None:
+        return Edits(share, None)
+    pairs = [[_split(side[i]) for side in (test.originals, test.rewrites)] for i in differs]
+    every = [sentence for pair in pairs for text in pair for sentence in text]
+    tags = dict(zip(every, tagger.upos(every), strict=True))
+    same = np.ones(len(test), bool)
+    same[differs] = [[tags[one] for one in before] == [tags[one] for one in after] for before, after in pairs]
+    return Edits(share, same)
+
+
+def changes(test: Released, read: Read, edits: Edits) -> dict[str, Any]:
+    """The columns of `schemas.ANONYMITY` from `unchanged` on; of n texts that have both labels."""
+    outcomes, differs, among = test.outcomes, ~test.unchanged, read.both_right & read.rewritten
+    same = None if edits.same_tags is None else edits.same_tags[differs]
     return {
         "unchanged": int(test.unchanged.sum()),
-        "words_changed": float(share.mean()),
-        "words_changed_rewritten": float(share[among].mean()) if among.any() else None,
-        "tags_equal": equal,
+        "words_changed": float(edits.words.mean()),
+        "words_changed_rewritten": float(edits.words[among].mean()) if among.any() else None,
+        "tags_equal": None if same is None or not len(same) else float(same.mean()),
         "asked": None if outcomes is None else int(outcomes.asked.sum()),
         "asked_victim": None if outcomes is None else int(outcomes.asked_victim.sum()),
     }
@@ -207,6 +228,11 @@ def statuses(test: Released) -> Iterator[dict[str, Any]]:
     for name in np.unique(status):
         of = status == name
         yield {"status": str(name), "texts": int(of.sum()), "unchanged": int((of & test.unchanged).sum())}
+
+
+def _split(text: str) -> list[tuple[str, ...]]:
+    """The words and marks of each sentence, as anonymisers tag them."""
+    return [tuple(words_and_marks(sentence)) for sentence in sentences(text)]
 
 
 def _accuracy(label: str, reading: Reading) -> str:

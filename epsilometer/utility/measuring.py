@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,10 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.text.words import words
-from epsilometer.utility.anonymity import by_length, edits, read, shares
+from epsilometer.utility.anonymity import Edits, by_length, changes, read, shares
 from epsilometer.utility.attackers import DETECTOR, LEARNERS, REWRITTEN, Asked, Inferred, Learned, detect, infer
 from epsilometer.utility.attribute_loss import NOTHING_CLAIMED, Claimed, rows
 from epsilometer.utility.released import Released
-
-if TYPE_CHECKING:
-    from epsilometer.models.tagging import Tagger
 
 Train = Callable[[str, int, Examples], Classifier]
 """Trains a classifier: its kind, its seed, its examples."""
@@ -94,16 +91,16 @@ def victim_rows(
     task: str,
     victims: Mapping[str, Sequence[Learned]],
     *,
+    edits: Edits,
     alpha: float,
-    tagger: Tagger | None = None,
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """A row of `schemas.ANONYMITY` from `attribute` on, and its rows of `schemas.BY_LENGTH`, a kind and seed of victim.
 
-    victims: of both labels, each a classifier a kind and seed, in the same order. tagger: None for no `tags_equal`.
+    victims: of both labels, each a classifier a kind and seed, in the same order. edits: of all test texts.
     """
-    both = test.with_labels(attribute, task)
+    rows = test.rows_with(attribute, task)
+    both, of_both = test.take(rows), edits.take(rows)
     lengths = np.array([len(words(text)) for text in both.originals])
-    changes = edits(both, tagger)
     for private, useful in zip(victims[attribute], victims[task], strict=True):
         kind, seed = private.classifier.kind, private.seed
         if (kind, seed) != (useful.classifier.kind, useful.seed):
@@ -111,4 +108,4 @@ def victim_rows(
         seen = read(both, attribute, task, {attribute: private.classifier, task: useful.classifier})
         named = {"attribute": attribute, "task": task, "victim": kind, "seed": seed}
         lines = [named | row for row in by_length(seen, lengths, alpha)]
-        yield named | shares(seen, alpha) | changes, lines
+        yield named | shares(seen, alpha) | changes(both, seen, of_both), lines

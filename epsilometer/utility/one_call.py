@@ -19,6 +19,7 @@ from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples,
 from epsilometer.models.classifier import train as train_classifier
 from epsilometer.models.locate import ENCODER as ENCODER_MODEL
 from epsilometer.runtime.progress import note
+from epsilometer.utility.anonymity import edits
 from epsilometer.utility.attackers import Learned
 from epsilometer.utility.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.utility.released import Released, check_apart, layout_free
@@ -84,7 +85,7 @@ def anonymity(
     alpha = design.attacking.alpha
     of_victim = {
         (row["victim"], row["seed"]): {name: row[name] for name in _OF_VICTIM}
-        for row, _ in victim_rows(test, attribute, keep, victims, alpha=alpha)
+        for row, _ in victim_rows(test, attribute, keep, victims, edits=edits(test), alpha=alpha)
     }
     lines = attacker_rows(
         learned_from, test, attribute, victims[attribute], train=train, settings=design.attacking

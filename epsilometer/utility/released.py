@@ -40,10 +40,14 @@ class Released:
             outcomes=None if self.outcomes is None else self.outcomes.take(rows),
         )
 
+    def rows_with(self, *names: str) -> NDArray[np.int64]:
+        """Returns [m]: the rows that have all of these labels."""
+        missing = np.array([[one is None for one in self.labels[name]] for name in names], bool).any(axis=0)
+        return np.flatnonzero(~missing)
+
     def with_labels(self, *names: str) -> Released:
         """Returns the texts that have all of these labels."""
-        missing = np.array([[one is None for one in self.labels[name]] for name in names], bool).any(axis=0)
-        return self.take(np.flatnonzero(~missing))
+        return self.take(self.rows_with(*names))
 
     def clean(self, label: str) -> Examples:
         """The texts as they were, with a label that all of them have."""

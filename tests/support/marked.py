@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
@@ -39,6 +39,13 @@ def swapped(text: str) -> str:
 
 def constant(text: str) -> str:
     return "a text"
+
+
+class ByLetter:
+    """A tagger without a network: a word's tag is its first letter."""
+
+    def upos(self, split: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return [tuple(word[:1] for word in words) for words in split]
 
 
 def fit(examples: Examples) -> Classifier:

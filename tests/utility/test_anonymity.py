@@ -12,12 +12,12 @@ import pytest
 from epsilometer.auditing.estimation import clopper_pearson
 from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND, UTILITY_LOST, Outcomes
-from epsilometer.utility.anonymity import Read, Reading, by_length, edits, read, rewritten, shares, statuses
+from epsilometer.utility.anonymity import Read, Reading, by_length, changes, edits, read, rewritten, shares, statuses
 from epsilometer.utility.released import Released
 from tests.support import marked
 from tests.support.broken import rs_for_all
 from tests.support.broken.unchanged_found import UnchangedFound
-from tests.support.marked import constant, swapped, texts
+from tests.support.marked import ByLetter, constant, swapped, texts
 
 ALPHA = 0.05
 
@@ -62,10 +62,11 @@ def test_identity_succeeds_nowhere() -> None:
 
 def test_a_swapped_marker_word_succeeds_everywhere() -> None:
     test = marked.rewritten(texts(100, 0), swapped)
-    row = shares(read(test, "gender", "rating", VICTIMS), ALPHA)
+    seen = read(test, "gender", "rating", VICTIMS)
+    row = shares(seen, ALPHA)
     assert (row["rs_all"], row["rs"], row["ur"], row["pa"], row["coverage"]) == (1, 1, 1, 0, 1)
-    edited = edits(test)
-    assert edited["words_changed"] == pytest.approx(1 / 9)
+    edited = changes(test, seen, edits(test))
+    assert edited["words_changed"] == edited["words_changed_rewritten"] == pytest.approx(1 / 9)
     assert (edited["unchanged"], edited["tags_equal"], edited["asked"]) == (0, None, None)
 
 
@@ -84,7 +85,9 @@ def test_a_rewrite_that_was_not_found_is_not_counted() -> None:
     test = marked.rewritten(texts(4, 0), swapped)
     kept = Released(test.originals, test.rewrites, test.labels, outcomes=outcomes([FOUND, FOUND, UTILITY_LOST, FOUND]))
     assert rewritten(kept).tolist() == [True, True, False, True]
-    assert edits(kept)["asked"] == 12
+    seen = read(kept, "gender", "rating", VICTIMS)
+    assert changes(kept, seen, edits(kept, ByLetter()))["asked"] == 12  # type: ignore[arg-type]
+    assert not changes(kept, seen, edits(kept, ByLetter()))["tags_equal"]  # type: ignore[arg-type]
     assert list(statuses(kept)) == [
         {"status": FOUND, "texts": 3, "unchanged": 0},
         {"status": UTILITY_LOST, "texts": 1, "unchanged": 0},
@@ -138,3 +141,11 @@ def test_an_unchanged_text_counted_as_a_success_is_caught() -> None:
     made = UnchangedFound(swapped).rewrite(test.originals)
     with pytest.raises(UserError, match="2 of 4 texts have the status 'found' and are released as they were"):
         rewritten(Released(test.originals, made.texts, test.labels, outcomes=made.outcomes))
+
+
+def test_tags_are_compared_sentence_by_sentence_in_changed_texts_alone() -> None:
+    before = ["a bed. it is dark", "a bed", "a bed", "a bed"]
+    test = Released(before, ["a bath. it is damp", "a bed", "a room", "a. bed"], {})
+    edited = edits(test, ByLetter())  # type: ignore[arg-type]
+    assert edited.same_tags is not None
+    assert edited.same_tags.tolist() == [True, True, False, False]

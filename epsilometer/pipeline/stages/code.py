@@ -25,7 +25,7 @@ _OF_ENTRY = {
     "prepare": ("generator",),
     **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
     "auxiliaries": ("relations",),
-    **dict.fromkeys(("rewrite", "privatize", "anonymize", "exact"), ("mechanism",)),
+    **dict.fromkeys(("rewrite", "privatize", "anonymize", "anonymity", "exact"), ("mechanism",)),
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
 }

@@ -1,0 +1,131 @@
+"""Stages classifiers, anonymize and anonymity, from prepared texts to what attackers infer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.parts import GROUP
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.pipeline.stages import anonymity, anonymize, classifiers
+from epsilometer.project.paths import anonymity_path
+from tests.support.marked import ByLetter, texts
+from tests.support.places import ROOT
+
+SWAPS = """
+from epsilometer.mechanisms.controls.identity import Identity
+from epsilometer.core.mechanism import Rewrites
+
+class Swaps(Identity):
+    control = False
+    def rewrite(self, texts, epsilon, noise):
+        other = {"madam": "sir", "sir": "madam"}
+        return Rewrites([" ".join(other.get(word, word) for word in text.split()) for text in texts])
+"""
+# Randomised response on the marker word, at twice the epsilon that it claims for documents.
+ANSWERS = """
+import math
+import numpy as np
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+
+@component
+class Answers:
+    def rewrite(self, texts, epsilon, noise):
+        lies = noise.uniforms()[:, 0] > 1 / (1 + math.exp(-2 * epsilon))
+        return Rewrites(["madam" if ("sir" in text) == lie else "sir" for text, lie in zip(texts, lies)])
+
+    def guarantee(self, epsilon):
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY)
+"""
+CELLS = {
+    "songs-swaps": {"dataset": "songs", "mechanism": "swaps", "file": "swaps.py"},
+    "songs-answers": {"dataset": "songs", "mechanism": "answers", "file": "answers.py", "epsilons": [0.5, 1]},
+    "songs-chosen": {"dataset": "songs", "mechanism": "chosen", "file": "swaps.py", "part": "validation"},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run's folder with one prepared data set of 80 authors, and three cells."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(anonymity, "Tagger", ByLetter)
+    parts = [(split, texts(count, first, count // 8)) for split, count, first in (
+        ("train", 240, 0), ("validation", 80, 1_000), ("test", 320, 2_000)
+    )]  # fmt: skip
+    made = pl.concat(
+        pl.DataFrame({"text": part.originals, "split": split, "author": part.groups, **part.labels})
+        for split, part in parts
+    ).with_columns(
+        id=pl.int_range(pl.len()).cast(pl.String),
+        words=pl.lit(9, pl.Int32),
+        **{GROUP: pl.col("author").rank("dense").cast(pl.Int64)},
+    )
+    tables.write(made, "data/prepared/songs.parquet", PREPARED)
+    (tmp_path / "swaps.py").write_text(SWAPS)
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw["datasets"] = {"songs": {"source": "songs.csv", "labels": ["gender", "rating"], "group": ["author"]}}
+    raw["mechanisms"] = {cell["mechanism"]: {k: v for k, v in cell.items() if k not in ("dataset", "part")}
+                         for cell in CELLS.values()}  # fmt: skip
+    raw["cells"] = {"songs-swaps": CELLS["songs-swaps"]}
+    raw["anonymity"], raw["ablations"] = CELLS, {}
+    raw["classification"] = {
+        "labels": {"songs": {"tasks": ["rating"], "attributes": ["gender"]}},
+        "kinds": ["linear"],
+        "texts": {"train": 240, "test": 320, "validation": 80},
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(raw))
+    classifiers.main()
+    return tmp_path
+
+
+def measured(cell: str, what: str) -> pl.DataFrame:
+    return tables.read(anonymity_path(cell, what), anonymity.SCHEMAS[what])
+
+
+def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+    (row,) = measured("songs-swaps", "anonymity").to_dicts()
+    assert (row["texts"], row["groups"], row["both_right"], row["epsilon"]) == (320, 40, 320, None)
+    assert (row["rs_all"], row["ur"], row["pa_released"], row["tags_equal"]) == (1, 1, 0, 0)
+    attackers = {row["attacker"]: row for row in measured("songs-swaps", "attackers").to_dicts()}
+    assert attackers["static"]["accuracy"] == 0
+    assert attackers["adaptive"]["accuracy"] == attackers["relabelled"]["accuracy"] == 1
+    assert attackers["author"]["texts_each"] == 5  # the largest size that authors of 8 texts have
+    assert attackers["strongest"]["loss"] > 1.5  # 40 authors prove no more
+    assert measured("songs-swaps", "by_length")["both_right"].sum() == 320
+    assert measured("songs-swaps", "outcomes").is_empty()
+
+
+def test_a_claim_for_documents_that_does_not_hold_is_violated(project: Path) -> None:
+    anonymize.main("songs-answers")
+    anonymity.main("songs-answers")
+    found = measured("songs-answers", "attackers").filter(attacker="adaptive")
+    assert found["epsilon"].to_list() == [0.5, 1]
+    assert found["claim"].to_list() == [f"{epsilon} per document; any two texts" for epsilon in ("0.5", "1")]
+    assert found["verdict"].to_list() == ["violated", "violated"]
+    assert found["point"].to_list() == pytest.approx([1, 2], abs=0.5)
+
+
+def test_validation_texts_are_attacked_by_those_who_never_saw_a_rewrite(project: Path) -> None:
+    anonymize.main("songs-chosen")
+    anonymity.main("songs-chosen")
+    assert measured("songs-chosen", "anonymity")["texts"].to_list() == [80]
+    assert measured("songs-chosen", "attackers")["attacker"].to_list() == ["clean", "static", "strongest"]
+
+
+def test_victims_that_saw_a_test_text_are_refused(project: Path) -> None:
+    anonymize.main("songs-swaps")
+    path = project / "data/classifiers/songs/about.json"
+    about = tables.read_json(path)
+    tables.write_json(about | {"texts": [*about["texts"], "400"]}, path)
+    with pytest.raises(UserError, match="the victims saw 1 of the 320 test texts"):
+        anonymity.main("songs-swaps")
