@@ -49,7 +49,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     ]
     pl.DataFrame(rows, ["text", "speaker", "mood", "author"], orient="row").write_csv(made.folder / "songs.csv")
     vocabulary = ["she", "he", "sang", "a", "good", "bad", "of", *WORDS]
-    (made.folder / "vectors.txt").write_text("".join(f"{word} {i} {i * i % 7}\n" for i, word in enumerate(vocabulary)))
+    lines = (f"{word} {i} {i * i % 7}\n" for i, word in enumerate(vocabulary, 1))
+    (made.folder / "vectors.txt").write_text("".join(lines))
     (made.folder / "relations.csv").write_text("a,b,relation\nshe,he,antonym\n")
     (made.folder / "swaps.py").write_text(SWAPS)
     labels = {"attributes": ["speaker"], "tasks": ["mood"]}

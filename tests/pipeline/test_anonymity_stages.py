@@ -97,7 +97,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     songs().write_csv("songs.csv")
     words = sorted({word for text in songs()["text"] for word in text.lower().split()})
-    Path("vectors.txt").write_text("".join(f"{word} {i} {i * i % 7}\n" for i, word in enumerate(words)))
+    Path("vectors.txt").write_text("".join(f"{word} {i} {i * i % 7}\n" for i, word in enumerate(words, 1)))
     pl.DataFrame({"a": ["good"], "b": ["bad"], "relation": ["antonym"], "source": ["me"]}).write_csv("relations.csv")
     Path("swaps.py").write_text(SWAPS)
     Path("upper.py").write_text("def rewrite(text, epsilon, rng):\n    return text.upper() + str(rng.integers(9))\n")
