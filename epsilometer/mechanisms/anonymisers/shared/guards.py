@@ -1,0 +1,147 @@
+"""What an edited text must keep, whatever classifiers say of it: names, its meaning, fluent language, no opposites.
+
+Names and opposites are settled before a search, by what may change and by what; similarity and fluency are asked of
+pairs of a text and a candidate whose words and marks differ one by one (`in_step.Asker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
+from epsilometer.models.embedded import masked_lm
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.fill_mask import FillMask, Place
+from epsilometer.models.locate import ENCODER
+from epsilometer.text.identifiers import matches
+
+Pair = tuple[str, str]  # a text and a candidate for its place
+Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences as words -> their tags
+
+
+def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
+    """The words of each text, in lower case, of which any occurrence is a proper noun or part of an identifier."""
+    sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
+    tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
+    kept: list[set[str]] = [set() for _ in cut]
+    for (i, places), of_sentence in zip(sentences, tags, strict=True):
+        proper = (place for place, tag in zip(places, of_sentence, strict=True) if tag == "PROPN")
+        kept[i].update(cut[i].tokens[place].lower() for place in proper)
+    for one, words, identifiers in zip(cut, kept, matches([one.text for one in cut]), strict=True):
+        for match in identifiers:
+            inside = zip(one.tokens, one.starts, one.ends, strict=True)
+            words.update(token.lower() for token, start, end in inside if start < match.end and end > match.start)
+    return [frozenset(words) for words in kept]
+
+
+@dataclass(frozen=True)
+class Antonyms:
+    """Pairs of opposites, in lower case; either is refused in the place of the other."""
+
+    pairs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, relations: pl.DataFrame) -> Antonyms:
+        """Those among word relations (columns a, b, relation)."""
+        table = relations.filter(pl.col("relation") == "antonym").select(pl.col("a", "b").str.to_lowercase())
+        return cls(frozenset(pair for a, b in table.iter_rows() for pair in ((a, b), (b, a))))
+
+    def refused(self, word: str, options: Sequence[str]) -> list[str]:
+        """Those of the options that are opposites of a word."""
+        return [option for option in options if (word.lower(), option.lower()) in self.pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """Passes candidates whose cosine with the text, by the sentence encoder, is at least `least`.
+
+    So must that of every changed sentence with what it was: in a long text one sentence weighs little, and what lies
+    beyond the encoder's window nothing.
+    """
+
+    least: float
+    model: str | Path = ENCODER
+    device: str = "cpu"
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
+        """Whether each pair passes."""
+        parts = [[pair, *_changed_sentences(*pair)] for pair in pairs]
+        cosines = iter(self.cosines([part for of_pair in parts for part in of_pair]))
+        return [min([next(cosines) for _ in of_pair]) >= self.least for of_pair in parts]
+
+    def cosines(self, pairs: Sequence[Pair]) -> list[float]:
+        """The cosine of each pair; a distinct text is encoded once."""
+        numbers: dict[str, int] = {}
+        rows = np.array([[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs], np.int64)
+        vectors = self._encoder.encode(list(numbers)).astype(np.float64)
+        one, other = (vectors[column] for column in rows.reshape(-1, 2).T)
+        return list(np.einsum("nd,nd->n", one, other).tolist())
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.model, device=self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Fluency:
+    """Passes candidates none of whose changed words is much less likely there than the word that it replaces.
+
+    largest_fall: in nats, of a masked language model's log-probability of the word (of the candidate's word among the
+    candidate's other words, of the text's among the text's), the sum over its pieces. model: None: the embedded one.
+    """
+
+    largest_fall: float
+    model: str | Path | None = None
+    device: str = "cpu"
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
+        """Whether each pair passes."""
+        changed = [list(_changed_places(*pair)) for pair in pairs]
+        texts: dict[str, int] = {}
+        places: list[Place] = []
+        for pair, of_pair in zip(pairs, changed, strict=True):
+            for both in of_pair:
+                for text, place in zip(pair, both, strict=True):
+                    places.append(Place(texts.setdefault(text, len(texts)), *place))
+        before, after = self._log_probabilities(list(texts), places).reshape(-1, 2).T
+        # What the model cannot spell is never fluent, and always may go.
+        falls = np.where(np.isneginf(after), np.inf, before - np.maximum(after, np.finfo(float).min))
+        ends = np.cumsum([0, *map(len, changed)])
+        return [bool((falls[a:b] <= self.largest_fall).all()) for a, b in pairwise(ends)]
+
+    def _log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
+        """Returns [n]; a place that is asked about twice is read once."""
+        distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
+        return self._fill_mask.log_probabilities(texts, list(distinct))[[distinct[place] for place in places]]
+
+    @cached_property
+    def _fill_mask(self) -> FillMask:
+        return FillMask(masked_lm() if self.model is None else self.model, device=self.device)
+
+
+def _changed_sentences(text: str, candidate: str) -> Iterator[Pair]:
+    """The sentences that differ, as they were and as they are."""
+    one, other = spans(text), spans(candidate)
+    for before, after in zip(one.sentences, other.sentences, strict=True):
+        if one.tokens[before.start : before.stop] != other.tokens[after.start : after.stop]:
+            yield _cut(one, before), _cut(other, after)
+
+
+def _cut(one: Spans, places: range) -> str:
+    return one.text[one.starts[places.start] : one.ends[places.stop - 1]]
+
+
+def _changed_places(text: str, candidate: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The characters of each word that differs, as it was and as it is."""
+    one, other = spans(text), spans(candidate)
+    for place, (before, after) in enumerate(zip(one.tokens, other.tokens, strict=True)):
+        if before != after:
+            yield (one.starts[place], one.ends[place]), (other.starts[place], other.ends[place])

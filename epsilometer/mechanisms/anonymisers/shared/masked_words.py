@@ -1,0 +1,32 @@
+"""What a masked language model expects in a word's place, as candidates to replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, is_word
+from epsilometer.models.fill_mask import FillMask, Place
+
+_SPARE = 2  # times as many are looked at as are wanted: the word itself and marks are none
+
+
+def masked_words(
+    fill_mask: FillMask, cut: Sequence[Spans], words: Sequence[Sequence[str]], k: int
+) -> list[list[list[str]]]:
+    """For some words of each text, in lower case: at most k whole words, likeliest first, without the word itself.
+
+    A word that occurs several times is masked at its first place, since all its occurrences get the same replacement.
+    """
+    places = [
+        Place(i, one.starts[one.places[word][0]], one.ends[one.places[word][0]])
+        for i, (one, of_text) in enumerate(zip(cut, words, strict=True))
+        for word in of_text
+    ]
+    likeliest, _ = fill_mask.likeliest([one.text for one in cut], places, _SPARE * k + 1)
+    rows = iter(likeliest.tolist())
+    return [[_others(word, [fill_mask.outputs[i] for i in next(rows)], k) for word in of_text] for of_text in words]
+
+
+def _others(word: str, candidates: Sequence[str], k: int) -> list[str]:
+    whole = dict.fromkeys(candidate.lower() for candidate in candidates if is_word(candidate))
+    return [candidate for candidate in whole if candidate != word][:k]
