@@ -1,0 +1,85 @@
+"""A text whose words are changed one by one: what stands there now, and what stands around a word."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited
+
+_CHARACTERS = 1 << 17  # of the texts that one search asks about at once
+_BEFORE, _AFTER = 4, 3  # words around a word that TextAttack tags
+
+
+@dataclass(eq=False)
+class Draft:
+    """A text as it is being changed.
+
+    owner: its number in the ledger; rng: its generator; edits: the words changed so far, by position; answer: the class
+    to get away from; score: 1 - its probability; fooled: whether the classifier answers otherwise.
+    """
+
+    owner: int
+    spans: Spans
+    rng: np.random.Generator
+    edits: dict[int, str] = field(default_factory=dict)
+    answer: int = 0
+    score: float = 0.0
+    fooled: bool = False
+    _known: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
+
+    def text(self, swap: Mapping[int, str] | None = None) -> str:
+        """The text as it stands, with this swap."""
+        return edited(self.spans, {**self.edits, **(swap or {})})
+
+    def known(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
+        """The answers to these items, each asked for once in a search."""
+        new = [item for item in dict.fromkeys(items) if (asker, item) not in self._known]
+        answers = yield from ask(asker, new, self.at_once)
+        self._known.update(((asker, item), answer) for item, answer in zip(new, answers, strict=True))
+        return [self._known[asker, item] for item in items]
+
+    @property
+    def at_once(self) -> int:
+        """How many texts like this one are asked about at once."""
+        return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
+
+    @cached_property
+    def counted(self) -> list[int]:
+        """The positions that count as words in windows: tokens with letters or digits."""
+        return [i for i, token in enumerate(self.spans.tokens) if any(map(str.isalnum, token))]
+
+    def window(self, position: int, width: int, edits: Mapping[int, str]) -> str:
+        """The text around a word after these edits, so many words wide."""
+        first = bisect_left(self.counted, position) - width // 2
+        first = max(0, min(first, len(self.counted) - width))
+        start, end = self.counted[first], self.counted[min(first + width, len(self.counted)) - 1]
+        parts = list(self.spans.parts[2 * start + 1 : 2 * end + 2])
+        for i, token in edits.items():
+            if start <= i <= end:
+                parts[2 * (i - start)] = token
+        return "".join(parts)
+
+    def near(self, position: int, width: int) -> list[int]:
+        """The changed words in whose windows a word stands, and the word itself."""
+        place = bisect_left(self.counted, position)
+        changed = [i for i in self.edits if abs(bisect_left(self.counted, i) - place) <= width]
+        return [*changed, position]
+
+    def sentence(self, position: int, edits: Mapping[int, str]) -> tuple[tuple[str, ...], int]:
+        """The words and marks of the sentence that a word stands in, after these edits, and its place there."""
+        places = next(places for places in self.spans.sentences if position in places)
+        return tuple(edits.get(i, self.spans.tokens[i]) for i in places), position - places.start
+
+    def context(self, position: int, token: str) -> tuple[tuple[str, ...], int]:
+        """A few words of the original around a token in a word's place, and the first that equals it."""
+        place = bisect_left(self.counted, position)
+        around = [self.spans.tokens[i] for i in self.counted[max(place - _BEFORE, 0) : place + _AFTER + 1]]
+        around[min(place, _BEFORE)] = token
+        return tuple(around), around.index(token)

@@ -1,0 +1,119 @@
+"""What a replacement must keep: the word's tag, and the text's similarity to the original."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.anonymisers.shared.draft import Draft
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search
+from epsilometer.models.encoder import Encoder
+from epsilometer.models.locate import ENCODER
+from epsilometer.models.tagging import Tagger
+
+_ALIKE = frozenset({"NOUN", "VERB"})  # may stand for each other
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """The least similarity that a changed text must keep.
+
+    metric: of vectors, "angular" (1 - angle / pi) or "cosine"; window: words around a changed one that are compared,
+    None: the whole text; previous: with the text before this swap instead of the original; published: the window around
+    the swapped word alone counts, none of the other changed words that it stands near, and shorter texts pass.
+    """
+
+    least: float
+    metric: Literal["angular", "cosine"]
+    window: int | None = None
+    previous: bool = False
+    published: bool = False
+
+    def of(self, one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+        """The similarity of two unit vectors."""
+        cosine = min(1.0, float(one.astype(np.float64) @ other.astype(np.float64)))
+        return cosine if self.metric == "cosine" else 1 - math.acos(max(cosine, -1.0)) / math.pi
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a candidate must keep.
+
+    tags: the word's tag (nouns and verbs may stand for each other), read in its "sentence" as it then stands, or in
+    the "context" of TextAttack: 4 words before and 3 after in the original, at the first of equal words.
+    """
+
+    tags: Literal["sentence", "context"] | None
+    similarity: Similarity | None
+
+    def keep(self, one: str, other: str) -> bool:
+        """Whether a word of one tag may become one of the other."""
+        return one == other or {one, other} <= _ALIKE
+
+
+@dataclass(frozen=True, eq=False)
+class Inspector:
+    """Finds which replacements keep the limits; its networks are loaded at first use."""
+
+    limits: Limits
+    device: str = "cpu"
+
+    @cached_property
+    def _tagger(self) -> Tagger:
+        return Tagger(device=self.device)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(ENCODER, device=self.device)
+
+    def tags(self, sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """The tags of sentences, given as words."""
+        return self._tagger.upos(sentences)
+
+    def vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """The unit vectors of texts."""
+        return list(self._encoder.encode(texts))
+
+    def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
+        """How similar the text stays with each of these tokens in a word's place; None where a limit is not kept.
+
+        0 where no similarity is asked for.
+        """
+        result: dict[str, float | None] = dict.fromkeys(tokens)
+        left = (yield from self._same_tag(draft, position, tokens)) if self.limits.tags else tokens
+        rule = self.limits.similarity
+        if rule is None:
+            return result | dict.fromkeys(left, 0.0)
+        if rule.published and rule.window is not None and len(draft.counted) < rule.window:
+            return result | dict.fromkeys(left, 1.0)
+        width = rule.window or len(draft.counted)
+        centres = [position] if rule.published or rule.window is None else draft.near(position, width)
+        before = draft.edits if rule.previous else {}
+        windows = [
+            (draft.window(centre, width, before), draft.window(centre, width, {**draft.edits, position: token}))
+            for token in left
+            for centre in centres
+        ]
+        every = [window for pair in windows for window in pair]
+        vectors = yield from draft.known(self.vectors, every)
+        kept = [rule.of(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
+        for i, token in enumerate(left):
+            least = min(kept[i * len(centres) : (i + 1) * len(centres)])
+            result[token] = least if least >= rule.least else None
+        return result
+
+    def _same_tag(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[list[str]]:
+        if self.limits.tags == "context":
+            items = [draft.context(position, token) for token in (draft.spans.tokens[position], *tokens)]
+        else:
+            changed = [draft.sentence(position, {**draft.edits, position: token}) for token in tokens]
+            items = [draft.sentence(position, {}), *changed]
+        tags = yield from draft.known(self.tags, [words for words, _ in items])
+        own, *others = (row[place] for row, (_, place) in zip(tags, items, strict=True))
+        return [token for token, tag in zip(tokens, others, strict=True) if self.limits.keep(own, tag)]

@@ -1,0 +1,215 @@
+"""The search that TextFooler, TextBugger and BAE share: one word after another, the most important first.
+
+A word is as important as the asked classifier loses of its first answer y when the word is deleted: 1 - p(y). At each
+word, candidates that keep what must be kept (`Limits`) are asked about. The search ends at the first word with
+candidates that change the answer, and takes of them the one most similar to the text; else it takes the candidate with
+the least p(y), if that is below the p(y) so far. No word is changed twice, and stop-words never.
+
+This is GreedyWordSwapWIR of TextAttack 0.3.11, by which the published comparisons were run (the authors of TextFooler
+compare with p(y) of the original text, so that a later swap may undo progress). Differences: the answer to be changed
+is the classifier's own and no label, since a user's text has none; equally important words stay in the text's order;
+and what the search reached is released where it fools nothing, with status `part`, where TextAttack reports a failure.
+
+Their Universal Sentence Encoder lies on a model hub; **MiniLM stands in for it**, with the published thresholds.
+`similarity: free` leaves that constraint out, and of several successes takes the surest.
+
+Questions are counted by a ledger, a distinct text once. A question to a victim or from a budget is dear, so candidates
+are then checked before they are asked about, and else, since the user's own auxiliaries are cheaper than a tagger and
+an encoder, after: the rewrites are the same, the counts are not. All searches run side by side (`in_step`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, Outcomes
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
+from epsilometer.mechanisms.anonymisers.shared.draft import Draft
+from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask, in_step
+from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
+from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
+from epsilometer.models.classifier import Classifier, load
+from epsilometer.models.ledger import Ledger
+from epsilometer.text.words import STOP_WORDS
+
+_TOGETHER = 256  # texts with one ledger, and
+_SQUARED = 10**8  # of their lengths: bounds what is remembered of them; neither can change a result
+_ROUND = 4  # candidates without success that are checked at a time, best first
+
+
+@component
+class WordSearch(ABC):
+    """resource: a folder of auxiliaries; attribute: the label to hide, where they have several; kind: of classifier.
+
+    asks: the auxiliaries, or the victim in `victims`, a folder data/classifiers/DATASET, of which the first of the kind
+    is asked; query_budget: most questions a text; similarity: whether that constraint holds; as_published: with the
+    quirks of TextAttack's recipe that change results.
+    """
+
+    has_budget: ClassVar[bool] = False
+    stop_words: ClassVar[frozenset[str]] = STOP_WORDS
+    draws: ClassVar[bool] = False  # whether candidates are drawn from the text's stream
+
+    resource: Path
+    attribute: str | None = None
+    kind: str | None = None
+    asks: Literal["auxiliaries", "victim"] = "auxiliaries"
+    victims: Path | None = None
+    query_budget: Annotated[int, Field(ge=1)] | None = None
+    similarity: Literal["kept", "free"] = "kept"
+    as_published: bool = False
+    device: str = "cpu"
+
+    @property
+    @abstractmethod
+    def limits(self) -> Limits:
+        """What candidates must keep."""
+
+    @abstractmethod
+    def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
+        """What may replace the word at a position, in the order in which equals are tried."""
+
+    @cached_property
+    def _inspector(self) -> Inspector:
+        return Inspector(self.limits, self.device)
+
+    @cached_property
+    def auxiliaries(self) -> Auxiliaries:
+        """The folder."""
+        return Auxiliaries(self.resource, self.device)
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """Who is asked. Raises UserError where there is no such classifier."""
+        auxiliaries = self.auxiliaries
+        label = self.attribute
+        if label is None:
+            if len(auxiliaries.attributes) > 1:
+                known = ", ".join(auxiliaries.attributes)
+                raise UserError(f"the auxiliaries hide {known}, and this search hides one; name it as `attribute`")
+            (label,) = auxiliaries.attributes
+        if self.asks == "victim":
+            return self._victim(label)
+        kind = self.kind or auxiliaries.kinds[0]
+        auxiliaries.check([label], [], [kind])
+        return auxiliaries.classifiers[label][kind]
+
+    def _victim(self, label: str) -> Classifier:
+        if self.victims is None:
+            raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
+        wanted = f"{label}-{self.kind or '*'}-*"
+        folders = sorted(self.victims.glob(wanted))
+        if not folders:
+            raise UserError(f"{self.victims} holds no victim {wanted}; run stage classifiers, or name another kind")
+        return load(folders[0], self.device)
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Near words by the auxiliaries' vectors, counter-fitted where they have word relations."""
+        one = self.auxiliaries
+        return Neighbours(one.vectors if one.relations is None else one.counter_fitted)
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """Nothing is claimed."""
+        return None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Searches side by side; where candidates are not drawn, one for each distinct text."""
+        first = {text: i for i, text in reversed(list(enumerate(texts)))}
+        rows = list(range(len(texts))) if self.draws else sorted(first.values())
+        done: dict[int, tuple[Draft, int]] = {}
+        for part in _parts(rows, texts):
+            ledger = Ledger({"asked": self.classifier}, len(part), self.query_budget)
+            drafts = [Draft(owner, spans(texts[i]), noise.generator(i)) for owner, i in enumerate(part)]
+
+            def questions(items: Sequence[tuple[int, str]], ledger: Ledger = ledger) -> list[NDArray[np.float64]]:
+                return list(ledger.probabilities("asked", [text for _, text in items], [owner for owner, _ in items]))
+
+            in_step(self._search(draft, questions) for draft in drafts)
+            done.update(zip(part, zip(drafts, ledger.asked.tolist(), strict=True), strict=True))
+        return self._released([done[i if self.draws else first[text]] for i, text in enumerate(texts)])
+
+    def _released(self, done: Sequence[tuple[Draft, int]]) -> Rewrites:
+        asked, none = np.array([questions for _, questions in done], np.int64), np.zeros(len(done), np.int64)
+        to_victim = self.asks == "victim"
+        outcomes = Outcomes(
+            [FOUND if one.fooled else PART if one.edits else MISSED if asked else NOTHING for one, asked in done],
+            changed=np.array([len(one.edits) for one, _ in done], np.int64),
+            words=np.array([len(one.spans.words) for one, _ in done], np.int64),
+            asked=none if to_victim else asked,
+            asked_victim=asked if to_victim else none,
+        )
+        return Rewrites([one.text() for one, _ in done], outcomes=outcomes)
+
+    def _search(self, draft: Draft, questions: Asker) -> Search[None]:
+        """Change the text until the classifier answers otherwise, or no word or question is left."""
+        tokens = draft.spans.tokens
+        positions = [i for i in draft.spans.words if tokens[i].lower() not in self.stop_words]
+        if not positions:
+            return
+        (row,) = yield questions, [(draft.owner, draft.spans.text)]
+        draft.answer = int(np.argmax(row))
+        draft.score = float(1 - row[draft.answer])
+        deleted = [(draft.owner, draft.text({i: ""})) for i in positions]
+        rows = yield from ask(questions, deleted, draft.at_once)
+        importance = 1 - np.array([row[draft.answer] for row in rows])
+        if np.isnan(importance).any():
+            return  # the budget is spent
+        for i in np.argsort(-importance, kind="stable"):
+            position = positions[i]
+            proposed = yield from self.candidates(draft, position)
+            fresh = [token for token in dict.fromkeys(proposed) if token != tokens[position]]
+            if fresh and (yield from self._swap(draft, position, fresh, questions)):
+                return
+
+    def _swap(self, draft: Draft, position: int, tokens: list[str], questions: Asker) -> Search[bool]:
+        """Replace a word by the best candidate, if one is better than the word; returns whether the search is over."""
+        similar: dict[str, float | None] = {}
+        if self.asks == "victim" or self.query_budget is not None:
+            similar = yield from self._inspector.similarities(draft, position, tokens)
+            tokens = [token for token in tokens if similar[token] is not None]
+        items = [(draft.owner, draft.text({position: token})) for token in tokens]
+        rows = yield from ask(questions, items, draft.at_once)
+        scores = {t: float(1 - row[draft.answer]) for t, row in zip(tokens, rows, strict=True) if row[0] == row[0]}
+        wrong = {t for t, row in zip(tokens, rows, strict=True) if t in scores and np.argmax(row) != draft.answer}
+        order = sorted(scores, key=lambda t: -scores[t])
+        successes = [t for t in order if t in wrong]
+        similar |= yield from self._inspector.similarities(draft, position, [t for t in successes if t not in similar])
+        best = max((t for t in successes if similar[t] is not None), key=lambda t: similar[t] or 0.0, default=None)
+        better = iter([t for t in order if t not in wrong and scores[t] > draft.score])
+        while best is None and (round_ := [t for t, _ in zip(better, range(_ROUND), strict=False)]):
+            new = [t for t in round_ if t not in similar]
+            similar |= yield from self._inspector.similarities(draft, position, new)
+            best = next((t for t in round_ if similar[t] is not None), None)
+        if best is not None:
+            draft.edits[position], draft.score, draft.fooled = best, scores[best], best in wrong
+        return draft.fooled or len(scores) < len(tokens)
+
+
+def _parts(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
+    """The rows in parts of at most _TOGETHER texts, whose squared lengths add up to _SQUARED at most, or of one."""
+    part: list[int] = []
+    size = 0
+    for row in rows:
+        squared = len(texts[row]) ** 2
+        if part and (len(part) == _TOGETHER or size + squared > _SQUARED):
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += squared
+    if part:
+        yield part

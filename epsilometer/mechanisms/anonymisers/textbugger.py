@@ -1,0 +1,67 @@
+"""TextBugger: important words get a bug, until a classifier errs (Li et al., NDSS 2019).
+
+Bugs of a word: a space in it, a letter left out, two neighbouring letters swapped (each at one random place, never at
+the first or last letter), each letter in turn as a homoglyph, and the 5 nearest words by the auxiliaries' vectors, in
+the word's case. The text as a whole must stay similar by at least .8, by cosine as in the paper; under `as_published:
+true` by angular similarity, the default of TextAttack's recipe (0.3.11), there with numpy's global generator, here
+with the text's stream. Tags may change.
+
+The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers see none of them, filters
+see all of them, and `unicodedata.normalize` undoes only a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from epsilometer.core.component import component
+from epsilometer.mechanisms.anonymisers.shared.draft import Draft
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search
+from epsilometer.mechanisms.anonymisers.shared.limits import Limits, Similarity
+from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of
+from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
+
+NEIGHBOURS = 5
+LEAST = 0.8
+HOMOGLYPHS = str.maketrans("-9876543210'abcdefghijklmnopqrstuvwxyz", "˗৭Ȣ𝟕бƼᏎƷᒿlO`ɑЬϲԁе𝚏ɡհіϳ𝒌ⅼｍոорԛⲅѕ𝚝սѵԝ×уᴢ")
+
+
+@component
+class TextBugger(WordSearch):
+    """As `WordSearch`."""
+
+    draws: ClassVar[bool] = True
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The similarity of the whole text."""
+        rule = Similarity(LEAST, "angular" if self.as_published else "cosine")
+        return Limits(None, rule if self.similarity == "kept" else None)
+
+    def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
+        """The five kinds of bugs, in the paper's order."""
+        token = draft.spans.tokens[position]
+        (near,) = yield from draft.known(self._near, [token])
+        return [*bugs(token, draft.rng), *(in_case_of(word, token) for word in near)]
+
+    def _near(self, words: Sequence[str]) -> list[list[str]]:
+        return self.neighbours.of(words, NEIGHBOURS)
+
+
+def bugs(word: str, rng: np.random.Generator) -> Iterator[str]:
+    """The bugs of a word that its letters allow."""
+    if len(word) > 2:
+        at = int(rng.integers(1, len(word) - 1))
+        yield f"{word[:at]} {word[at:]}"
+        at = int(rng.integers(1, len(word) - 1))
+        yield word[:at] + word[at + 1 :]
+    if len(word) > 3:
+        at = int(rng.integers(1, len(word) - 2))
+        yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    for at, letter in enumerate(word):
+        if ord(letter) in HOMOGLYPHS:
+            yield word[:at] + letter.translate(HOMOGLYPHS) + word[at + 1 :]
