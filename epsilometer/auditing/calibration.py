@@ -55,6 +55,7 @@ _PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsi
 _ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
 _CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
 _BATCH = 200  # trials at a time, at least; of posteriors half of them
+_LOOK = 30  # posteriors that show where an epsilon lies
 _SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
 _MOST = 0.9  # of what may be staked on a posterior
 _DOUBT = 0.1  # of alpha: for the test of the law
@@ -181,7 +182,7 @@ def calibrate(
         while spent < budget and (place := evidence.next()) is not None:
             first = int(draws.trials[:, place].max())
             trusted = draws.by == POSTERIORS
-            count = min(max(_BATCH // 2 if trusted else _BATCH, first // 8), budget - spent)
+            count = min(max((_BATCH // 2 if first else _LOOK) if trusted else _BATCH, first // 8), budget - spent)
             asked = evidence.unsettled(place)
             draws.add(place, asked, measure(float(grid[place]), first, count, asked), count)
             if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn

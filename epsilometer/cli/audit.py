@@ -100,8 +100,9 @@ def audit(
     """Measure a mechanism's empirical privacy loss.
 
     Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
-    could have proved at most (ceiling), the loss between texts of equally many words, the largest pure loss that its
-    surest guesses prove (worst_output), and the verdict on the claim.
+    could have proved at most (ceiling), the loss by averaged posteriors where the law is known (posterior_loss), the
+    loss between texts of equally many words, the largest pure loss that its surest guesses prove (worst_output), and
+    the verdict on the claim.
     With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
     guessed, and the loss for one word that this proves. With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
@@ -195,7 +196,7 @@ def _named(row: Mapping[str, Any]) -> str:
 def _line(row: Mapping[str, Any], rates: bool) -> dict[str, Any]:
     """What of a row of an audit fits on a terminal; the strongest attack is named."""
     counted = ("trials", "successes", "success_rate")
-    losses = ("loss", "point", "upper", "ceiling", "equal_loss", "worst_output")
+    losses = ("loss", "point", "upper", "ceiling", "posterior_loss", "equal_loss", "worst_output")
     named = {"epsilon": row["epsilon"], "attack": _named(row)}
     shown = (*counted, *losses, *(("tpr", "tpr_low") if rates else ()), "verdict", "claim")
     return named | {"sees": row["sees"]} | {key: row[key] for key in shown}

@@ -7,26 +7,45 @@ from pathlib import Path
 
 import polars as pl
 
+from epsilometer.auditing.exact_loss.rows import EQUAL
 from epsilometer.core import tables
 from epsilometer.core.guarantees import budget_name
 from epsilometer.report.rows import within_ceiling
 
+_CELL = ("dataset", "mechanism", "epsilon")
+_EXACT = {"exact": "average", "exact_low": "average_low", "exact_high": "average_high"}
 
-def metrics(estimates: pl.DataFrame, path: Path) -> None:
+
+def metrics(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
     """Write {dataset: {mechanism: {epsilon: {attack: loss}}}} as JSON for `dvc metrics diff`.
 
     Losses have three decimals, so that the last bits of a sum do not look like a change, and are at most the ceiling
-    (JSON knows no infinity).
+    (JSON knows no infinity). Beside the attacks stands `exact`, the average exact loss between texts of equal length,
+    which no ceiling cuts, where it is finite.
     """
     tree: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    for row in within_ceiling(estimates).sort("dataset", "mechanism", "epsilon", "attack").iter_rows(named=True):
+    losses = within_ceiling(estimates).select(*_CELL, "attack", "loss")
+    averages = _averages(exact).select(*_CELL, pl.lit("exact").alias("attack"), pl.col("exact").alias("loss"))
+    table = pl.concat([losses, averages.filter(pl.col("loss").is_finite())])
+    for row in table.sort(*_CELL, "attack").iter_rows(named=True):
         budgets = tree.setdefault(row["dataset"], {}).setdefault(row["mechanism"], {})
         budgets.setdefault(budget_name(row["epsilon"]), {})[row["attack"]] = round(row["loss"], 3)
     tables.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", path)
 
 
-def plot_table(estimates: pl.DataFrame, path: Path) -> None:
-    """Write the curves as CSV for `dvc plots`: losses with three decimals, cut at the ceiling."""
+def plot_table(estimates: pl.DataFrame, exact: pl.DataFrame, path: Path) -> None:
+    """Write the curves as CSV for `dvc plots`: losses with three decimals, cut at the ceiling.
+
+    The last three columns are the exact average between texts of equal length and what it lies between, which no
+    ceiling cuts; empty where there is none.
+    """
     columns = ("dataset", "attack", "mechanism", "epsilon", "loss", "point", "upper", "ceiling")
     table = within_ceiling(estimates).select(columns).sort("dataset", "attack", "mechanism", "epsilon")
-    tables.write_text(table.with_columns(pl.col("loss", "point", "upper", "ceiling").round(3)).write_csv(), path)
+    table = table.join(_averages(exact), on=_CELL, how="left", nulls_equal=True, maintain_order="left")
+    numbers = pl.col("loss", "point", "upper", "ceiling", *_EXACT).round(3)
+    tables.write_text(table.with_columns(numbers).write_csv(), path)
+
+
+def _averages(exact: pl.DataFrame) -> pl.DataFrame:
+    """A row a cell and epsilon: its exact average between texts of equal length, with its ends."""
+    return exact.filter(pairs=EQUAL).select(*_CELL, **_EXACT)

@@ -186,7 +186,7 @@ def test_posteriors_save_most_rewrites() -> None:
     missed, spent = found_by_posteriors(0.01, 12)
     assert missed <= 1
     assert min(spent) > 0
-    assert np.median(spent) <= 3000
+    assert np.median(spent) <= 2000
 
 
 @pytest.mark.slow

@@ -80,7 +80,8 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     header, first, _, strongest, *_ = out.split("\n")
     assert header.split() == [
         "epsilon", "attack", "sees", "trials", "successes",
-        "success_rate", "loss", "point", "upper", "ceiling", "equal_loss", "worst_output", "verdict", "claim",
+        "success_rate", "loss", "point", "upper", "ceiling", "posterior_loss", "equal_loss", "worst_output", "verdict",
+        "claim",
     ]  # fmt: skip
     assert first.split()[:5] == ["0.5", "lexical", "text", "300", "300"]
     assert strongest.split()[1:3] == ["strongest:", "lexical"]

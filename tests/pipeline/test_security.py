@@ -292,9 +292,10 @@ def test_half_a_character_is_refused_before_anything_is_written() -> None:
 
 def test_the_tracked_table_holds_no_text_and_no_formula(tmp_path: Path) -> None:
     """calibration.csv, that spreadsheets open: numbers, and names that can start with a letter or digit alone."""
-    plot_table(audit().estimates.with_columns(mechanism=pl.lit("tem")), tmp_path / "calibration.csv")
+    plot_table(audit().estimates.with_columns(mechanism=pl.lit("tem")), audit().exact, tmp_path / "calibration.csv")
     table = pl.read_csv(tmp_path / "calibration.csv")
-    assert [name for name, dtype in table.schema.items() if dtype == pl.String] == ["dataset", "attack", "mechanism"]
+    texts = [column.name for column in table if column.dtype == pl.String and column.count()]
+    assert texts == ["dataset", "attack", "mechanism"]
     for row in csv.reader((tmp_path / "calibration.csv").open()):
         assert not any(cell.startswith(("=", "+", "@", "\t", "\r")) for cell in row)
         assert not any(cell.startswith("-") and not re.fullmatch("-[0-9.]+", cell) for cell in row)

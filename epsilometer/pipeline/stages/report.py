@@ -17,6 +17,6 @@ def main() -> None:
     """
     results = Results(read())
     body.build(results, page.BODY, Path("reports/figures"))
-    metrics(results.estimates, Path("reports/metrics.json"))
-    plot_table(results.estimates, Path("reports/calibration.csv"))
+    metrics(results.estimates, results.exact, Path("reports/metrics.json"))
+    plot_table(results.estimates, results.exact, Path("reports/calibration.csv"))
     page.write()
