@@ -353,13 +353,15 @@ class Attackers(Section):
     """Who infers attributes from a cell's rewrites (`utility.attackers`).
 
     names: of the attackers; kinds: of their classifiers, among classification.kinds, all of them by default; seeds: how
-    many of each kind at most; authors: how many texts of one author are read together.
+    many of each kind at most; authors: how many texts of one author are read together. llm: language models that are
+    asked, by their names in tables, with the settings of `utility.llm_inference`.
     """
 
     names: tuple[Attacker, ...] = ("static", "relabelled", "adaptive", "augmented", "author", "detector")
     kinds: tuple[Kind, ...] | None = None
     seeds: PositiveInt = 1
     authors: tuple[PositiveInt, ...] = (1, 5, 20)
+    llm: Mapping[str, Mapping[str, Any]] = {}
 
 
 class Ablation(Cell):

@@ -167,12 +167,12 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
     return _by_scores(DETECTOR, learned, learned.log_likelihoods(shown), units, truth=truth)
 
 
-def ask(model: LanguageModel, name: str, test: Released, label: str, classes: Sequence[str]) -> Inferred:
+def ask(model: LanguageModel, name: str, test: Released, label: str, *, classes: Sequence[str]) -> Inferred:
     """What a language model infers of the released test texts; an answer without a known class is unusable."""
     known = {one: number for number, one in enumerate(classes)}
     answers = model.infer(test.rewrites, label, classes)
-    top = [[known[one] for one in answer if one in known] for answer in answers]
-    guesses = np.array([one[0] if one else UNUSABLE for one in top], np.int64)
+    named = [[known[one] for one in answer if one in known] for answer in answers]
+    guesses = np.array([one[0] if one else UNUSABLE for one in named], np.int64)
     return Inferred(
         LLM,
         name,
@@ -181,7 +181,7 @@ def ask(model: LanguageModel, name: str, test: Released, label: str, classes: Se
         truth=numbered(test.classes_of(label), classes),
         guesses=guesses,
         even_guesses=guesses,
-        top=top,
+        top=named if max(map(len, named), default=0) > 1 else None,
     )
 
 

@@ -14,12 +14,25 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples
 from epsilometer.text.words import words
 from epsilometer.utility.anonymity import Edits, by_length, changes, read, shares
-from epsilometer.utility.attackers import DETECTOR, LEARNERS, REWRITTEN, Asked, Inferred, Learned, detect, infer
+from epsilometer.utility.attackers import (
+    DETECTOR,
+    LEARNERS,
+    REWRITTEN,
+    Asked,
+    Inferred,
+    LanguageModel,
+    Learned,
+    ask,
+    detect,
+    infer,
+)
 from epsilometer.utility.attribute_loss import NOTHING_CLAIMED, Claimed, rows
 from epsilometer.utility.released import Released
 
 Train = Callable[[str, int, Examples], Classifier]
 """Trains a classifier: its kind, its seed, its examples."""
+
+NO_MODELS: Mapping[str, LanguageModel] = {}
 
 
 @dataclass(frozen=True)
@@ -55,12 +68,13 @@ def attacker_rows(
     *,
     train: Train,
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
+    models: Mapping[str, LanguageModel] = NO_MODELS,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
     """Rows of `schemas.ATTACKERS` from `label` on, of all attackers of one label.
 
     static: a classifier a kind and seed, trained on the training texts as they were. claimed: what is claimed of what
-    is released of the test texts that have the label.
+    is released of the test texts that have the label. models: language models that are asked, by their names in tables.
     """
     training, test = training.with_labels(label), test.with_labels(label)
     asked = Asked(settings.attackers, settings.authors)
@@ -69,6 +83,8 @@ def attacker_rows(
         learn = partial(train, one.classifier.kind, one.seed)
         noise = settings.noise("authors", label)
         inferred += infer(training, test, label, one, learn=learn, asked=asked, noise=noise)
+    for name, model in models.items():
+        inferred.append(ask(model, name, test, label, classes=static[0].classifier.classes))
     found = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=settings.noise("trials", label))
     return [{"label": label, **row} for row in found]
 

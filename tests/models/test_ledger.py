@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from epsilometer.core.outcomes import Outcomes
 from epsilometer.models.ledger import Ledger
-
-
-class CountsItself:
-    """A victim that remembers every text that it was asked; the answer is the text's length."""
-
-    kind = "linear"
-    classes = ("long", "short")
-
-    def __init__(self) -> None:
-        self.asked = Counter[str]()
-
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        self.asked.update(texts)
-        lengths = np.array([float(len(text)) for text in texts])
-        return np.stack([lengths, -lengths], axis=1)
-
-    def save(self, folder: Path) -> None:
-        raise NotImplementedError
-
+from tests.support.broken.uncounted import rewrite as uncounted
+from tests.support.counting import CountsItself, shorten
 
 QUESTIONS = st.lists(
     st.tuples(st.sampled_from("pq"), st.lists(st.tuples(st.text("ab", max_size=3), st.integers(0, 2)), max_size=6)),
@@ -86,3 +68,14 @@ def test_a_budget_of_seven_is_never_eight() -> None:
     assert not np.isnan(ledger.probabilities("v", texts[:7], [0] * 7)).any()  # asked before, so free
     assert np.isnan(ledger.probabilities("v", ["another"], [0])).all()
     assert victim.asked.total() == ledger.asked[0] == 7
+
+
+def agrees(rewrite: Callable[[Sequence[str], dict[str, CountsItself]], Outcomes], text: str) -> bool:
+    """Whether what an anonymiser says that it asked for a text is what its classifiers were asked."""
+    victims = {"p": CountsItself()}
+    return bool(rewrite([text], victims).asked.tolist() == [len(victims["p"].asked)])
+
+
+def test_uncounted_questions_are_caught() -> None:
+    assert agrees(shorten, "a long text")
+    assert not agrees(uncounted, "a long text")

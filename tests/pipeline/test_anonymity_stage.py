@@ -129,3 +129,24 @@ def test_victims_that_saw_a_test_text_are_refused(project: Path) -> None:
     tables.write_json(about | {"texts": [*about["texts"], "400"]}, path)
     with pytest.raises(UserError, match="the victims saw 1 of the 320 test texts"):
         anonymity.main("songs-swaps")
+
+
+def test_a_language_model_behind_an_endpoint_sees_no_private_text(project: Path) -> None:
+    raw = yaml.safe_load((project / "params.yaml").read_text())
+    raw["attackers"] = {"names": ["static"], "llm": {"some model": {"model": "m", "endpoint": True}}}
+    (project / "params.yaml").write_text(yaml.safe_dump(raw))
+    anonymize.main("songs-swaps")
+    with pytest.raises(UserError, match="not public must not reach an endpoint"):
+        anonymity.main("songs-swaps")
+
+
+def test_a_language_model_is_one_of_the_attackers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reader:
+        def infer(self, texts: list[str], label: str, classes: list[str]) -> list[list[str]]:
+            return [[]] * 80 + [["m" if "sir" in text else "f"] for text in texts[80:]]
+
+    monkeypatch.setattr(anonymity, "_language_models", lambda params, dataset: {"some model": Reader()})
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+    (row,) = measured("songs-swaps", "attackers").filter(attacker="llm").to_dicts()
+    assert (row["kind"], row["unusable"], row["accuracy"], row["top_3"]) == ("some model", 0.25, 0, None)

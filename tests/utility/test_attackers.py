@@ -156,7 +156,7 @@ class Model:
 
 
 def test_unusable_answers_of_a_language_model_are_wrong_and_counted() -> None:
-    inferred = ask(Model(), "a model", TEST, "gender", ["f", "m"])
+    inferred = ask(Model(), "a model", TEST, "gender", classes=["f", "m"])
     row = rows([inferred], None, NOTHING_CLAIMED, alpha=ALPHA, noise=Noise.named(1, "trials"))[0]
     assert (row["unusable"], row["accuracy"], row["top_3"]) == (0.25, 0.5, 0.75)
     assert (row["training"], row["trained_on"], row["kind"]) == (None, 0, "a model")

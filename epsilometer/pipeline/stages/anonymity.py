@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.core import tables
+from epsilometer.core.component import build as build_component
 from epsilometer.core.guarantees import stored
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.corpora.parts import GROUP
@@ -28,6 +29,7 @@ from epsilometer.utility.anonymity import edits, statuses
 from epsilometer.utility.attackers import STATIC, Learned
 from epsilometer.utility.attribute_loss import claimed
 from epsilometer.utility.labelled import TRAIN, examples
+from epsilometer.utility.llm_inference import LLMInference
 from epsilometer.utility.measuring import Attacking, attacker_rows, detector_rows, victim_rows
 from epsilometer.utility.released import Released, check_unseen
 from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LENGTH, OUTCOMES
@@ -81,6 +83,7 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
             [one for one in victims[label] if one.classifier.kind in attacking],
             train=partial(_train, params, cell.dataset, label),
             claimed=lambda of: claimed(mechanism, epsilon, of.originals),
+            models=_language_models(params, cell.dataset),
             settings=settings,
         )
     kinds = [(kind, seed) for kind in attacking for seed in _seeds(params, kind)]
@@ -107,6 +110,17 @@ def _victims(params: Params, dataset: str, label: str) -> list[Learned]:
         for kind in params.classification.kinds
         for seed in _seeds(params, kind)
     ]
+
+
+def _language_models(params: Params, dataset: str) -> dict[str, LLMInference]:
+    """The language models that are asked; one behind an endpoint sees texts of public data sets alone."""
+    models = {
+        name: build_component(LLMInference, settings, f"attackers.llm.{name}")
+        for name, settings in params.attackers.llm.items()
+    }
+    for model in models.values():
+        model.check(params.datasets[dataset].public)
+    return models
 
 
 def _seeds(params: Params, kind: str) -> range:
