@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,19 +32,19 @@ from epsilometer.utility.released import Released
 Train = Callable[[str, int, Examples], Classifier]
 """Trains a classifier: its kind, its seed, its examples."""
 
-NO_MODELS: Mapping[str, LanguageModel] = {}
-
 
 @dataclass(frozen=True)
 class Attacking:
     """Who attacks, and how the attackers are judged.
 
-    attackers: LEARNERS and DETECTOR; authors: how many texts of one author are read together; alpha: error of each
-    interval, and of the verdicts of one label together; seed: of all that is drawn.
+    attackers: LEARNERS and DETECTOR; authors: how many texts of one author are read together; models: language models
+    that are asked, by their names in tables. alpha: error of each interval, and of the verdicts of one label together;
+    seed: of all that is drawn.
     """
 
     attackers: Sequence[str] = (*LEARNERS, DETECTOR)
     authors: Sequence[int] = Asked.authors
+    models: Mapping[str, LanguageModel] = field(default_factory=dict)
     alpha: float = 0.01
     seed: int = 0
 
@@ -68,13 +68,12 @@ def attacker_rows(
     *,
     train: Train,
     claimed: Callable[[Released], Claimed] = lambda test: NOTHING_CLAIMED,
-    models: Mapping[str, LanguageModel] = NO_MODELS,
     settings: Attacking,
 ) -> list[dict[str, Any]]:
     """Rows of `schemas.ATTACKERS` from `label` on, of all attackers of one label.
 
     static: a classifier a kind and seed, trained on the training texts as they were. claimed: what is claimed of what
-    is released of the test texts that have the label. models: language models that are asked, by their names in tables.
+    is released of the test texts that have the label.
     """
     training, test = training.with_labels(label), test.with_labels(label)
     asked = Asked(settings.attackers, settings.authors)
@@ -83,7 +82,7 @@ def attacker_rows(
         learn = partial(train, one.classifier.kind, one.seed)
         noise = settings.noise("authors", label)
         inferred += infer(training, test, label, one, learn=learn, asked=asked, noise=noise)
-    for name, model in models.items():
+    for name, model in settings.models.items():
         inferred.append(ask(model, name, test, label, classes=static[0].classifier.classes))
     found = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=settings.noise("trials", label))
     return [{"label": label, **row} for row in found]

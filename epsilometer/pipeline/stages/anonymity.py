@@ -73,7 +73,7 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
             for row, by_length in rows:
                 found["anonymity"].append(row)
                 found["by_length"] += by_length
-    settings = _attacking(params, retrained=len(learned_from) > 0)
+    settings = _attacking(params, cell.dataset, retrained=len(learned_from) > 0)
     mechanism, attacking = build(params, cell), params.attackers.kinds or params.classification.kinds
     for label in labels.attributes:
         found["attackers"] += attacker_rows(
@@ -83,7 +83,6 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
             [one for one in victims[label] if one.classifier.kind in attacking],
             train=partial(_train, params, cell.dataset, label),
             claimed=lambda of: claimed(mechanism, epsilon, of.originals),
-            models=_language_models(params, cell.dataset),
             settings=settings,
         )
     kinds = [(kind, seed) for kind in attacking for seed in _seeds(params, kind)]
@@ -127,10 +126,11 @@ def _seeds(params: Params, kind: str) -> range:
     return range(min(seeds(params, kind), params.attackers.seeds))
 
 
-def _attacking(params: Params, retrained: bool) -> Attacking:
+def _attacking(params: Params, dataset: str, retrained: bool) -> Attacking:
     settings = params.attackers
     names = settings.names if retrained else [name for name in settings.names if name == STATIC]
-    return Attacking(names, settings.authors, params.audit.alpha, seed=params.audit.seed)
+    models = _language_models(params, dataset)
+    return Attacking(names, settings.authors, models, params.audit.alpha, seed=params.audit.seed)
 
 
 def _train(params: Params, dataset: str, label: str, kind: str, seed: int, examples: Examples) -> Classifier:
