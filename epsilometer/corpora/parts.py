@@ -1,7 +1,7 @@
 """Parts of a data set that have nothing in common: no text, no pair of texts, no author is in two of them.
 
-Rows belong together where they have a value of a grouping column in common (an author, a pair), where their texts
-differ in case, white space and punctuation alone, and where both belong to a third row. A part takes whole groups.
+Rows belong together where the grouping columns name the same author or pair for both, where their texts differ in case,
+white space and punctuation alone, and where both belong to a third row. A part takes whole groups.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ GROUP = "group_number"  # column of prepared tables: the number of a row's group
 def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64]:
     """Returns [n]: the number of each row's group, numbered as they first occur.
 
-    table: column `text`, and the grouping columns; a row without a value is joined to no other by that column. Raises
-    UserError for a column that is not there.
+    table: column `text`, and the grouping columns, which together name what rows have in common: `play` and `pair` a
+    pair within a play. A row without a value in one of them has nothing in common by them. Raises UserError for a
+    column that is not there.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    rows, count = [np.arange(len(table))], len(table)
-    nodes = [_numbers(pl.Series([" ".join(words(text)) for text in table["text"]]))]
     for column in columns:
         if column not in table.columns:
             raise unknown("grouping column", column, table.columns)
-        values = table[column]
-        held = values.is_not_null().to_numpy()
+    keys = [pl.Series([" ".join(words(text)) for text in table["text"]])]
+    if columns:
+        unnamed = pl.any_horizontal(pl.col(columns).is_null())
+        keys.append(table.select(pl.when(~unnamed).then(pl.struct(columns)).alias("key"))["key"])
+    # A graph whose nodes are rows and keys; a row is joined to its keys.
+    rows, nodes, count = [], [], len(table)
+    for key in keys:
+        held = key.is_not_null().to_numpy()
+        own = _numbers(key.filter(held))
         rows.append(np.flatnonzero(held))
-        nodes.append(_numbers(values.filter(held)))
-    # A graph whose nodes are rows and values; a row is joined to its values.
-    for i, own in enumerate(nodes):
-        nodes[i] = own + count
+        nodes.append(own + count)
         count += int(own.max()) + 1 if len(own) else 0
     ends = np.concatenate(rows), np.concatenate(nodes)
     graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(count, count))

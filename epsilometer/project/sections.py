@@ -83,8 +83,8 @@ class Dataset(Section):
     split that is audited; match: as trials.match unless given; public: whether
     examples may be shown in the report.
 
-    group: columns (an author, a pair) whose rows stay together when parts are drawn; resplit: draws the splits anew, by
-    group, the rest being "train".
+    group: the columns that together name an author or a pair, whose rows stay together when parts are drawn; resplit:
+    draws the splits anew, by group, the rest being "train".
     """
 
     source: str

@@ -34,7 +34,8 @@ def tables(draw: st.DrawFn) -> pl.DataFrame:
 
 def together(table: pl.DataFrame, columns: list[str]) -> np.ndarray:
     """Whether two rows belong together, by the closure of `equal in something`: a slow, plain reckoning."""
-    kinds = [[" ".join(words(text)) for text in table["text"]], *(table[column].to_list() for column in columns)]
+    kinds: list[list[object]] = [[" ".join(words(text)) for text in table["text"]]]
+    kinds += [[None if None in row else row for row in table.select(columns).rows()]] if columns else []
     joined = np.eye(len(table), dtype=bool)
     for values in kinds:
         joined |= np.array([[a is not None and a == b for b in values] for a in values])
@@ -51,20 +52,33 @@ def test_groups_are_what_texts_and_columns_hold_together(table: pl.DataFrame, co
 
 
 @given(tables(), st.integers(0, 5), st.floats(0, 1), st.floats(0, 1))
-def test_no_text_pair_or_author_is_in_two_parts(table: pl.DataFrame, seed: int, share: float, test: float) -> None:
+def test_no_text_and_no_author_is_in_two_parts(table: pl.DataFrame, seed: int, share: float, test: float) -> None:
     """Of four parts as the pipeline makes them: splits by group, and a share of the training texts for auxiliaries."""
-    of = groups(table, ["author", "pair"])
+    of = groups(table, ["author"])
     held = places(of, "resplit", seed)
     part = np.where(held < test / 2, "test", np.where(held < 0.5, "validation", "train")).astype(object)
     train = part == "train"
     part[train & (places(of, "auxiliaries", seed) < share)] = "auxiliaries"
-    for column in ("author", "pair"):
-        for value in table[column].drop_nulls().unique():
-            assert len({*part[(table[column] == value).fill_null(False).to_numpy()]}) == 1
+    for author in table["author"].drop_nulls().unique():
+        assert len({*part[(table["author"] == author).fill_null(False).to_numpy()]}) == 1
     plain = np.array([" ".join(words(text)) for text in table["text"]])
     for text in plain:
         assert len({*part[plain == text]}) == 1
     check_apart(pl.DataFrame({"split": part.tolist()}, schema={"split": pl.String}), of, "here")
+
+
+def test_several_columns_name_a_pair_together() -> None:
+    """Lines of two plays with the same number are no pair; a row without a number is joined by its text alone."""
+    rows = [
+        ("To be", "hamlet", 1),
+        ("I am", "hamlet", 1),
+        ("Ho!", "lear", 1),
+        ("ho", "lear", None),
+        ("hi", "lear", None),
+    ]
+    table = pl.DataFrame(rows, ["text", "play", "pair"], orient="row")
+    assert groups(table, ["play", "pair"]).tolist() == [0, 0, 1, 1, 2]
+    assert groups(table, ["play"]).tolist() == [0, 0, 1, 1, 1]
 
 
 def test_shares_are_met_and_nested() -> None:

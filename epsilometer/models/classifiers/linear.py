@@ -16,6 +16,7 @@ from epsilometer.text.vectors import read_arrays, write_arrays
 from epsilometer.text.words import words
 
 _WEIGHTS = "weights.npz"
+_STRENGTH = 3.0  # inverse of the regularisation: on 4,500 generated reviews 1 learns less, 20 of some labels too
 _STEPS = 1000  # of the optimiser, at most
 
 
@@ -105,7 +106,7 @@ def logistic_regression(
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        model = LogisticRegression(max_iter=_STEPS).fit(features, labels)
+        model = LogisticRegression(C=_STRENGTH, max_iter=_STEPS).fit(features, labels)
     coefficients, intercepts = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # scikit-learn gives the logit of the second class alone
         coefficients, intercepts = (np.concatenate([-one, one]) / 2 for one in (coefficients, intercepts))

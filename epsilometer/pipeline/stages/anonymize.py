@@ -23,7 +23,7 @@ from epsilometer.project.cells import build
 from epsilometer.project.code import digest
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.parts import parted
+from epsilometer.project.parts import check_parts, parted
 from epsilometer.project.paths import anonymized_path
 from epsilometer.utility.labelled import VALIDATION, to_anonymize
 from epsilometer.utility.privatizing import collect, privatize
@@ -63,6 +63,7 @@ def _rows(params: Params, name: str) -> pl.DataFrame:
     counts = settings.texts.sizes if cell.part == "test" else {VALIDATION: settings.texts.validation}
     every = [*labels.tasks, *labels.attributes]
     table = parted(params, cell.dataset)
+    check_parts(params, cell.dataset, table)
     return to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
 
 
