@@ -1,0 +1,446 @@
+"""What anonymisers hide of an attribute, from whom, and what they leave of the text. Losses are in nats."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from epsilometer.core.guarantees import stored
+from epsilometer.models.tagging import words_and_marks
+from epsilometer.project.paths import anonymity_path, anonymized_path
+from epsilometer.report.figures import (
+    COLOURS,
+    INK,
+    MUTED,
+    SHAPES,
+    WIDTH,
+    Figure,
+    Specification,
+    by_name,
+    specify,
+    styles,
+)
+from epsilometer.report.results import Results
+from epsilometer.report.rows import CELL, strongest
+from epsilometer.report.section import Section
+from epsilometer.report.wording import at_budget, inflected, listed, nats, share
+from epsilometer.utility.attackers import (
+    ADAPTIVE,
+    AUGMENTED,
+    AUTHOR,
+    CLEAN,
+    DETECTOR,
+    LLM,
+    RELABELLED,
+    STATIC,
+    STRONGEST,
+)
+from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LENGTH, OUTCOMES
+
+LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED)  # from rewrites
+SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
+FALL = 0.05  # of the static attacker's balanced accuracy, from which on it counts as stopped
+QUARTERS = (0.25, 0.5, 0.75)
+_SHARES = ("rs_all", "rs", "ur", "pa", "coverage")
+_LABEL = ["dataset", "label"]
+
+
+def section(results: Results) -> Section | None:
+    """Success over all texts, attackers who know the method, and loss of attribute and text; absent without cells."""
+    measured = _tables(results, "measures", ANONYMITY)
+    if measured.is_empty():
+        return None
+    attackers = _tables(results, "attackers", ATTACKERS)
+    cells, losses = infer_rows(attackers), strongest(results.estimates)
+    points = against(attackers, measured, losses)
+    names = [*results.estimates["mechanism"], *measured["mechanism"]]
+    controls = results.estimates.filter("control")["mechanism"].unique().to_list()
+    figures = [
+        Figure("anonymity-attackers", "Who infers an attribute from what is released", attacker_figure(attackers)),
+        Figure("anonymity-losses", "Loss of attribute, of text, and utility", loss_figure(points, names, controls)),
+    ]
+    return Section(
+        id="anonymity",
+        link="Anonymity",
+        template="anonymity.html.j2",
+        context={
+            "sentences": [
+                *stopped_sentences(attackers),
+                *held_sentence(losses, measured),
+                *author_sentence(attackers),
+                *detector_sentence(attackers),
+                *best_sentence(points),
+            ],
+            "success": success_rows(measured),
+            "attackers": cells,
+            "shown": [name for name in SHOWN if name in {*attackers["attacker"]}],
+            "lengths": length_rows(_tables(results, "lengths", BY_LENGTH)),
+            "outcomes": outcome_rows(_tables(results, "outcomes", OUTCOMES)),
+            "examples": examples(results),
+            "figures": figures,
+        },
+        figures=figures,
+    )
+
+
+def _tables(results: Results, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+    return results.tables([anonymity_path(cell, name) for cell in results.params.anonymity], schema)
+
+
+def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell, pair of labels and kind of victim, the most successful first; shares are means over seeds.
+
+    Their intervals are those of the first seed: they are over texts, and seeds share the texts.
+    """
+    keys = [*CELL, "attribute", "task", "victim"]
+    ends = [f"{name}{end}" for name in _SHARES for end in ("_low", "_high")]
+    means = ["words_changed", "tags_equal", "attribute_accuracy", "task_accuracy", "asked", "asked_victim"]
+    rows = measured.sort("seed").group_by(keys, maintain_order=True).agg(
+        pl.col(*_SHARES, *means).mean(), pl.col(*ends, "both_right", "texts").first(), seeds=pl.len()
+    )  # fmt: skip
+    return rows.sort("dataset", "attribute", "task", "victim", "rs_all", descending=[False] * 4 + [True]).to_dicts()
+
+
+def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell and label: the balanced accuracy of each attacker of single texts, and the strongest's loss.
+
+    Of several kinds and seeds of an attacker the one that is right most often is shown, as anybody would choose.
+    """
+    single = attackers.filter(pl.col("texts_each") == 1, pl.col("attacker").is_in([CLEAN, *SHOWN]))
+    best = single.group_by(*CELL, "label", "attacker").agg(pl.max("balanced_accuracy"), pl.first("classes"))
+    chosen = attackers.filter(attacker=STRONGEST)
+    rows = []
+    for row in chosen.sort("dataset", "label", "loss", "mechanism", "epsilon").to_dicts():
+        here = best.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in (*CELL, "label"))
+        accuracies = dict(here.select("attacker", "balanced_accuracy").iter_rows())
+        rows.append({**row, "accuracies": accuracies, "chance": 1 / row["classes"]})
+    return rows
+
+
+def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+    """A row a cell and attribute: its attribute loss, what it keeps of the task, and the loss of the text.
+
+    kept: the share of all released texts whose task a victim reads as before, the least of several tasks. text: the
+    loss of the strongest attack on the text (null where it was not audited). front: no other mechanism keeps more at
+    a smaller attribute loss, by the plug-in values.
+    """
+    chosen = attackers.filter(attacker=STRONGEST).select(
+        *CELL, "label", "best_attacker", "loss", "upper", "point", "ceiling"
+    )
+    kept = (
+        measured.filter(seed=pl.col("seed").min())
+        .sort("ur_released")
+        .group_by(*CELL, "attribute", maintain_order=True)
+        .agg(kept=pl.first("ur_released"), low=pl.first("ur_released_low"), high=pl.first("ur_released_high"))
+        .rename({"attribute": "label"})
+    )
+    text = losses.select(*CELL, "control", text=pl.col("loss"), text_ceiling=pl.col("ceiling"))
+    rows = chosen.join(kept, on=[*CELL, "label"], nulls_equal=True).join(text, on=CELL, how="left", nulls_equal=True)
+    rows = rows.with_columns(
+        pl.col("control").fill_null(value=False),
+        pl.min_horizontal("point", "ceiling"),
+        pl.min_horizontal("upper", "ceiling"),
+    ).sort(*_LABEL, "mechanism", "epsilon")
+    points = rows.to_dicts()
+
+    def beaten(one: dict[str, Any]) -> bool:
+        return any(
+            not other["control"]
+            and all(other[name] == one[name] for name in _LABEL)
+            and other["kept"] >= one["kept"]
+            and other["point"] <= one["point"]
+            and (other["kept"] > one["kept"] or other["point"] < one["point"])
+            for other in points
+        )
+
+    front = [not (point["control"] or beaten(point)) for point in points]
+    return rows.with_columns(front=pl.Series(front, dtype=pl.Boolean))
+
+
+def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
+    """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites."""
+    rows = pl.DataFrame(
+        [
+            {**{name: row[name] for name in (*CELL, "label", "chance")}, **row["accuracies"]}
+            for row in infer_rows(attackers)
+        ]
+    )
+    if rows.is_empty() or STATIC not in rows.columns:
+        return []
+    sentences = []
+    for (dataset, label), part in rows.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
+        part = part.filter(pl.col(CLEAN) - pl.col(STATIC) >= FALL)
+        clean, chance = rows.filter(dataset=dataset, label=label).select(pl.max(CLEAN), pl.max("chance")).row(0)
+        opening = f"On {dataset} a classifier tells {label} right in {share(clean)} of clean texts, guessing in {share(chance)}"
+        learned = [name for name in LEARNED if name in part.columns]
+        if part.is_empty() or not learned:
+            sentences.append(
+                f"{opening}; no rewriting takes {100 * FALL:g} points of that from one that never saw a rewrite."
+            )
+            continue
+        back = part.with_columns(back=pl.max_horizontal(learned)).with_columns(
+            won=(pl.col("back") - pl.col(STATIC)) / (pl.col(CLEAN) - pl.col(STATIC))
+        )
+        won, least = back.select(pl.median("won"), pl.min(STATIC)).row(0)
+        sentences.append(
+            f"{opening}. {len(part)} {inflected(len(part), 'method and budget stops', 'methods and budgets stop')} a "
+            f"classifier that never saw rewrites by {100 * FALL:g} points or more (down to {share(least)}); one that "
+            f"learned from rewrites wins back {max(won, 0):.0%} of that in the median."
+        )
+    return sentences
+
+
+def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
+    """How many anonymisers leave a text that anybody who holds candidates for it recognises."""
+    anonymised = measured.filter(pl.col("epsilon").is_null()).select(CELL).unique()
+    cells = losses.filter(~pl.col("control")).join(anonymised, on=CELL, nulls_equal=True)
+    if cells.is_empty():
+        return []
+    near = cells.filter(pl.col("loss") >= pl.col("ceiling") - 0.25)
+    return [
+        f"Whoever holds two texts, of which one was rewritten, tells which: of {len(cells)} methods without an epsilon "
+        f"{len(near)} {inflected(len(near), 'stands', 'stand')} at the ceiling of the trials "
+        f"({nats(cells['ceiling'].max())} nats). Hiding an attribute does not hide the text."  # type: ignore[arg-type]
+    ]
+
+
+def author_sentence(attackers: pl.DataFrame) -> list[str]:
+    """What several texts of one author add."""
+    authors = attackers.filter(attacker=AUTHOR)
+    means = (
+        authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*_LABEL, "texts_each")
+    )
+    return [
+        f"Who reads several texts of one author on {dataset} tells {label} right in "
+        + listed([f"{share(row['balanced_accuracy'])} with {row['texts_each']}" for row in part.to_dicts()])
+        + ", on average over methods."
+        for (dataset, label), part in means.group_by(_LABEL, maintain_order=True)
+        if len(part) > 1
+    ]
+
+
+def detector_sentence(attackers: pl.DataFrame) -> list[str]:
+    """Whether rewriting shows."""
+    found = attackers.filter(attacker=DETECTOR).group_by(CELL, maintain_order=True).agg(pl.max("balanced_accuracy"))
+    if found.is_empty():
+        return []
+    rows = found.sort("balanced_accuracy").to_dicts()
+    least, most = rows[0], rows[-1]
+    return [
+        f"That a text was rewritten shows in {share(least['balanced_accuracy'])} of cases "
+        f"({at_budget(least['mechanism'], least['epsilon'])}) to {share(most['balanced_accuracy'])} "
+        f"({at_budget(most['mechanism'], most['epsilon'])})."
+    ]
+
+
+def best_sentence(points: pl.DataFrame) -> list[str]:
+    """Which method keeps most of the task where its attribute loss is at most half of that of clean texts."""
+    sentences = []
+    for (dataset, label), part in points.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
+        clean = part.filter(mechanism="identity")["point"].max()
+        if clean is None:
+            continue
+        within = part.filter(~pl.col("control"), pl.col("upper") <= clean / 2).sort("kept", descending=True)
+        if within.is_empty():
+            sentences.append(
+                f"On {dataset} no method brings the strongest attacker of {label} surely below half of the "
+                f"{nats(clean)} nats of clean texts."  # type: ignore[arg-type]
+            )
+            continue
+        best = within.row(0, named=True)
+        sentences.append(
+            f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
+            f"{label} is surely below half of the {nats(clean)} nats of clean texts: {share(best['kept'])} of the "  # type: ignore[arg-type]
+            f"texts read as before ({share(best['low'])} to {share(best['high'])}), at {nats(best['point'])} nats."
+        )
+    return sentences
+
+
+def attacker_figure(attackers: pl.DataFrame) -> Specification:
+    """The balanced accuracy of each attacker, a panel a data set and label, a line a cell, best hidden first."""
+    colours = dict(zip(SHOWN, COLOURS, strict=False))
+    rows = [
+        {
+            "panel": f"{row['dataset']}: {row['label']}",
+            "cell": at_budget(row["mechanism"], row["epsilon"]),
+            "attacker": name,
+            "accuracy": row["accuracies"][name],
+            "most": max(value for key, value in row["accuracies"].items() if key != CLEAN),
+            "clean": row["accuracies"].get(CLEAN),
+            "chance": row["chance"],
+        }
+        for row in infer_rows(attackers)
+        for name in SHOWN
+        if row["accuracies"].get(name) is not None
+    ]
+    names = [name for name in SHOWN if any(row["attacker"] == name for row in rows)]
+    datasets: dict[str, list[dict[str, Any]]] = {}
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    width = (WIDTH - 60) // min(len(panels), 3) - 190
+
+    def panel(name: str) -> alt.LayerChart:
+        datasets[name] = [row for row in rows if row["panel"] == name]
+        base = alt.Chart(alt.NamedData(name))
+        low = min(0.9 * min(row["chance"] for row in datasets[name]), *(row["accuracy"] for row in datasets[name]))
+        y = alt.Y(
+            "cell:N", sort=alt.EncodingSortField("most", op="max"), title=None, axis=alt.Axis(labelLimit=180, grid=True)
+        )
+        x = alt.X(
+            "accuracy:Q",
+            title="balanced accuracy",
+            scale=alt.Scale(domain=[low, 1], nice=False),
+            axis=alt.Axis(format=".0%", tickCount=5),
+        )
+        rule = base.transform_aggregate(clean="max(clean)", chance="max(chance)")
+        shape = alt.Shape("attacker:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])))
+        colour = alt.Color(
+            "attacker:N",
+            scale=alt.Scale(domain=names, range=[colours[n] for n in names]),
+            legend=alt.Legend(title=None),
+        )
+        tips = [alt.Tooltip("cell:N"), alt.Tooltip("attacker:N"), alt.Tooltip("accuracy:Q", format=".1%")]
+        return alt.layer(
+            rule.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(alt.X("chance:Q")),
+            rule.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("clean:Q")),
+            base.mark_point(filled=True, size=46, opacity=0.9).encode(x, y, colour, shape, tooltip=tips),
+        ).properties(width=width, height=alt.Step(17), title=name)
+
+    return specify(alt.concat(*map(panel, panels), columns=3, spacing=30), datasets)
+
+
+def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:
+    """For each data set and label two panels: attribute loss against that of the text, and utility against it.
+
+    Budgets of a mechanism are joined by a line; a mechanism without them is a mark. Rings: the Pareto front.
+    """
+    style = styles(mechanisms)
+    names = points["mechanism"].unique().sort().to_list()
+    colour, shape = by_name(style, names, controls)
+    datasets: dict[str, list[dict[str, Any]]] = {}
+    attribute = alt.X("point:Q", title="attribute loss of the strongest attacker (nats)", scale=alt.Scale(zero=True))
+    tips = [
+        alt.Tooltip("mechanism:N"),
+        alt.Tooltip("epsilon:Q", title="nominal ε"),
+        alt.Tooltip("best_attacker:N", title="strongest attacker"),
+    ]
+    size = {"width": (WIDTH - 240) // 2, "height": 300}
+
+    def row(dataset: str, label: str) -> alt.HConcatChart:
+        key = f"{dataset} {label}"
+        datasets[key] = points.filter(dataset=dataset, label=label).to_dicts()
+        base = alt.Chart(alt.NamedData(key))
+        interval = base.mark_rule(opacity=0.35).encode(alt.X("loss:Q"), alt.X2("upper"), color=colour)
+        panels = []
+        for value, title, ends in (
+            ("text", "loss of the text, strongest attack (nats)", None),
+            ("kept", "task read as before", ("low", "high")),
+        ):
+            y = alt.Y(
+                f"{value}:Q",
+                title=title,
+                scale=alt.Scale(zero=value == "text"),
+                axis=alt.Axis(format="" if value == "text" else ".0%"),
+            )
+            held = base.transform_filter(f"isValid(datum.{value})")
+            layers = [
+                interval.transform_filter(f"isValid(datum.{value})").encode(y),
+                held.transform_filter("isValid(datum.epsilon)")
+                .mark_line(strokeWidth=1.4, opacity=0.7)
+                .encode(attribute, y, colour, order="epsilon:Q"),
+                held.mark_point(filled=True, size=56, opacity=1).encode(attribute, y, colour, shape, tooltip=tips),
+            ]
+            if ends:
+                layers.append(
+                    held.mark_rule(opacity=0.35).encode(
+                        attribute, alt.Y(ends[0], title=title), alt.Y2(ends[1]), color=colour
+                    )
+                )
+                layers.append(
+                    held.transform_filter("datum.front")
+                    .mark_point(size=190, color=INK, strokeWidth=1.1)
+                    .encode(attribute, y)
+                )
+            panels.append(alt.layer(*layers).properties(**size, title=f"{dataset}: {label}"))
+        return alt.hconcat(*panels, spacing=40)
+
+    pairs = points.select(_LABEL).unique(maintain_order=True).rows()
+    return specify(alt.vconcat(*(row(*pair) for pair in pairs), spacing=30), datasets)
+
+
+def length_rows(lengths: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell, attribute and task, in it RS_all and coverage of each quarter of the texts by length."""
+    keys = [*CELL, "attribute", "task", "victim"]
+    first = lengths.filter(pl.col("seed") == pl.col("seed").min()) if len(lengths) else lengths
+    return [
+        {**dict(zip(keys, key, strict=True)), "quarters": part.sort("shortest").to_dicts()}
+        for key, part in first.sort(keys).group_by(keys, maintain_order=True)
+    ]
+
+
+def outcome_rows(outcomes: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a cell: how many texts ended with which status."""
+    return [
+        {
+            **dict(zip(CELL, key, strict=True)),
+            "texts": part["texts"].sum(),
+            "ends": dict(part.select("status", "texts").iter_rows()),
+        }
+        for key, part in outcomes.sort(CELL).group_by(CELL, maintain_order=True)
+    ]
+
+
+def examples(results: Results) -> list[dict[str, Any]]:
+    """For each cell of a public data set texts at the quartiles of the share of changed words, with what changed."""
+    groups = []
+    for name, cell in results.params.anonymity.items():
+        if cell.dataset not in results.public:
+            continue
+        originals = dict(enumerate(results.table(f"data/prepared/{cell.dataset}.parquet", {"text": pl.String})["text"]))
+        for epsilon in cell.budgets:
+            table = results.table(anonymized_path(name, epsilon), ANONYMIZED).filter(part="test")
+            pairs = [(originals[row], text) for row, text in table.sort("row").select("row", "text").iter_rows()]
+            if pairs:
+                groups.append(
+                    {
+                        "mechanism": cell.mechanism,
+                        "dataset": cell.dataset,
+                        "epsilon": stored(epsilon),
+                        "rows": quartile_rows(pairs),
+                    }
+                )
+    return groups
+
+
+def quartile_rows(pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The pairs of text and rewrite below whose share of changed words a quarter, half and three quarters lie."""
+    ordered = sorted(pairs, key=lambda pair: (changed_share(*pair), pair))
+    return [
+        {"quarter": quarter, "parts": difference(*ordered[min(int(quarter * len(ordered)), len(ordered) - 1)])}
+        for quarter in QUARTERS
+    ]
+
+
+def changed_share(text: str, rewrite: str) -> float:
+    """The share of words and marks of a text that a rewrite changes."""
+    a, b = words_and_marks(text), words_and_marks(rewrite)
+    matching = sum(block.size for block in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_matching_blocks())
+    return 1 - matching / max(len(a), 1)
+
+
+def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
+    """Parts of a text and its rewrite in their order, each "same", "gone" or "new", words joined by spaces."""
+    a, b = words_and_marks(text), words_and_marks(rewrite)
+    parts: list[tuple[str, str]] = []
+    for kind, i, j, k, m in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append(("same", " ".join(a[i:j])))
+            continue
+        if i < j:
+            parts.append(("gone", " ".join(a[i:j])))
+        if k < m:
+            parts.append(("new", " ".join(b[k:m])))
+    return parts
