@@ -175,7 +175,8 @@ def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
     for (dataset, label), part in rows.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
         part = part.filter(pl.col(CLEAN) - pl.col(STATIC) >= FALL)
         clean, chance = rows.filter(dataset=dataset, label=label).select(pl.max(CLEAN), pl.max("chance")).row(0)
-        opening = f"On {dataset} a classifier tells {label} right in {share(clean)} of clean texts, guessing in {share(chance)}"
+        of_clean = f"in {share(clean)} of clean texts, guessing in {share(chance)}"
+        opening = f"On {dataset} a classifier tells {label} right {of_clean}"
         learned = [name for name in LEARNED if name in part.columns]
         if part.is_empty() or not learned:
             sentences.append(

@@ -1,0 +1,132 @@
+"""What the page says of anonymisers: facts, by tables made for the purpose."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
+
+from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.report.sections import anonymity
+from epsilometer.utility.schemas import ANONYMITY, ATTACKERS
+from tests.support.audited import audit, frame
+
+CELLS = {"identity": 0.0, "idt": 0.2, "textfooler": 0.3}  # RS_all
+
+
+def attackers(*rows: tuple[str, str, float, float], label: str = "gender") -> pl.DataFrame:
+    """Rows of mechanism, attacker, balanced accuracy and loss on `reviews`; what is not given is null."""
+    every = [
+        {
+            "dataset": "reviews", "mechanism": mechanism, "label": label, "attacker": attacker, "kind": "linear",
+            "seed": 0, "texts_each": 1, "classes": 2, "balanced_accuracy": accuracy, "loss": loss, "point": loss + 0.1,
+            "upper": loss + 0.2, "ceiling": 5.0, "claim": NO_CLAIM, "verdict": NO_CLAIM,
+            "best_attacker": ADAPTIVE if attacker == "strongest" else None,
+        }
+        for mechanism, attacker, accuracy, loss in rows
+    ]  # fmt: skip
+    return pl.DataFrame(every, schema=dict(ATTACKERS))
+
+
+def hidden() -> pl.DataFrame:
+    return attackers(
+        ("identity", CLEAN, 0.8, 1.3), ("identity", STATIC, 0.8, 1.3), ("identity", "strongest", 0.8, 1.2),
+        ("idt", CLEAN, 0.8, 1.3), ("idt", STATIC, 0.7, 0.8), ("idt", ADAPTIVE, 0.78, 1.2),
+        ("idt", RELABELLED, 0.75, 1.0), ("idt", "strongest", 0.78, 0.2),
+        ("textfooler", CLEAN, 0.8, 1.3), ("textfooler", STATIC, 0.6, 0.4), ("textfooler", ADAPTIVE, 0.7, 0.8),
+        ("textfooler", "strongest", 0.7, 0.7), ("idt", DETECTOR, 0.66, 0.6), ("textfooler", DETECTOR, 0.9, 2.0),
+    )  # fmt: skip
+
+
+def measured() -> pl.DataFrame:
+    rows = [
+        {
+            "dataset": "reviews", "mechanism": name, "attribute": "gender", "task": "rating", "victim": "linear",
+            "seed": seed, "texts": 500, "both_right": 180, "rs_all": success + seed / 10, "rs_all_low": 0.1,
+            "rs_all_high": 0.4, "coverage": 0.5, "words_changed": 0.1, "ur_released": 1 - success,
+            "ur_released_low": 0.6, "ur_released_high": 1.0,
+        }
+        for name, success in CELLS.items()
+        for seed in (0, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=dict(ANONYMITY))
+
+
+def losses() -> pl.DataFrame:
+    """Of the texts: textfooler at the ceiling of some trials, idt not."""
+    rows = [("identity", 1000), ("idt", 700), ("textfooler", 1000)]
+    made = frame(*((("reviews", name, 1.0, "lexical", right, None, NO_CLAIM)) for name, right in rows))
+    return anonymity.strongest(made.with_columns(epsilon=pl.lit(None, pl.Float64)))
+
+
+def test_a_page_without_anonymisers_has_no_section() -> None:
+    assert anonymity.section(audit()) is None
+
+
+def test_who_is_stopped_and_who_is_not_is_said() -> None:
+    (sentence,) = anonymity.stopped_sentences(hidden())
+    # (.78 - .7) / .1 and (.7 - .6) / .2 of the fall are won back: .8 and .5
+    assert "80.0\N{NO-BREAK SPACE}% of clean texts, guessing in 50.0\N{NO-BREAK SPACE}%. 2 methods" in sentence
+    assert "down to 60.0\N{NO-BREAK SPACE}%" in sentence
+    assert "wins back 65% of that in the median" in sentence
+    nobody = hidden().with_columns(balanced_accuracy=pl.lit(0.8))
+    assert "no rewriting takes 5 points" in anonymity.stopped_sentences(nobody)[0]
+
+
+def test_hiding_an_attribute_is_set_against_hiding_the_text() -> None:
+    (sentence,) = anonymity.held_sentence(losses(), measured())
+    assert "of 2 methods without an epsilon 1 stands at the ceiling" in sentence  # identity is a control
+    assert anonymity.held_sentence(losses(), measured().clear()) == []
+
+
+def test_success_is_over_all_texts_and_means_are_over_seeds() -> None:
+    rows = anonymity.success_rows(measured())
+    assert [(row["mechanism"], round(row["rs_all"], 3), row["seeds"]) for row in rows] == [
+        ("textfooler", 0.35, 2), ("idt", 0.25, 2), ("identity", 0.05, 2),
+    ]  # fmt: skip
+
+
+def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -> None:
+    points = anonymity.against(hidden(), measured(), losses())
+    assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler keeps less at a larger loss
+    (sentence,) = anonymity.best_sentence(points)
+    assert sentence.startswith("On reviews idt keeps most where the strongest attacker of gender is surely below half")
+    (none,) = anonymity.best_sentence(points.filter(pl.col("mechanism") != "idt"))
+    assert "no method brings the strongest attacker of gender surely below half" in none
+
+
+def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
+    one, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
+    both = pl.concat([one, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
+    (sentence,) = anonymity.author_sentence(both)
+    assert "70.0\N{NO-BREAK SPACE}% with 1 and 90.0\N{NO-BREAK SPACE}% with 5" in sentence
+    assert anonymity.author_sentence(one) == []
+    (shows,) = anonymity.detector_sentence(hidden())
+    assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
+
+
+def test_figures_hold_every_cell() -> None:
+    drawn = anonymity.attacker_figure(hidden())["datasets"]["reviews: gender"]
+    assert {(row["cell"], row["attacker"]) for row in drawn} >= {("idt", ADAPTIVE), ("textfooler", STATIC)}
+    points = anonymity.against(hidden(), measured(), losses())
+    figure = anonymity.loss_figure(points, points["mechanism"], ["identity"])
+    assert {row["mechanism"] for row in figure["datasets"]["reviews gender"]} == {*CELLS}
+
+
+@pytest.mark.parametrize(
+    ("text", "rewrite", "parts"),
+    [
+        ("My wife likes it.", "My spouse likes it.",
+         [("same", "My"), ("gone", "wife"), ("new", "spouse"), ("same", "likes it .")]),
+        ("one", "", [("gone", "one")]),
+    ],
+)  # fmt: skip
+def test_differences_show_what_was_taken_away_and_put_in(text: str, rewrite: str, parts: list[tuple[str, str]]) -> None:
+    assert anonymity.difference(text, rewrite) == parts
+
+
+def test_texts_at_the_quartiles_of_change() -> None:
+    pairs = [("a b c d", " ".join("abcd"[:same] + "x" * (4 - same))) for same in (4, 3, 2, 1)]
+    rows = anonymity.quartile_rows(pairs)
+    assert [anonymity.changed_share(*pair) for pair in pairs] == [0, 0.25, 0.5, 0.75]
+    assert [sum(kind == "gone" for kind, _ in row["parts"]) for row in rows] == [1, 1, 1]
