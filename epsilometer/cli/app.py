@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from epsilometer.cli import audit, bench, calibrate, claims, components, exact, export, pipeline, project, rewrite
+from epsilometer.cli import (
+    anonymize,
+    audit,
+    bench,
+    calibrate,
+    claims,
+    components,
+    exact,
+    export,
+    pipeline,
+    project,
+    rewrite,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -16,6 +28,7 @@ for command in (
     audit.audit,
     exact.exact,
     rewrite.rewrite,
+    anonymize.anonymize,
     calibrate.calibrate,
     calibrate.compare,
     claims.claims,

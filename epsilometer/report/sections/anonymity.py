@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
+from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
-from epsilometer.models.tagging import words_and_marks
 from epsilometer.project.paths import anonymity_path, anonymized_path
 from epsilometer.report.figures import (
     COLOURS,
@@ -28,6 +27,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, strongest
 from epsilometer.report.section import Section
 from epsilometer.report.wording import at_budget, inflected, listed, nats, share
+from epsilometer.utility.anonymizing import changed_share, difference
 from epsilometer.utility.attackers import (
     ADAPTIVE,
     AUGMENTED,
@@ -37,7 +37,6 @@ from epsilometer.utility.attackers import (
     LLM,
     RELABELLED,
     STATIC,
-    STRONGEST,
 )
 from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LENGTH, OUTCOMES
 
@@ -423,25 +422,3 @@ def quartile_rows(pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         {"quarter": quarter, "parts": difference(*ordered[min(int(quarter * len(ordered)), len(ordered) - 1)])}
         for quarter in QUARTERS
     ]
-
-
-def changed_share(text: str, rewrite: str) -> float:
-    """The share of words and marks of a text that a rewrite changes."""
-    a, b = words_and_marks(text), words_and_marks(rewrite)
-    matching = sum(block.size for block in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_matching_blocks())
-    return 1 - matching / max(len(a), 1)
-
-
-def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
-    """Parts of a text and its rewrite in their order, each "same", "gone" or "new", words joined by spaces."""
-    a, b = words_and_marks(text), words_and_marks(rewrite)
-    parts: list[tuple[str, str]] = []
-    for kind, i, j, k, m in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_opcodes():
-        if kind == "equal":
-            parts.append(("same", " ".join(a[i:j])))
-            continue
-        if i < j:
-            parts.append(("gone", " ".join(a[i:j])))
-        if k < m:
-            parts.append(("new", " ".join(b[k:m])))
-    return parts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
-from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
 
 from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.report.sections import anonymity
+from epsilometer.utility.anonymizing import changed_share
+from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
 from epsilometer.utility.schemas import ANONYMITY, ATTACKERS
 from tests.support.audited import audit, frame
 
@@ -113,20 +113,8 @@ def test_figures_hold_every_cell() -> None:
     assert {row["mechanism"] for row in figure["datasets"]["reviews gender"]} == {*CELLS}
 
 
-@pytest.mark.parametrize(
-    ("text", "rewrite", "parts"),
-    [
-        ("My wife likes it.", "My spouse likes it.",
-         [("same", "My"), ("gone", "wife"), ("new", "spouse"), ("same", "likes it .")]),
-        ("one", "", [("gone", "one")]),
-    ],
-)  # fmt: skip
-def test_differences_show_what_was_taken_away_and_put_in(text: str, rewrite: str, parts: list[tuple[str, str]]) -> None:
-    assert anonymity.difference(text, rewrite) == parts
-
-
 def test_texts_at_the_quartiles_of_change() -> None:
     pairs = [("a b c d", " ".join("abcd"[:same] + "x" * (4 - same))) for same in (4, 3, 2, 1)]
     rows = anonymity.quartile_rows(pairs)
-    assert [anonymity.changed_share(*pair) for pair in pairs] == [0, 0.25, 0.5, 0.75]
+    assert [changed_share(*pair) for pair in pairs] == [0, 0.25, 0.5, 0.75]
     assert [sum(kind == "gone" for kind, _ in row["parts"]) for row in rows] == [1, 1, 1]

@@ -1,0 +1,103 @@
+"""Texts anonymised with what became of each, by auxiliaries that are trained on labelled texts or read from a folder.
+
+It draws from the operating system's randomness, as a publication does; with a seed it can be repeated.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.outcomes import COLUMNS
+from epsilometer.core.randomness import Noise
+from epsilometer.core.tables import Schema
+from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
+from epsilometer.models.classifier import LINEAR
+from epsilometer.models.tagging import words_and_marks
+from epsilometer.text.vectors import WordVectors
+
+ANONYMIZED_TEXTS: Schema = {"text": pl.String, "rewrite": pl.String, **COLUMNS}
+SAME, GONE, NEW = "same", "gone", "new"
+_NAMED = 5  # words that gave a label away
+
+
+def auxiliaries(folder: Path, labelled: pl.DataFrame, plan: Plan, vectors: WordVectors) -> Auxiliaries:
+    """Those in a folder, or trained on labelled texts (columns id, text and the labels) and written there.
+
+    Raises UserError for auxiliaries of other labels or kinds in the folder, and for labels that cannot be learnt.
+    """
+    if (folder / "about.json").is_file():
+        there = Auxiliaries(folder)
+        there.check(plan.attributes, plan.tasks, plan.kinds)
+        return there
+    return make(folder, labelled, plan, vectors)
+
+
+def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
+    """Returns schema `ANONYMIZED_TEXTS`, a row a text; of a mechanism without outcomes these columns are null.
+
+    seed: None draws from the operating system.
+    """
+    count = len(texts)
+    noise = Noise.operating_system(count) if seed is None else Noise.named(np.arange(count), seed, "anonymize", epsilon)
+    (rewrites,) = rewrite_all(mechanism, Job(texts, np.arange(count), [epsilon], [noise]), paced=True)
+    table = pl.DataFrame({"text": list(texts), "rewrite": list(rewrites.texts)})
+    if rewrites.outcomes is None:
+        return table.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in COLUMNS.items())
+    return table.hstack(rewrites.outcomes.table())
+
+
+def explanations(texts: Sequence[str], rewrites: Sequence[str], folder: Auxiliaries) -> list[dict[str, Any]]:
+    """For each text the words that gave its attributes away, and what each classifier makes of text and rewrite.
+
+    gave_away: by attribute and kind, up to five words with their scores, the largest first; probabilities: by label and
+    kind, those of each class before and after.
+    """
+    rows: list[dict[str, Any]] = [{"gave_away": {}, "probabilities": {}} for _ in texts]
+    for label, kinds in folder.classifiers.items():
+        for kind, classifier in kinds.items():
+            before, after = classifier.probabilities(texts), classifier.probabilities(rewrites)
+            for row, p, q in zip(rows, before.tolist(), after.tolist(), strict=True):
+                row["probabilities"].setdefault(label, {})[kind] = {
+                    name: {"before": b, "after": a} for name, b, a in zip(classifier.classes, p, q, strict=True)
+                }
+            if label in folder.attributes:
+                method = Attribution(method="linear") if kind == LINEAR else Attribution()
+                for row, scores in zip(rows, attributions(classifier, texts, method).scores, strict=True):
+                    row["gave_away"].setdefault(label, {})[kind] = _largest(scores)
+    return rows
+
+
+def _largest(scores: Mapping[str, float]) -> dict[str, float]:
+    ordered = sorted(((score, word) for word, score in scores.items() if score > 0), reverse=True)
+    return {word: score for score, word in ordered[:_NAMED]}
+
+
+def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
+    """Parts of a text and its rewrite in their order, each SAME, GONE or NEW, words and marks joined by spaces."""
+    a, b = words_and_marks(text), words_and_marks(rewrite)
+    parts: list[tuple[str, str]] = []
+    for kind, i, j, k, m in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append((SAME, " ".join(a[i:j])))
+            continue
+        if i < j:
+            parts.append((GONE, " ".join(a[i:j])))
+        if k < m:
+            parts.append((NEW, " ".join(b[k:m])))
+    return parts
+
+
+def changed_share(text: str, rewrite: str) -> float:
+    """The share of words and marks of a text that a rewrite takes away."""
+    size = len(words_and_marks(text))
+    gone = sum(len(part.split()) for kind, part in difference(text, rewrite) if kind == GONE)
+    return gone / max(size, 1)
