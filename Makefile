@@ -2,6 +2,7 @@
 # make audit PROFILE=atis     the same with profiles/atis.yaml, in a folder of its own (runs/atis)
 # make utility   classifiers trained on rewritten texts, beside the loss: make audit PROFILE=utility. A target of its own:
 #                it fine-tunes some hundred classifiers, and make audit takes 7 to 11 minutes without them
+# make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
 # make test      the same set-up, then the checks and the test suite
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
@@ -19,14 +20,14 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility test test-slow flow reaudit ui ui-stop bench setup install profile
+.PHONY: audit utility anonymize test test-slow flow reaudit ui ui-stop bench setup install profile
 
 audit: setup profile
 	@cd $(FOLDER) && epsilometer check && exec epsilometer repro dvc.yaml
 	@cd $(FOLDER) && epsilometer report
 
-utility:
-	@$(MAKE) --no-print-directory audit PROFILE=utility
+utility anonymize:
+	@$(MAKE) --no-print-directory audit PROFILE=$@
 
 test: setup
 	ruff check .
