@@ -176,7 +176,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [s * 10.0**p for p in powers for s in steps if low / 1.25 <= s * 10.0**p <= high * 1.25] or [low]
 
 
-def specify(chart: alt.HConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
+def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datasets: dict[str, Any]) -> Specification:
     """A chart whose data are named, with the rows of each name, and the look of all figures."""
     # The rows go in last: altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}

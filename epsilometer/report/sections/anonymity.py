@@ -204,7 +204,7 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
     return [
         f"Whoever holds two texts, of which one was rewritten, tells which: of {len(cells)} methods without an epsilon "
         f"{len(near)} {inflected(len(near), 'stands', 'stand')} at the ceiling of the trials "
-        f"({nats(cells['ceiling'].max())} nats). Hiding an attribute does not hide the text."  # type: ignore[arg-type]
+        f"({nats(cells['ceiling'].to_list()[0])} nats). Hiding an attribute does not hide the text."
     ]
 
 
@@ -241,20 +241,20 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
     """Which method keeps most of the task where its attribute loss is at most half of that of clean texts."""
     sentences = []
     for (dataset, label), part in points.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
-        clean = part.filter(mechanism="identity")["point"].max()
+        clean: float | None = part.filter(mechanism="identity").select(pl.max("point")).item()
         if clean is None:
             continue
         within = part.filter(~pl.col("control"), pl.col("upper") <= clean / 2).sort("kept", descending=True)
         if within.is_empty():
             sentences.append(
                 f"On {dataset} no method brings the strongest attacker of {label} surely below half of the "
-                f"{nats(clean)} nats of clean texts."  # type: ignore[arg-type]
+                f"{nats(clean)} nats of clean texts."
             )
             continue
         best = within.row(0, named=True)
         sentences.append(
             f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
-            f"{label} is surely below half of the {nats(clean)} nats of clean texts: {share(best['kept'])} of the "  # type: ignore[arg-type]
+            f"{label} is surely below half of the {nats(clean)} nats of clean texts: {share(best['kept'])} of the "
             f"texts read as before ({share(best['low'])} to {share(best['high'])}), at {nats(best['point'])} nats."
         )
     return sentences
@@ -282,7 +282,7 @@ def attacker_figure(attackers: pl.DataFrame) -> Specification:
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     width = (WIDTH - 60) // min(len(panels), 3) - 190
 
-    def panel(name: str) -> alt.LayerChart:
+    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
         datasets[name] = [row for row in rows if row["panel"] == name]
         base = alt.Chart(alt.NamedData(name))
         low = min(0.9 * min(row["chance"] for row in datasets[name]), *(row["accuracy"] for row in datasets[name]))
