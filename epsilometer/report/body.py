@@ -14,6 +14,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.sections import (
     ablations,
+    anonymity,
     claims,
     curves,
     exact_loss,
@@ -45,6 +46,7 @@ SECTIONS = (
     ablations.section,
     sweeps.section,
     similarity.section,
+    anonymity.section,
     examples.section,
 )
 CLOSING = (reading.section, settings.section)  # after the history of audits, which is put in last (`page`)
@@ -61,7 +63,9 @@ def build(results: Results, path: Path, folder: Path) -> None:
     closing = [make(results) for make in CLOSING]
     estimates = results.estimates
     shared = {
-        "styles": figures.styles(estimates["mechanism"]),
+        "styles": figures.styles(
+            [*estimates["mechanism"], *(cell.mechanism for cell in results.params.anonymity.values())]
+        ),
         "controls": estimates.filter("control")["mechanism"].unique().sort().to_list(),
     }
     html = render(

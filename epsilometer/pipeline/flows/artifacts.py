@@ -18,16 +18,22 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_HOME
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
 from epsilometer.report.export import read_exact
 from epsilometer.report.wording import budget
+from epsilometer.utility.schemas import ATTACKERS
 
 _COLUMNS = [
     "dataset", "mechanism", "control", "epsilon", "attack", "sees", "released", "loss", "point", "upper", "ceiling",
     "claim", "verdict",
+]  # fmt: skip
+_ANONYMITY = [
+    "dataset", "mechanism", "epsilon", "label", "best_attacker", "kind", "balanced_accuracy", "majority", "loss",
+    "point", "upper", "ceiling", "claim", "verdict",
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,6 +57,14 @@ def publish(folder: Path) -> None:
             key=prefixed(folder, "verdicts"),
             markdown=verdicts(table, checked, read_exact(folder)),
             description="The claims against the measurements. Not refuted is not proven.",
+        )
+    anonymity = [tables.read(path, ATTACKERS) for path in sorted(folder.glob("data/anonymity/*/attackers.parquet"))]
+    if anonymity:
+        rows = pl.concat(anonymity).filter(pl.col("attacker") == STRONGEST).to_dicts()
+        create_table_artifact(
+            key=prefixed(folder, "anonymity"),
+            table=[{name: _shown(row[name]) for name in _ANONYMITY} for row in rows],
+            description="What the strongest attacker infers of an attribute from what is released; losses in nats.",
         )
     pictures = sorted(folder.glob("reports/figures/*.svg"))
     if pictures:

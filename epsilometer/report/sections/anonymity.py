@@ -50,7 +50,7 @@ _LABEL = ["dataset", "label"]
 
 def section(results: Results) -> Section | None:
     """Success over all texts, attackers who know the method, and loss of attribute and text; absent without cells."""
-    measured = _tables(results, "measures", ANONYMITY)
+    measured = _tables(results, "anonymity", ANONYMITY)
     if measured.is_empty():
         return None
     attackers = _tables(results, "attackers", ATTACKERS)
@@ -77,7 +77,7 @@ def section(results: Results) -> Section | None:
             "success": success_rows(measured),
             "attackers": cells,
             "shown": [name for name in SHOWN if name in {*attackers["attacker"]}],
-            "lengths": length_rows(_tables(results, "lengths", BY_LENGTH)),
+            "lengths": length_rows(_tables(results, "by_length", BY_LENGTH)),
             "outcomes": outcome_rows(_tables(results, "outcomes", OUTCOMES)),
             "examples": examples(results),
             "figures": figures,
@@ -401,7 +401,7 @@ def examples(results: Results) -> list[dict[str, Any]]:
             continue
         originals = dict(enumerate(results.table(f"data/prepared/{cell.dataset}.parquet", {"text": pl.String})["text"]))
         for epsilon in cell.budgets:
-            table = results.table(anonymized_path(name, epsilon), ANONYMIZED).filter(part="test")
+            table = results.table(anonymized_path(name, epsilon), ANONYMIZED).filter(split=cell.part)
             pairs = [(originals[row], text) for row, text in table.sort("row").select("row", "text").iter_rows()]
             if pairs:
                 groups.append(
