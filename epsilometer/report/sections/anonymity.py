@@ -356,7 +356,7 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
             if ends:
                 layers.append(
                     held.mark_rule(opacity=0.35).encode(
-                        attribute, alt.Y(ends[0], title=title), alt.Y2(ends[1]), color=colour
+                        attribute, alt.Y(f"{ends[0]}:Q", title=title), alt.Y2(ends[1]), color=colour
                     )
                 )
                 layers.append(
