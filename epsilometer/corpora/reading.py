@@ -14,14 +14,15 @@ from epsilometer.core import tables
 from epsilometer.core.component import module
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.tables import Schema
-from epsilometer.corpora import files, hub
+from epsilometer.corpora import files, hub, tab
 from epsilometer.corpora.parts import GROUP
 from epsilometer.text.words import words
 
 PREPARED: Schema = {"id": pl.String, "text": pl.String, "split": pl.String, "words": pl.Int32}  # and one column a label
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-_RECORD = ("identifiers", "identifier_kinds")  # what a corpus may say of each text: lists of strings
+# What a corpus may say of each text, lists of strings: what identifies somebody, of what kind, mentions of what.
+_RECORD = ("identifiers", "identifier_kinds", "identifier_entities")
 _OWN = (*PREPARED, *_RECORD, GROUP)  # columns that a label must not be called
 _SPLITS = ("train", "validation", "test")
 
@@ -50,11 +51,12 @@ def read(
     """The texts of a source, as columns `text`, `split`, the labels, and its record of identifiers where it has one.
 
     source: a file (.parquet, .csv, .tsv, .jsonl, .ndjson, .txt with a text a line), a folder of .txt files, a pin of a
-    Hugging Face data set (.json), a generator (.py with `generate(name, count, seed)`), or the id of a Hugging Face
-    data set, owner/name or owner/name@revision. text, labels, split: its columns; several columns of text are joined by
-    line breaks; without a column `split` all rows are "train". rows: only the first so many; layout: of a file; asked:
-    of a generator. Raises UserError for whatever is missing, unknown or damaged, naming the remedy. The record is
-    `identifiers` and `identifier_kinds`, for each text as many strings.
+    Hugging Face data set (.json), the Text Anonymization Benchmark (.json), a generator (.py with `generate(name,
+    count, seed)`), or the id of a Hugging Face data set, owner/name or owner/name@revision. text, labels, split: its
+    columns; several columns of text are joined by line breaks; without a column `split` all rows are "train". rows:
+    only the first so many; layout: of a file; asked: of a generator. Raises UserError for whatever is missing, unknown
+    or damaged, naming the remedy. The record is `identifiers`, `identifier_kinds` and `identifier_entities`, for each
+    text as many strings.
     """
     for label in labels:
         if label in _OWN:
@@ -163,6 +165,8 @@ def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
 
 def _load(source: str, layout: files.Layout) -> pl.DataFrame:
     path = Path(source)
+    if tab.holds(path):
+        return tab.read(path)
     if path.suffix == ".json":
         pin = hub.read_pin(path)
         return hub.load(pin.dataset, pin.config, pin.revision)

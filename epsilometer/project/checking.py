@@ -14,7 +14,7 @@ from epsilometer.core.attack import Checked
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
-from epsilometer.corpora import hub
+from epsilometer.corpora import hub, tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.models.embedded import EMBEDDED
@@ -176,7 +176,8 @@ def _check_writable(params: Params) -> None:
 
 def _pinned_corpus(source: str) -> hub.Pin | None:
     """The pin of a corpus that is a pin and exists; None for others."""
-    return hub.read_pin(Path(source)) if source.endswith(".json") and Path(source).exists() else None
+    pinned = source.endswith(".json") and Path(source).exists() and not tab.holds(Path(source))
+    return hub.read_pin(Path(source)) if pinned else None
 
 
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
@@ -185,7 +186,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
     Of a generator, a sample is checked.
     """
     source = params.path(dataset.source)
-    if source.endswith(".json"):
+    if source.endswith(".json") and not tab.holds(Path(source)):
         return hub.read_pin(Path(source))
     sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _SAMPLE
     table = corpus(params, name, _SAMPLE if sampled else None).table

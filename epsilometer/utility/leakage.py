@@ -8,7 +8,8 @@ overlaps a recorded identifier is counted as that one.
 whatever stands between them, from one word's border to another's: "Lee Hewitt" survives in "lee, hewitt rang" and
 "(01632) 960262" in "01632960262", but "Lee" not in "sleep". A part that survives (a first name of two, a number without
 its prefix) is not counted, so the share is a lower bound on what leaks. A word that a mechanism happens to draw
-(of a person called May) counts.
+(of a person called May) counts. Where a corpus says which mentions are of one entity (column `identifier_entities`),
+these are one identifier, which is masked only if none of its mentions has survived (Pilan et al. 2022).
 
 A share's interval is clustered by source (`utility.intervals`): several identifiers of one text, and several rewrites
 of it, do not survive independently.
@@ -42,12 +43,14 @@ _PLAIN = re.compile(r"[\W_]+")
 class Identifier(NamedTuple):
     """A name, an address or a number in a text.
 
-    kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus.
+    kind: "name", "e-mail address", "phone number", "order number" or a corpus's own. recorded: by the corpus. entity:
+    what it mentions; empty where the corpus does not say.
     """
 
     kind: str
     text: str
     recorded: bool
+    entity: str = ""
 
 
 def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
@@ -85,15 +88,24 @@ def leakage(
     """
     seen: dict[str, list[tuple[bool, bool, int]]] = {}  # survived, recorded, source
     for some, rewrite, source in zip(known, rewrites, sources, strict=True):
-        for one in some:
-            outcome = (survives(one.text, rewrite), one.recorded, int(source))
-            for kind in (one.kind, ALL):
+        for mentions in _by_entity(some):
+            first = mentions[0]
+            outcome = (any(survives(one.text, rewrite) for one in mentions), first.recorded, int(source))
+            for kind in (first.kind, ALL):
                 seen.setdefault(kind, []).append(outcome)
     rows = []
     for kind, every in sorted(seen.items(), key=lambda item: (item[0] == ALL, item[0])):
         survived, recorded, texts = zip(*every, strict=True)
         rows.append((kind, len(survived), sum(recorded), sum(survived), *share_interval(survived, texts, alpha)))
     return pl.DataFrame(rows, schema=dict(COUNTS), orient="row")
+
+
+def _by_entity(some: Sequence[Identifier]) -> list[list[Identifier]]:
+    """The mentions of each entity; what mentions none that is known is one of its own."""
+    entities: dict[str | int, list[Identifier]] = {}
+    for number, one in enumerate(some):
+        entities.setdefault(one.entity or number, []).append(one)
+    return list(entities.values())
 
 
 def _key(text: str) -> str:
@@ -108,12 +120,21 @@ def _among(new: Identifier, known: Sequence[Identifier]) -> bool:
 def _recorded(table: pl.DataFrame) -> list[list[Identifier]]:
     if "identifiers" not in table.columns:
         return [[] for _ in range(len(table))]
-    texts = table["identifiers"].to_list()
-    kinds = table["identifier_kinds"].to_list() if "identifier_kinds" in table.columns else [None] * len(table)
     rows = []
-    for some, kind in zip(texts, kinds, strict=True):
-        some, kind = some or [], kind or [OTHER] * len(some or [])
-        if len(some) != len(kind):
-            raise UserError("every text needs as many identifier_kinds as identifiers; fix the corpus")
-        rows.append([Identifier(k, text, True) for k, text in zip(kind, some, strict=True) if _key(text)])
+    for texts, kinds, entities in table.select(
+        "identifiers", *(_column(table, name) for name in ("identifier_kinds", "identifier_entities"))
+    ).iter_rows():
+        texts, kinds = texts or [], kinds or [OTHER] * len(texts or [])
+        entities = entities or [""] * len(texts)
+        if not len(texts) == len(kinds) == len(entities):
+            raise UserError(
+                "every text needs as many identifier_kinds as identifiers, and as many identifier_entities; fix the "
+                "corpus"
+            )
+        record = zip(kinds, texts, entities, strict=True)
+        rows.append([Identifier(kind, text, True, entity) for kind, text, entity in record if _key(text)])
     return rows
+
+
+def _column(table: pl.DataFrame, name: str) -> pl.Expr:
+    return pl.col(name) if name in table.columns else pl.lit(None).alias(name)
