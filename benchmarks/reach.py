@@ -1,0 +1,62 @@
+"""How much of a pure loss a million samples can show: the bench's mechanisms, an adversary that knows their laws.
+
+Its guesses are the outputs whose loss is at least some t, with the best t of all, for whose choice it pays nothing; the
+bound is that of `abstention` (Clopper and Pearson) where as many guesses are right as are expected. No way to choose
+outputs by their likelihood ratio is expected to prove more. Mechanisms that fall short of 95 % are shown.
+
+usage: python -m benchmarks.reach [--samples N]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+import numpy as np
+
+from epsilometer.auditing.abstention import LEAST
+from epsilometer.auditing.estimation import clopper_pearson, loss_at
+from epsilometer.auditing.truth.estimators import ERROR
+from epsilometer.auditing.truth.law import Law
+from epsilometer.auditing.truth.mechanisms import every
+
+_LEVELS = 400  # thresholds that are compared, by how often they are reached
+
+
+def reach(law: Law, samples: int) -> tuple[float, float]:
+    """The largest bound in nats that is expected of so many samples, and the share of them that it guesses on."""
+    order = np.argsort(-np.abs(law.losses), kind="stable")
+    guessed = np.cumsum(((law.first + law.other) / 2)[order])
+    right = np.cumsum((np.maximum(law.first, law.other) / 2)[order])
+    shares = np.geomspace(LEAST / samples, 1, _LEVELS)
+    best = (0.0, 1.0)
+    for place in np.unique(np.minimum(np.searchsorted(guessed, shares), len(guessed) - 1)).tolist():
+        guesses = int(samples * guessed[place])
+        if guesses:
+            successes = int(guesses * right[place] / guessed[place])
+            bound = loss_at(clopper_pearson(successes, guesses, 2 * ERROR)[0], 2)
+            best = max(best, (bound, float(guessed[place])))
+    return best
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the table."""
+    parser = ArgumentParser(prog="python -m benchmarks.reach", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--samples", metavar="N", type=int, default=1_000_000)
+    samples = parser.parse_args(arguments).samples
+    print(f"{'mechanism':<32} {'pure loss':>9} {'in reach':>9} {'of it':>6} {'guessing on':>11}")
+    for known in every():
+        law = known.law()
+        if known.delta or not 0 < law.pure < math.inf:
+            continue
+        bound, share = reach(law, samples)
+        if bound < 0.95 * law.pure:
+            print(
+                f"{known.name:<32} {law.pure:>9.4f} {bound:>9.4f} {bound / law.pure:>6.0%} {share:>11.4f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
