@@ -70,6 +70,7 @@ def check(params: Params) -> list[str]:
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         cells.build(params, cell)
+    _check_rewriters(params)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
@@ -95,6 +96,16 @@ def check(params: Params) -> list[str]:
     return downloads
 
 
+def _check_rewriters(params: Params) -> None:
+    """Build what rewriters are trained by; their settings stand beside code that needs torch."""
+    if params.rewriters:
+        from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining
+
+        for name, entry in params.rewriters.items():
+            cells.build(params, entry.cell)
+            build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
+
+
 def _check_resources(params: Params) -> None:
     """Refuse a resource that neither lies there nor is made by a stage."""
     outputs = [
@@ -103,7 +114,7 @@ def _check_resources(params: Params) -> None:
         "data/lists.npz",
         *(
             f"data/{kind}/{name}"
-            for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries")
+            for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
             for name in getattr(params, kind)
         ),
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
 _CELLS = ("mechanisms", "cells", "downstream", "anonymity")
-_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "auxiliaries", *_CELLS)
+_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", *_CELLS)
 
 
 def check_names(params: Params) -> None:
@@ -80,12 +80,14 @@ def read_paths(params: Params) -> Iterator[tuple[str, str]]:
     yield "embedding.model", params.embedding.model
     for name, triples in params.triples.items():
         yield from strings({"encoder": triples.encoder, "tagger": triples.tagger}, f"triples.{name}")
-    yield from ((f"noise_aware.{name}.model", entry.model) for name, entry in params.noise_aware.items())
+    for kind in ("noise_aware", "rewriters"):
+        yield from ((f"{kind}.{name}.model", entry.model) for name, entry in getattr(params, kind).items())
 
 
 def _entries(params: Params) -> Iterator[tuple[str, MechanismEntry]]:
     for kind in _CELLS:
         yield from ((f"{kind}.{name}", entry) for name, entry in getattr(params, kind).items())
+    yield from ((f"rewriters.{name}.round_trip", entry.round_trip) for name, entry in params.rewriters.items())
 
 
 def _leaves(path: str, up: int = 0) -> bool:

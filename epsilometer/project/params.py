@@ -31,6 +31,7 @@ from epsilometer.project.sections import (
     Match,
     MechanismEntry,
     NoiseAwareEntry,
+    RewriterEntry,
     Runtime,
     Section,
     Sweep,
@@ -66,6 +67,7 @@ class Params(Section):
     autoencoders: Mapping[str, AutoencoderEntry] = {}
     noise_aware: Mapping[str, NoiseAwareEntry] = {}
     auxiliaries: Mapping[str, AuxiliariesEntry] = {}
+    rewriters: Mapping[str, RewriterEntry] = {}
     mechanisms: Mapping[str, MechanismEntry]
     cells: Mapping[str, Cell]
     attacks: Mapping[str, Mapping[str, Any]]

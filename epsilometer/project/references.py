@@ -9,7 +9,7 @@ from epsilometer.core.component import shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.project.confinement import NAME
-from epsilometer.project.sections import AnonymityCell, Cell, Labels, MechanismEntry
+from epsilometer.project.sections import AnonymityCell, Cell, Labels, MechanismEntry, RewriterEntry
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params
@@ -43,6 +43,8 @@ def check_entries(params: Params) -> None:
     for kind in params.attackers.kinds or ():
         if kind not in params.classification.kinds:
             raise unknown("kind of classifier in attackers.kinds", kind, params.classification.kinds)
+    for name, rewriter in params.rewriters.items():
+        _check_rewriter(params, rewriter, f"rewriters.{name}")
     for name, cell in params.anonymity.items():
         _check_anonymity(params, cell, f"anonymity.{name}")
     check_epsilons(params.instrument.epsilons, "instrument.epsilons")
@@ -119,6 +121,23 @@ def _check_anonymity(params: Params, cell: AnonymityCell, place: str) -> None:
                 f"such ({', '.join(strange)}); name them under classification.labels.{cell.dataset}.{role}, or give "
                 "auxiliaries of this data set's labels"
             )
+
+
+def _check_rewriter(params: Params, entry: RewriterEntry, place: str) -> None:
+    """Refuse a rewriter of a label that its data set does not have, without texts of its own, or of another model."""
+    if entry.dataset not in params.datasets:
+        raise unknown(f"data set in {place}.dataset", entry.dataset, params.datasets)
+    if entry.attribute not in params.datasets[entry.dataset].labels:
+        raise unknown(f"label in {place}.attribute", entry.attribute, params.datasets[entry.dataset].labels)
+    if not any(made.dataset == entry.dataset for made in params.auxiliaries.values()):
+        raise UserError(
+            f"{place}: a rewriter learns from the auxiliaries' texts of {entry.dataset}, and there are none; give an "
+            "entry of this data set under `auxiliaries`"
+        )
+    _check_entry(entry.round_trip, f"{place}.round_trip")
+    for setting, path in (("model", entry.model), ("round_trip.resource", entry.round_trip.resource)):
+        if path is not None and PurePath(path).parent != PurePath("data/models"):
+            raise UserError(f"{place}.{setting} must be data/models/NAME, with NAME under `models`, got {path!r}")
 
 
 def _check_labels(params: Params, dataset: str, labels: Labels, setting: str) -> None:

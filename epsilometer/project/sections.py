@@ -252,6 +252,25 @@ class Cell(MechanismEntry):
     dataset: str
 
 
+class RewriterEntry(Section):
+    """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set.
+
+    attribute: the label that its states are not to show; model: to start from, data/models/NAME; round_trip: the
+    mechanism that makes the texts that it learns to write; training: of `anonymisers/shared/adversarial_rewriter.py`.
+    """
+
+    dataset: str
+    attribute: str
+    model: str
+    round_trip: MechanismEntry
+    training: Mapping[str, Any] = {}
+
+    @property
+    def cell(self) -> Cell:
+        """The round trip as a cell."""
+        return Cell(dataset=self.dataset, **dict(self.round_trip))
+
+
 class Instrument(Section):
     """The known-loss check: randomised response on two texts, whose loss is its epsilon."""
 

@@ -93,6 +93,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "autoencoders": {},
         "noise_aware": {},
         "auxiliaries": {},
+        "rewriters": {},
         "mechanisms": mechanisms,
         "cells": {f"songs-{name}": {**entry, "dataset": "songs"} for name, entry in mechanisms.items()},
         "attacks": {"lexical": {}, "likelihood": {}},

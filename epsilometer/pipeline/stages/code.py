@@ -25,6 +25,7 @@ _OF_ENTRY = {
     "prepare": ("generator",),
     **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
     "auxiliaries": ("relations",),
+    "rewriters": ("round trip",),
     **dict.fromkeys(("rewrite", "privatize", "anonymize", "anonymity", "exact"), ("mechanism",)),
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
@@ -38,7 +39,9 @@ _OF_AUDIT = {
 }
 
 # What stage `resources` comes after, be it empty.
-_OF_RESOURCES = ("data/models", "data/triples", "data/autoencoders", "data/noise_aware", "data/auxiliaries")
+_OF_RESOURCES = tuple(
+    f"data/{kind}" for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
+)
 
 
 def main() -> None:
@@ -82,6 +85,8 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         yield from [Path(params.path(entry.relations))] if entry.relations else []
     elif kind == "mechanism":
         yield params.code(entry)
+    elif kind == "round trip":
+        yield params.code(entry.round_trip)
     elif kind == "mechanisms":
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":

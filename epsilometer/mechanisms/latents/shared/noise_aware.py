@@ -11,7 +11,6 @@ checkpoint that a person picked.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -28,12 +27,11 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_scale
 from epsilometer.mechanisms.latents.shared.pruning import Pruning, prune_round, scores
-from epsilometer.models.locate import quiet_loading
 from epsilometer.models.seq2seq import Seq2Seq
+from epsilometer.models.teaching import IGNORED, Targets, embeddings, save
 from epsilometer.runtime.progress import track
 
 _HELD_OUT = 64  # texts that training does not see
-_IGNORED = -100  # a label without a loss
 
 
 @component
@@ -86,7 +84,7 @@ def train(
     pruned = np.setdiff1d(np.arange(model.width), used)
     record = {"loss_before": before, "loss_after": task.measured(held, used), "dimensions": dimensions}
     noisy = how.variant == "pr_plus"
-    _write(model, out)
+    save(model, out)
     Pruning(
         how.variant,
         tuple(int(i) for i in pruned),
@@ -105,15 +103,9 @@ class _Task:
     def __init__(self, model: Seq2Seq, how: NoiseAware, texts: Sequence[str]) -> None:
         self.model, self.how = model, how
         self.noise = torch.Generator().manual_seed(how.seed)
-        # No piece outside the training text is ever a target, so that most of the vocabulary need not be computed.
-        met = {i for ids in model.tokens(texts) for i in ids} & set(model.outputs.tolist())
-        model.outputs = np.array(sorted(met | {model.end}), np.int64)
-        self.slot = torch.full((int(model.outputs.max()) + 1,), _IGNORED)
-        self.slot[torch.from_numpy(model.outputs)] = torch.arange(len(model.outputs))
+        self.targets = Targets(model, texts)
         model.network.requires_grad_(False)
-        shared = {id(p) for p in model.network.get_encoder().parameters()}
-        shared |= {id(p) for p in model.network.get_input_embeddings().parameters()}
-        shared |= {id(p) for p in model.network.get_output_embeddings().parameters()}
+        shared = {id(p) for p in model.network.get_encoder().parameters()} | embeddings(model)
         self.weights = [p for p in model.network.get_decoder().parameters() if id(p) not in shared]
         for weight in self.weights:
             weight.requires_grad_(True)
@@ -132,20 +124,14 @@ class _Task:
             reach = 2 * how.clip * (how.length * len(used_dimensions)) ** 0.5
             states += reach * gaussian_scale(how.epsilon, how.delta) * torch.randn(states.shape, generator=generator)
         states = (states * used).to(model.device)
-        labels = torch.from_numpy(np.where(mask == 1, ids, _IGNORED))
-        if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
-            labels = F.pad(labels[:, 1:], (0, 1), value=_IGNORED)
-        has_label = labels >= 0
-        given = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
-        known = has_label & (labels < len(self.slot))
-        wanted = torch.where(known, self.slot[labels.clamp(0, len(self.slot) - 1)], _IGNORED)
+        given, wanted = self.targets.of(ids, mask)
         logits = model.network(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=torch.ones(states.shape[:2], dtype=torch.long, device=model.device),
-            decoder_input_ids=given.to(model.device),
+            decoder_input_ids=given,
             use_cache=False,
         ).logits
-        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten().to(model.device), ignore_index=_IGNORED)
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
 
     def measured(self, texts: Sequence[str], used: NDArray[np.int64]) -> float:
         """The loss on texts, under the same noise every time."""
@@ -166,11 +152,3 @@ class _Task:
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
                 optimiser.step()
-
-
-def _write(model: Seq2Seq, out: Path) -> None:
-    """Write the model's folder with the new weights, without the bounds of logits measured on the old ones."""
-    shutil.copytree(model.folder, out, dirs_exist_ok=True)
-    (out / "bounds.json").unlink(missing_ok=True)
-    with quiet_loading():
-        model.network.requires_grad_(True).save_pretrained(out)

@@ -1,0 +1,267 @@
+"""Training an encoder-decoder to write round trips of texts from states that do not show an attribute (Xu 2019).
+
+As IDT's appendix C does it. The model reads a text and learns to write its round trip (cross-entropy L). The adversary,
+a classification head as BART's, reads the attribute off the state from which the end of the round trip is written
+(cross-entropy A), that which the vocabulary head reads there. In its last phase the model's gradient is that of L -
+alpha A: between model and adversary gradients are multiplied by -alpha (gradient reversal).
+
+Published: 10 epochs of the adversary alone, 10 of the model alone, 14 of both; Adam at rate 1e-5, batches of 32, alpha
+1.0, facebook/bart-base or the like. Departures: word embeddings stay as they are (`models/teaching.py`), gradients are
+clipped at length 1.
+
+Such training is apt to collapse: whatever it reads, the model writes one of few texts, from which nothing can be
+inferred and which nobody can use. So after every epoch that changes it the model rewrites texts that it was not trained
+on, and where fewer than 30 of a hundred outputs are distinct, training ends with that message.
+
+After every epoch its state is kept in a folder. A training that was stopped goes on from there, and ends with the same
+bytes, since every epoch draws from a stream of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from epsilometer.core import tables
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.models.beam_search import rewritten
+from epsilometer.models.seq2seq import Seq2Seq
+from epsilometer.models.teaching import IGNORED, Targets, embeddings, save
+from epsilometer.runtime.progress import track
+
+HELD_OUT = 100  # texts on which collapse and the adversary are measured, at most a fifth of all
+LEAST_DISTINCT = 30  # outputs of a hundred inputs
+RECORD = "rewriter.json"
+_DROPOUT = 0.1
+
+
+@component
+class AdversarialTraining:
+    """How a rewriter is trained.
+
+    adversary_epochs, rewriter_epochs, joint_epochs: of each phase; rate: of both Adams; batch: texts; alpha: the weight
+    of the adversary; length: tokens of a text that are read and written; seed: of all randomness.
+    """
+
+    adversary_epochs: NonNegativeInt = 10
+    rewriter_epochs: NonNegativeInt = 10
+    joint_epochs: NonNegativeInt = 14
+    rate: PositiveFloat = 1e-5
+    batch: PositiveInt = 32
+    alpha: NonNegativeFloat = 1.0
+    length: PositiveInt = 64
+    seed: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _changes_the_model(self) -> AdversarialTraining:
+        if not self.rewriter_epochs + self.joint_epochs:
+            raise ValueError("rewriter_epochs and joint_epochs must not both be 0, since then nothing is learnt")
+        return self
+
+    @property
+    def phases(self) -> list[tuple[bool, bool]]:
+        """Of each epoch whether the adversary learns, and whether the rewriter does."""
+        alone = [(True, False)] * self.adversary_epochs + [(False, True)] * self.rewriter_epochs
+        return alone + [(True, True)] * self.joint_epochs
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """n texts, their round trips, and the class of each text."""
+
+    texts: Sequence[str]
+    round_trips: Sequence[str]
+    classes: Sequence[str]
+
+
+def train(
+    resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, kept: Path, device: str = "cpu"
+) -> dict[str, Any]:
+    """Train a model and write it to the folder `out`, with rewriter.json. Returns that record.
+
+    resource: an encoder-decoder; kept: the folder of the state after the last epoch. distinct: outputs a hundred
+    held-out inputs after each epoch that changes the model; adversary: its accuracy there after each of its epochs,
+    beside the share of the commonest class. Raises UserError for too few texts, one class, a length beyond the model's
+    window, and where the outputs collapse.
+    """
+    held = min(HELD_OUT, len(parallel.texts) // 5)
+    if len(parallel.texts) - held < how.batch or not held:
+        raise UserError(
+            f"training needs more than {how.batch} texts (a batch, and a fifth that is held out), got "
+            f"{len(parallel.texts)}; give more texts, or a smaller batch"
+        )
+    if len({*parallel.classes}) < 2:
+        raise UserError("an adversary needs texts of two classes at least; give more texts, or another attribute")
+    model = Seq2Seq(resource, "float32", device)
+    if how.length > model.window:
+        raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
+    with torch.random.fork_rng():
+        training = _Training(model, parallel, how, held)
+        training.run(kept / "state.pt")
+    save(model, out)
+    commonest = max(parallel.classes.count(name) for name in {*parallel.classes}) / len(parallel.classes)
+    record = {"texts": len(parallel.texts) - held, **asdict(how), "commonest": commonest, **training.measured}
+    tables.write_json(record, out / RECORD)
+    return record
+
+
+def trained(folder: str | Path, device: str = "cpu") -> Seq2Seq:
+    """The model that was trained. Raises UserError for a folder that holds none."""
+    if not (Path(folder) / RECORD).is_file():
+        raise UserError(
+            f"{folder} holds no trained rewriter ({RECORD} is missing); give as `resource` the folder that stage "
+            "rewriters makes, data/rewriters/NAME"
+        )
+    return Seq2Seq(folder, device=device)
+
+
+class _Reversed(torch.autograd.Function):
+    """Gradient reversal: the numbers pass, their gradient is multiplied by -alpha."""
+
+    @staticmethod
+    def forward(context: Any, states: Tensor, alpha: float) -> Tensor:
+        context.alpha = alpha
+        return states.view_as(states)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -context.alpha * gradients[0], None
+
+
+class _Training:
+    """A rewriter, its adversary, and how far they are."""
+
+    def __init__(self, model: Seq2Seq, parallel: Parallel, how: AdversarialTraining, held: int) -> None:
+        torch.manual_seed(how.seed)
+        self.model, self.how, self.parallel = model, how, parallel
+        order = np.random.default_rng(how.seed).permutation(len(parallel.texts))
+        self.held, self.known = order[:held], order[held:]
+        names = sorted({*parallel.classes})
+        self.truth = torch.tensor([names.index(one) for one in parallel.classes], device=model.device)
+        self.targets = Targets(model, parallel.round_trips)
+        width = model.network.get_output_embeddings().weight.shape[1]
+        self.adversary = nn.Sequential(
+            nn.Dropout(_DROPOUT), nn.Linear(width, width), nn.Tanh(), nn.Dropout(_DROPOUT), nn.Linear(width, len(names))
+        ).to(model.device)
+        model.network.requires_grad_(False)
+        shared = embeddings(model)
+        self.weights = [p for p in model.network.parameters() if id(p) not in shared]
+        self.optimisers = [
+            torch.optim.Adam(part, lr=how.rate) for part in (list(self.adversary.parameters()), self.weights)
+        ]
+        self.done = 0
+        self.measured: dict[str, list[float]] = {"distinct": [], "adversary": []}
+
+    def run(self, state: Path) -> None:
+        """Go through the epochs that are left; the state after each is written, whole or not at all."""
+        if state.exists():
+            self._restore(state)
+        phases = self.how.phases
+        for epoch in range(self.done, len(phases)):
+            self._epoch(epoch, *phases[epoch])
+            self.done = epoch + 1
+            self._keep(state)
+
+    def _epoch(self, epoch: int, adversary: bool, rewriter: bool) -> None:
+        torch.manual_seed(self.how.seed + (epoch + 1 << 32))
+        order = np.random.default_rng([self.how.seed, epoch]).permutation(self.known)
+        self.model.network.train(rewriter)
+        self.adversary.train(adversary)
+        for weight in self.weights:
+            weight.requires_grad_(rewriter)
+        starts = range(0, len(order) - self.how.batch + 1, self.how.batch)
+        learners = [one for one, learns in zip(self.optimisers, (adversary, rewriter), strict=True) if learns]
+        for start in track(starts, len(starts), f"train rewriter, epoch {epoch + 1} of {len(self.how.phases)}"):
+            written, inferred = self._losses(order[start : start + self.how.batch])
+            loss = written * rewriter + inferred * adversary
+            for one in self.optimisers:
+                one.zero_grad()
+            loss.backward()
+            for one in learners:
+                nn.utils.clip_grad_norm_(one.param_groups[0]["params"], 1.0)
+                one.step()
+        self._measure(adversary, rewriter)
+
+    def _losses(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
+        """The cross-entropies of the round trips' pieces, and of the attribute."""
+        logits, wanted, states = self._forward(rows)
+        written = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
+        reversed_states: Tensor = _Reversed.apply(states, self.how.alpha)
+        return written, F.cross_entropy(self.adversary(reversed_states), self.truth[rows])
+
+    def _forward(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits [n, length, outputs], targets [n, length], and the states [n, width] that write the ends."""
+        model, parallel = self.model, self.parallel
+        ids, mask = self._ids([parallel.texts[i] for i in rows])
+        given, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))
+        read_by_head: list[Tensor] = []
+        head = model.network.get_output_embeddings()
+        hook = head.register_forward_pre_hook(lambda _, given: read_by_head.append(given[0]))
+        with model._only_outputs():
+            logits = model.network(
+                input_ids=model.tensor(ids),
+                attention_mask=model.tensor(mask),
+                decoder_input_ids=given,
+                use_cache=False,
+            ).logits
+        hook.remove()
+        ends = (wanted != IGNORED).long().mul(torch.arange(1, wanted.shape[1] + 1, device=wanted.device)).argmax(1)
+        return logits, wanted, read_by_head[0][torch.arange(len(rows)), ends].float()
+
+    def _ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Token ids and mask, cut to the setting's length and no longer than the longest of the texts."""
+        longest = max(len(ids) for ids in self.model.tokens(texts))
+        return self.model.padded(texts, min(longest, self.how.length))
+
+    def _measure(self, adversary: bool, rewriter: bool) -> None:
+        """Measure on held-out texts. Raises UserError where the outputs collapse."""
+        self.model.network.eval()
+        self.adversary.eval()
+        if adversary:
+            with torch.no_grad():
+                named = self.adversary(self._forward(self.held)[2]).argmax(1)
+            self.measured["adversary"].append(float((named == self.truth[self.held]).float().mean()))
+        if rewriter:
+            inputs = list(dict.fromkeys(self.parallel.texts[i] for i in self.held))
+            distinct = 100 * len({*rewritten(self.model, inputs, self.how.length, beams=1)}) / len(inputs)
+            self.measured["distinct"].append(distinct)
+            if distinct < LEAST_DISTINCT:
+                raise UserError(
+                    f"the rewriter collapsed: after epoch {self.done + 1} it makes {distinct:.0f} distinct texts of a "
+                    f"hundred that it was not trained on, fewer than {LEAST_DISTINCT}; lower alpha or rate, train for "
+                    "fewer joint epochs, or give more texts"
+                )
+
+    def _keep(self, state: Path) -> None:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        partial = state.with_suffix(".partial")
+        parts = {
+            "done": self.done,
+            "measured": json.dumps(self.measured),
+            "weights": self.weights,
+            "adversary": self.adversary.state_dict(),
+            "optimisers": [one.state_dict() for one in self.optimisers],
+        }
+        torch.save(parts, partial)
+        partial.replace(state)
+
+    def _restore(self, state: Path) -> None:
+        parts = torch.load(state, weights_only=True)
+        self.done, self.measured = parts["done"], json.loads(parts["measured"])
+        with torch.no_grad():
+            for weight, value in zip(self.weights, parts["weights"], strict=True):
+                weight.copy_(value)
+        self.adversary.load_state_dict(parts["adversary"])
+        for one, value in zip(self.optimisers, parts["optimisers"], strict=True):
+            one.load_state_dict(value)

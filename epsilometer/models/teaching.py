@@ -1,0 +1,63 @@
+"""Training an encoder-decoder to write given texts: what its decoder reads and has to write, and its folder after it.
+
+The word embeddings, which are also the vocabulary head, stay as they are. So no piece that the texts do not hold is
+ever a target, and most of the vocabulary need not be computed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from epsilometer.models.locate import quiet_loading
+from epsilometer.models.seq2seq import Seq2Seq
+
+IGNORED = -100  # a target without a loss
+
+
+class Targets:
+    """The pieces of some texts as the outputs of a model, which has no others from here on."""
+
+    def __init__(self, model: Seq2Seq, texts: Sequence[str]) -> None:
+        self._model = model
+        met = {i for ids in model.tokens(texts) for i in ids} & set(model.outputs.tolist())
+        model.outputs = np.array(sorted(met | {model.end}), np.int64)
+        self._slot = torch.full((int(model.outputs.max()) + 1,), IGNORED)
+        self._slot[torch.from_numpy(model.outputs)] = torch.arange(len(model.outputs))
+
+    def of(self, ids: NDArray[np.integer], mask: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
+        """Token ids and mask [n, length] of texts -> what the decoder reads, and the outputs that it has to write.
+
+        Both int64 [n, length]; IGNORED where a piece is none of the outputs, or no piece is left.
+        """
+        model = self._model
+        labels = torch.from_numpy(np.where(mask == 1, ids, IGNORED))
+        if (ids[:, 0] == model.start).all():  # the decoder's first token is not written
+            labels = F.pad(labels[:, 1:], (0, 1), value=IGNORED)
+        has_label = labels >= 0
+        given = F.pad(torch.where(has_label, labels, model.pad)[:, :-1], (1, 0), value=model.start)
+        known = has_label & (labels < len(self._slot))
+        wanted = torch.where(known, self._slot[labels.clamp(0, len(self._slot) - 1)], IGNORED)
+        return given.to(model.device), wanted.to(model.device)
+
+
+def embeddings(model: Seq2Seq) -> set[int]:
+    """The ids (Python's) of the word embeddings' parameters and of the vocabulary head's."""
+    network = model.network
+    shared = (network.get_input_embeddings(), network.get_output_embeddings())
+    return {id(parameter) for part in shared for parameter in part.parameters()}
+
+
+def save(model: Seq2Seq, out: Path) -> None:
+    """Write the model's folder with the new weights, without the bounds of logits measured on the old ones."""
+    shutil.copytree(model.folder, out, dirs_exist_ok=True)
+    (out / "bounds.json").unlink(missing_ok=True)
+    with quiet_loading():
+        model.network.requires_grad_(True).save_pretrained(out)

@@ -1,0 +1,60 @@
+"""Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
+
+It sees the auxiliaries' texts alone. Round trips, slice by slice, and the state after each epoch stay under
+data/rewriting until it is trained, so that a stopped run continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epsilometer.auditing.rewriting import Job
+from epsilometer.core import tables
+from epsilometer.core.component import build
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import AdversarialTraining, Parallel, train
+from epsilometer.project import cells
+from epsilometer.project.code import digest
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.parts import AUXILIARIES, parted
+from epsilometer.runtime import checksums
+from epsilometer.runtime.progress import say
+from epsilometer.utility.privatizing import collect, privatize
+
+
+def main(name: str) -> None:
+    """Write data/rewriters/<name>, a model's folder with rewriter.json, and texts.json, the ids of what it saw."""
+    params = read_params()
+    entry = params.rewriters[name]
+    how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
+    cell = entry.cell
+    cells.build(params, cell)
+    rows = parted(params, entry.dataset).filter(pl.col("split") == AUXILIARIES, pl.col(entry.attribute).is_not_null())
+    texts = rows["text"].to_list()
+    stream = (params.audit.seed, "round trips", entry.dataset)
+    streams = [Noise.named(len(texts), *stream, epsilon) for epsilon in cell.budgets[:1]]
+    whole, models = Path("data/rewriting") / name, Path("data/models")
+    given = [stream, entry.model_dump(), rows["id"].to_list()]
+    code = [Path(__file__), params.code(cell)]
+    kept = whole / digest(given, texts, code, [models], project=Path(params.root).resolve())
+    job = Job(texts, np.arange(len(texts)), cell.budgets[:1], streams)
+    privatize(partial(_mechanism, params, name), job, kept / "round_trips", params.runtime.engine)
+    round_trips = collect(kept / "round_trips", cell.budgets[0])["text"].to_list()
+    out = Path(f"data/rewriters/{name}")
+    shutil.rmtree(out, ignore_errors=True)
+    record = train(entry.model, Parallel(texts, round_trips, rows[entry.attribute].to_list()), how, out, kept)
+    tables.write_json(rows["id"].sort().to_list(), out / "texts.json")
+    checksums.write(out)  # the starting model's checksums were copied with it
+    shutil.rmtree(whole)
+    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out texts")
+
+
+def _mechanism(params: Params, name: str) -> Mechanism:
+    return cells.build(params, params.rewriters[name].cell)

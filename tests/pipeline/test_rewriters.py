@@ -1,0 +1,114 @@
+"""The stage that trains what adversarial back-translation reads, in a toy project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.adversarial_back_translation import AdversarialBackTranslation
+from epsilometer.mechanisms.anonymisers.shared import adversarial_rewriter
+from epsilometer.pipeline.stages import prepare, rewriters
+from epsilometer.project.params import read
+from epsilometer.project.parts import AUXILIARIES, parted
+from epsilometer.runtime import checksums
+from tests.support import tiny_models
+from tests.support.places import ROOT
+
+ENTRY = {
+    "dataset": "songs",
+    "attribute": "singer",
+    "model": "data/models/bart",
+    "round_trip": {"mechanism": "round_trip", "resource": "data/models/bart", "settings": {"longest": 12}},
+    "training": {"adversary_epochs": 1, "rewriter_epochs": 1, "joint_epochs": 1, "batch": 8, "length": 12},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The settings of a project with one data set, whose texts are prepared, and one model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(adversarial_rewriter, "LEAST_DISTINCT", 0)  # the tiny model writes few texts
+    random = np.random.default_rng(0)
+    texts = sorted({" ".join(random.choice(list("abcdefgh"), 6)) for _ in range(160)})
+    table = {"text": texts, "singer": ["F", "M"] * (len(texts) // 2), "split": ["train", "train", "train", "test"] * 40}
+    pl.DataFrame({name: column[:156] for name, column in table.items()}).write_csv("songs.csv")
+    tiny_models.save_bart(Path("data/models/bart"))
+    settings = yaml.safe_load((ROOT / "params.yaml").read_text())
+    songs = {"source": str(tmp_path / "songs.csv"), "labels": ["singer"], "public": True}
+    settings["datasets"]["songs"] = songs
+    settings["auxiliaries"] = {"songs": {"dataset": "songs", "attributes": ["singer"], "vectors": "minilm"}}
+    return settings | {"root": str(ROOT)}
+
+
+def write(settings: dict[str, Any], **changes: Any) -> None:
+    Path("params.yaml").write_text(yaml.safe_dump(settings | {"rewriters": {"songs": ENTRY | changes}}))
+
+
+def test_a_rewriter_of_the_texts_of_auxiliaries(project: dict[str, Any]) -> None:
+    write(project)
+    prepare.main("songs")
+    rewriters.main("songs")
+    out = Path("data/rewriters/songs")
+    record = json.loads((out / "rewriter.json").read_text())
+    assert len(record["distinct"]) == len(record["adversary"]) == 2
+    table = parted(read(), "songs")
+    seen = table.filter(pl.col("split") == AUXILIARIES)["id"]
+    assert json.loads((out / "texts.json").read_text()) == sorted(seen)
+    assert record["texts"] == len(seen) - len(seen) // 5
+    assert not Path("data/rewriting/songs").exists()
+    checksums.check(out)
+    made = AdversarialBackTranslation(resource=out).rewrite(["a b. c"], NO_BUDGET, Noise.named(1, "x"))
+    assert len(made.texts) == 1
+
+
+def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_same_bytes(
+    project: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project)
+    prepare.main("songs")
+    rewriters.main("songs")
+    out = Path("data/rewriters/songs")
+    files = sorted(path for path in out.iterdir())
+    whole = {path: path.read_bytes() for path in files}
+    epoch = adversarial_rewriter._Training._epoch
+
+    def killed(training: Any, number: int, adversary: bool, rewriter: bool) -> None:
+        if number == 2:
+            raise KeyboardInterrupt
+        epoch(training, number, adversary, rewriter)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(adversarial_rewriter._Training, "_epoch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            rewriters.main("songs")
+    assert Path("data/rewriting/songs").exists()
+    monkeypatch.setattr(rewriters, "_mechanism", lambda params, name: pytest.fail("a round trip was made again"))
+    rewriters.main("songs")
+    assert {path: path.read_bytes() for path in sorted(out.iterdir())} == whole
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attribute": "mood"}, "label in rewriters.songs.attribute 'mood'"),
+        ({"dataset": "song"}, "data set in rewriters.songs.dataset 'song'"),
+        ({"dataset": "queries", "attribute": "intent"}, "learns from the auxiliaries' texts of queries, and there are"),
+        ({"model": "elsewhere"}, r"rewriters\.songs\.model must be data/models/NAME"),
+        ({"round_trip": {"mechanism": "round_trips"}}, "round_trips"),
+        ({"training": {"epochs": 1}}, "unknown setting in rewriters.songs.training 'epochs'"),
+        ({"training": {"rewriter_epochs": 0, "joint_epochs": 0}}, "must not both be 0"),
+    ],
+)
+def test_wrong_settings(project: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    write(project, **changes)
+    with pytest.raises(UserError, match=message):
+        rewriters.main("songs")
