@@ -21,6 +21,7 @@ from epsilometer.auditing.one_call import as_mechanism
 from epsilometer.core.attack import Context
 from epsilometer.core.component import shipped
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites, has_budget
+from epsilometer.core.outcomes import NOTHING, Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
@@ -83,6 +84,25 @@ class First:
 
     def guess(self, rewrites: Rewrites, candidates: np.ndarray, context: Context) -> np.ndarray:
         return np.zeros(len(candidates), np.int16)
+
+
+def test_counts_of_the_batch_are_caught() -> None:
+    class Counts:
+        """Counts a question that several texts ask for the first of them alone."""
+
+        has_budget = False
+
+        def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+            zeros = np.zeros(len(texts), np.int64)
+            asked = np.array([text not in texts[:i] for i, text in enumerate(texts)]).astype(np.int64)
+            return Rewrites(list(texts), outcomes=Outcomes([NOTHING] * len(texts), zeros, zeros, asked, zeros))
+
+        def guarantee(self, epsilon: float) -> None:
+            return None
+
+    assert failed(check_mechanism(Counts(), None)) == [
+        "a rewrite depends on its own text and noise alone, whatever else is in the batch"
+    ]
 
 
 def test_an_attack_by_position_is_caught() -> None:
