@@ -30,13 +30,15 @@ from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
+from epsilometer.project.attribute_calibrating import ATTRIBUTE
+from epsilometer.project.attribute_calibrating import row as attribute_row
 from epsilometer.project.code import digest
 from epsilometer.project.exact_calibrating import MEASURES, Aim, of_cell, of_texts
 from epsilometer.project.exact_calibrating import row as exact_row
 from epsilometer.project.journal import Journal
 from epsilometer.project.params import Params, read
 from epsilometer.project.paths import inside
-from epsilometer.project.sections import Cell
+from epsilometer.project.sections import AnonymityCell, Cell
 from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.text.words import words
 
@@ -69,7 +71,8 @@ class Search:
     word mechanism its units too) or "inside". match: "words" where the candidates of a trial have equally many words,
     "none" where they have any; None: as the parameter file has it. low, high: ends of the range; None: those of the
     parameter file, or RANGE. width: ratio of the interval's ends to stop at; None: 1.25, of an exact loss 1.01. budget:
-    most rewrites. measure: the loss that attacks show (SAMPLED); or that which the mechanism's law proves, without
+    most rewrites. measure: the loss that attacks show (SAMPLED); that of the attribute that loses most (ATTRIBUTE, of a
+    project's cells under `anonymity`); or that which the mechanism's law proves, without
     rewriting anything: its "average" over pairs of texts, that of the "worst" pair, or the worst pair's "delta" at the
     level `at` (nats), of texts of equally many words, unless match is "none".
     Raises UserError for values outside their range.
@@ -89,7 +92,7 @@ class Search:
         for option, value, allowed in (
             ("match", self.match, (None, "words", "none")),
             ("sees", self.sees, api.VIEWS),
-            ("measure", self.measure, (SAMPLED, *MEASURES)),
+            ("measure", self.measure, (SAMPLED, ATTRIBUTE, *MEASURES)),
         ):
             if value not in allowed:
                 raise UserError(f"{option} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
@@ -104,7 +107,7 @@ class Search:
 
     def aim(self, target: float) -> Aim | None:
         """Returns what an exact figure is to meet; None for the loss that attacks show."""
-        if self.measure == SAMPLED and self.at is None:
+        if self.measure in (SAMPLED, ATTRIBUTE) and self.at is None:
             return None
         return Aim(self.measure, target, self.at)
 
@@ -165,6 +168,11 @@ def calibrate_cells(
     """
     search.goal(target)
     aim = search.aim(target)
+    cells: Mapping[str, Cell] = params.cells
+    if search.measure == ATTRIBUTE:
+        cells = {name: cell for name, cell in params.anonymity.items() if cell.part == "test"}
+    if not cells:
+        raise UserError("no cell is measured by its attribute loss; name one under anonymity in params.yaml")
     for kind, asked, known in (
         ("mechanism", mechanisms, params.mechanisms),
         ("data set", datasets, params.datasets),
@@ -173,11 +181,13 @@ def calibrate_cells(
         for name in asked:
             if name not in known:
                 raise unknown(kind, name, known)
-    for cell in params.cells.values():
+    for cell in cells.values():
         if (mechanisms and cell.mechanism not in mechanisms) or (datasets and cell.dataset not in datasets):
             continue
         of = {"dataset": cell.dataset, "mechanism": cell.mechanism, "target": target, "sees": search.sees}
-        if aim is None:
+        if isinstance(cell, AnonymityCell):
+            yield attribute_row(of, params, cell, partial(search.goal, target))
+        elif aim is None:
             yield _row(of, partial(_search_cell, params, cell, target, search=search, watch=watch))
         else:
             compare = partial(of_cell, params, cell, partial(search.goal, 1.0), search.match)
@@ -208,6 +218,8 @@ def calibrate_texts(
     name: str = "texts",
 ) -> dict[str, Any]:
     """The row of one mechanism on texts that are no part of a parameter file; `name`: of the texts."""
+    if search.measure == ATTRIBUTE:
+        raise UserError("the attribute loss is of a project's labelled data sets; leave out the texts, or the measure")
     goal, texts = search.goal(target), api.distinct(texts)
     built = api.as_mechanism(mechanism, settings, texts)
     label = api.label(mechanism)

@@ -13,6 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import anonymity, anonymize, classifiers
+from epsilometer.project.calibrating import Search, calibrate
 from epsilometer.project.paths import anonymity_path
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
@@ -113,6 +114,25 @@ def test_a_claim_for_documents_that_does_not_hold_is_violated(project: Path) -> 
     assert found["claim"].to_list() == [f"{epsilon} per document; any two texts" for epsilon in ("0.5", "1")]
     assert found["verdict"].to_list() == ["violated", "violated"]
     assert found["point"].to_list() == pytest.approx([1, 2], abs=0.5)
+
+
+def test_the_epsilon_of_an_attribute_loss_is_found(project: Path) -> None:
+    """Its loss is twice epsilon: 1 nat at 0.5. At 99 % the interval that is found holds that."""
+    raw = yaml.safe_load((project / "params.yaml").read_text())
+    raw["anonymity"]["songs-answers"]["epsilons"] = [0.05, 4]
+    (project / "params.yaml").write_text(yaml.safe_dump(raw))
+    search = Search(measure="attribute", width=3, budget=4_000)
+    rows = {row["mechanism"]: row for row in calibrate(".", target=1.0, search=search).iter_rows(named=True)}
+    assert rows["swaps"]["status"] == "not searched"
+    assert "no privacy budget" in rows["swaps"]["reason"]
+    found = rows["answers"]
+    assert found["status"] in ("found", "undecided")
+    assert 0.1 < found["low"] < 0.5 < found["high"] < 2
+    assert 0 < found["trials"] <= 4_000
+    (few,) = calibrate(".", "answers", target=1.0, search=Search(measure="attribute", budget=800)).to_dicts()
+    assert "raise budget, 800" in few["reason"]
+    with pytest.raises(UserError, match="of a project's labelled data sets"):
+        calibrate(["a text"], "tem", target=1.0, search=search)
 
 
 def test_validation_texts_are_attacked_by_those_who_never_saw_a_rewrite(project: Path) -> None:

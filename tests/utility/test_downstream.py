@@ -489,7 +489,7 @@ def test_without_labels_the_baselines_are_an_empty_table(project: Path) -> None:
 
 
 def test_the_embedded_model_is_found_from_the_runs_folder(project: Path) -> None:
-    from epsilometer.pipeline.stages.shared.classification import fine_tuning
+    from epsilometer.project.victims import fine_tuning
 
     root = Path(downstream.__file__).parents[2]
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"root": str(root)}

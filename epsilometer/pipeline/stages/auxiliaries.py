@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan, make, read_relations
-from epsilometer.pipeline.stages.shared.classification import fine_tuning
 from epsilometer.project.params import read as read_params
 from epsilometer.project.parts import auxiliary_texts
 from epsilometer.project.paths import prepared
+from epsilometer.project.victims import fine_tuning
 from epsilometer.text.vectors import WordVectors
 
 

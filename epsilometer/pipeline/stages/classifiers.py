@@ -14,20 +14,11 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.models.classifier import TRANSFORMER, Examples, train
 from epsilometer.models.classifiers.transformer import Transformer
-from epsilometer.pipeline.stages.shared.classification import (
-    TASK,
-    Tried,
-    chosen,
-    fine_tuning,
-    roles,
-    rows,
-    seeds,
-    stream,
-    validation_rows,
-)
+from epsilometer.pipeline.stages.shared.classification import Tried, rows, validation_rows
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import classifier_path
+from epsilometer.project.victims import TASK, chosen, fine_tuning, roles, seeds, stream
 from epsilometer.runtime.progress import track
 from epsilometer.utility.downstream import majority
 from epsilometer.utility.labelled import TEST, TRAIN, VALIDATION, examples

@@ -14,18 +14,11 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.models.classifier import TRANSFORMER, Examples
 from epsilometer.models.classifiers.transformer import Transformer
-from epsilometer.pipeline.stages.shared.classification import (
-    TASK,
-    Tried,
-    chosen,
-    fine_tuning,
-    roles,
-    rows,
-    trained,
-)
+from epsilometer.pipeline.stages.shared.classification import Tried, rows, trained
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import classifier_path, privatized_path
+from epsilometer.project.victims import TASK, chosen, fine_tuning, roles
 from epsilometer.runtime.progress import track
 from epsilometer.utility.labelled import TEST, TRAIN, examples
 from epsilometer.utility.schemas import DOWNSTREAM, PRIVATIZED

@@ -1,10 +1,9 @@
-"""The parts of classification: which texts of a data set, trained how, and where clean classifiers lie."""
+"""The parts of classification: transformers, the texts by which they are chosen, and the rows about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,38 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
-from epsilometer.core.randomness import Noise
-from epsilometer.models.classifier import TRANSFORMER, Examples, FineTuning
+from epsilometer.models.classifier import Examples
 from epsilometer.models.classifiers.transformer import Transformer, fine_tune
-from epsilometer.project import sections
 from epsilometer.project.params import Params
 from epsilometer.project.parts import parted
+from epsilometer.project.victims import fine_tuning, stream
 from epsilometer.utility.downstream import scores
 from epsilometer.utility.intervals import f1_interval
-from epsilometer.utility.labelled import VALIDATION, labelled, of_splits
-
-TASK, ATTRIBUTE = "task", "attribute"
-
-
-def fine_tuning(params: Params, training: sections.FineTuning) -> FineTuning:
-    """The settings of training; a model that lies in the project is located from the run's folder."""
-    inside = Path(params.path(training.model))
-    model = str(inside) if inside.exists() else training.model
-    return FineTuning(**training.model_dump(exclude={"model", "seeds"}), model=model)
-
-
-def roles(params: Params, dataset: str) -> Iterator[tuple[str, str]]:
-    """The labels of a data set that are classified, each with its role."""
-    labels = params.classification.labels[dataset]
-    yield from ((label, TASK) for label in labels.tasks)
-    yield from ((label, ATTRIBUTE) for label in labels.attributes)
-
-
-def chosen(params: Params, dataset: str, label: str) -> pl.DataFrame:
-    """The rows that classifiers of this label are trained on, of the victims' part, and tested on."""
-    settings = params.classification
-    table = parted(params, dataset)
-    return labelled(table, label, settings.texts.sizes, params.audit.seed, least=settings.training.batch)
+from epsilometer.utility.labelled import VALIDATION, of_splits
 
 
 def validation_rows(params: Params, dataset: str, label: str) -> pl.DataFrame:
@@ -63,21 +38,11 @@ def validation_rows(params: Params, dataset: str, label: str) -> pl.DataFrame:
     return table
 
 
-def seeds(params: Params, kind: str) -> int:
-    """How many classifiers of a kind there are of each label: those that draw nothing at random are trained once."""
-    return params.classification.training.seeds if kind == TRANSFORMER else 1
-
-
 def trained(params: Params, dataset: str, label: str, examples: Examples, classes: list[str], seed: int) -> Transformer:
     """A trained transformer. All mechanisms share one stream, so that classifiers differ by their texts alone."""
     return fine_tune(
         examples, classes, fine_tuning(params, params.classification.training), stream(params, dataset, label, seed)
     )
-
-
-def stream(params: Params, dataset: str, label: str, seed: int) -> Noise:
-    """The stream of a classifier's training."""
-    return Noise.named(1, params.audit.seed, "classifier", dataset, label, seed)
 
 
 @dataclass(frozen=True)
