@@ -48,7 +48,8 @@ def calibrate(
         str,
         typer.Option(
             help="The loss that attacks show (sampled); that of the attribute that loses most, in the cells under "
-            "anonymity (attribute); or by the mechanism's law, without rewriting anything, the average over pairs of texts, the worst of them, or delta, with --at."
+            "anonymity (attribute); or by the mechanism's law, without rewriting anything, the average over pairs "
+            "of texts, the worst of them, or delta, with --at."
         ),
     ] = "sampled",
     at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None,

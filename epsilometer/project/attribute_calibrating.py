@@ -2,8 +2,9 @@
 
 At each epsilon that is tried the texts that attackers learn from and those that are tested on are rewritten with noise
 of their own, the attackers are trained again, and the loss is that of the strongest of them, of the attribute that
-loses most. The j-th epsilon tried has the level 6 alpha / (pi j)^2, so that all intervals hold together with probability at
-least 1 - alpha, whichever epsilons are tried. As every search it supposes that the loss rises with epsilon.
+loses most. The j-th epsilon tried has the level 6 alpha / (pi j)^2, so that all intervals hold together with
+probability at least 1 - alpha, whichever epsilons are tried. As every search it supposes that the loss rises with
+epsilon.
 """
 
 from __future__ import annotations
