@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared import word_search
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Search
 from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits, Similarity
@@ -81,7 +83,8 @@ def test_it_is_the_plain_loop_and_every_question_counts(
 ) -> None:
     weights, texts = case
     networks = Networks(Limits("sentence", Similarity(0.5, "cosine")))
-    done = rewrites(toy(Weighted("pqr", weights), asks=asks, query_budget=budget), texts)
+    with patch.object(word_search, "_ROUND", 1):
+        done = rewrites(toy(Weighted("pqr", weights), asks=asks, query_budget=budget), texts)
     assert done.outcomes is not None
     for i, text in enumerate(texts):
         questions, rewrite = plainly(text, Weighted("pqr", weights), networks, budget)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -191,7 +192,7 @@ class WordSearch(ABC):
         similar |= yield from self._inspector.similarities(draft, position, [t for t in successes if t not in similar])
         best = max((t for t in successes if similar[t] is not None), key=lambda t: similar[t] or 0.0, default=None)
         better = iter([t for t in order if t not in wrong and scores[t] > draft.score])
-        while best is None and (round_ := [t for t, _ in zip(better, range(_ROUND), strict=False)]):
+        while best is None and (round_ := list(islice(better, _ROUND))):
             new = [t for t in round_ if t not in similar]
             similar |= yield from self._inspector.similarities(draft, position, new)
             best = next((t for t in round_ if similar[t] is not None), None)
