@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +246,8 @@ def test_an_endpoint_sees_public_data_sets_alone(project: Path) -> None:
 
 
 def test_the_record_of_auxiliaries_knows_their_relations(project: Path) -> None:
-    shutil.copy(ROOT / "dvc.yaml", "dvc.yaml")
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    Path("dvc.yaml").write_text(yaml.safe_dump({"stages": {"auxiliaries": stages["auxiliaries"]}}))
     path = Path("data/code/auxiliaries/songs.json")
     before = code.records(read())[path]["files"]
     assert any(name.endswith("shared/auxiliaries.py") for name in before)
@@ -284,6 +284,17 @@ def test_parameters_that_cannot_be_meant_are_refused(
     write(raw)
     with pytest.raises(UserError, match=complaint):
         read()
+
+
+def test_a_check_lists_the_models_that_transformers_start_from(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    pinned = {"training": {"model": "distilbert/distilroberta-base@fb53ab8802853c8e4fbdbcd0529f21fc6f459b2b"}}
+    raw["auxiliaries"]["songs"] |= pinned
+    write(raw)
+    assert check(read()) == []
+    raw["auxiliaries"]["songs"]["kinds"] = ["linear", "transformer"]
+    write(raw)
+    assert check(read()) == [f"model {pinned['training']['model']}"]
 
 
 def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: Path) -> None:

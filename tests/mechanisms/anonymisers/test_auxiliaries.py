@@ -12,7 +12,8 @@ import pytest
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import RELATIONS, Auxiliaries, Plan, make
-from epsilometer.models.classifier import FineTuning
+from epsilometer.models.classifier import Examples, FineTuning
+from epsilometer.models.classifiers.linear import Linear
 from epsilometer.text.vectors import WordVectors
 
 PLAN = Plan("songs", ["speaker"], ["mood"], ["linear"], FineTuning("nowhere"))
@@ -63,6 +64,21 @@ def test_they_are_the_same_bytes_again(tmp_path: Path) -> None:
     assert Auxiliaries(tmp_path / "a").relations is None
     with pytest.raises(UserError, match="which need word relations"):
         _ = Auxiliaries(tmp_path / "a").counter_fitted
+
+
+def test_transformers_alone_hold_texts_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which the best of several epochs is chosen; held-out texts count as seen."""
+    trained: dict[str, tuple[int, int | None]] = {}
+
+    def train(kind: str, examples: Examples, *rest: object, validation: Examples | None) -> Linear:
+        trained[kind] = (len(examples), None if validation is None else len(validation))
+        return Linear.fit(examples)
+
+    monkeypatch.setattr(f"{make.__module__}.train", train)
+    plan = replace(PLAN, tasks=[], kinds=["transformer", "linear"])
+    make(tmp_path / "here", songs().head(30), plan, VECTORS, held_out=songs().tail(10))
+    assert trained == {"transformer": (30, 10), "linear": (40, None)}
+    assert Auxiliaries(tmp_path / "here").seen == {*songs()["id"]}
 
 
 @pytest.mark.parametrize(
