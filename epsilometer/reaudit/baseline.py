@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.estimation import Estimate, estimate
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.core import tables
@@ -32,15 +32,19 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import Params
-from epsilometer.project.paths import rewrites_path
+from epsilometer.project.paths import anonymity_path, anonymized_path, rewrites_path
 from epsilometer.reaudit.drift import Measured, Row
 from epsilometer.reaudit.sources import Record
+from epsilometer.utility.attackers import AUTHOR, CLEAN
+from epsilometer.utility.schemas import ATTACKERS
 
 FOLDER = Path("baseline")
 ACCEPT = "`epsilometer accept`"
 
 _EARLIER = ["dataset", "mechanism", "epsilon", "attack", "trials", "successes", "loss", "point", "upper"]
-_ESTIMATES = [*_EARLIER, "delta"]  # files without it were written with delta 0
+# Files without the last were written without attribute losses, those without delta with delta 0.
+_ESTIMATES = [*_EARLIER, "delta", "candidates"]
+_WRITTEN = [_ESTIMATES[:count] for count in range(len(_EARLIER), len(_ESTIMATES) + 1)]
 _DECIMALS = 6  # of a nat: losses as written
 _TOLERANCE = 2 * 10**-_DECIMALS  # between a written loss and its recomputation: rounding, and room for other libraries
 _DIGITS = 16  # of a hash, in hexadecimal: 64 bits, far from collisions among a project's rows
@@ -85,9 +89,36 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
             row = Row(cell.dataset, cell.mechanism, number, str(attack))
             if row not in estimates or estimates[row].successes != hits.sum():
                 raise stale
-            rewrites = hashlib.sha256((folder / rewrites_path(name, number)).read_bytes()).hexdigest()[:_DIGITS]
-            audit[row] = Measured(hits, trial_set, rewrites, estimates[row])
+            audit[row] = Measured(hits, trial_set, _hash(folder / rewrites_path(name, number)), estimates[row])
+    for name, anonymised in params.anonymity.items():
+        if anonymised.part == "test":
+            audit |= _attribute_losses(params, name, folder)
     return audit
+
+
+def _attribute_losses(params: Params, name: str, folder: Path) -> dict[Row, Measured]:
+    """Every attacker of a cell under `anonymity` who reads what is released, without the choice of the strongest.
+
+    Trials depend on the prepared texts, the seed and which of them are tested on (`utility.attribute_loss`).
+    """
+    cell, audit = params.anonymity[name], {}
+    attackers = tables.read(folder / anonymity_path(name, "attackers"), ATTACKERS)
+    if set(attackers["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
+        raise UserError(f"the attackers of {name} are not those of params.yaml; bring them up to date (dvc repro)")
+    chosen = [params.audit.seed, params.classification.texts.model_dump()]
+    texts = _hash(folder / f"data/prepared/{cell.dataset}.parquet", json.dumps(chosen))
+    for one in attackers.filter(~pl.col("attacker").is_in([CLEAN, STRONGEST])).iter_rows(named=True):
+        read = f", {one['texts_each']} texts" if one["attacker"] == AUTHOR else ""
+        attack = f"{one['label']} {one['attacker']} ({one['kind']} {one['seed']}{read})"
+        losses = estimate(one["successes"], one["trials"], one["classes"], params.audit.alpha)
+        row = Row(cell.dataset, cell.mechanism, one["epsilon"], attack)
+        rewrites = _hash(folder / anonymized_path(name, one["epsilon"]))
+        audit[row] = Measured(np.array(one["hits"], bool), texts, rewrites, losses)
+    return audit
+
+
+def _hash(path: Path, more: str = "") -> str:
+    return hashlib.sha256(path.read_bytes() + more.encode()).hexdigest()[:_DIGITS]
 
 
 def _estimates(params: Params, folder: Path) -> dict[Row, Estimate]:
@@ -116,7 +147,7 @@ def accept(params: Params, sources: Mapping[str, Record], commit: str, folder: P
     for row, one in sorted(new.measured.items()):
         e = one.estimate
         losses = [f"{value:.{_DECIMALS}f}" for value in (e.loss, e.point, e.upper)]
-        numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}"])
+        numbers.append([*row, e.trials, e.successes, *losses, f"{e.delta:.12g}", e.candidates])
         hits.append([*row, one.trial_set, one.rewrites, base64.b64encode(np.packbits(one.hits).tobytes()).decode()])
     tables.write_text(_csv(_ESTIMATES, numbers), folder / FOLDER / "estimates.csv")
     tables.write_text(_csv(_HITS, hits), folder / FOLDER / "hits.csv")
@@ -135,7 +166,7 @@ def read(folder: Path = Path(".")) -> Baseline:
     try:
         about = json.loads((place / "about.json").read_bytes())
         audit, _ = about["audit"], (about["accepted"], about["sources"].items())
-        numbers = {_row(row): row for row in _rows(place / "estimates.csv", _ESTIMATES, _EARLIER)}
+        numbers = {_row(row): row for row in _rows(place / "estimates.csv", *_WRITTEN)}
         hits = {_row(row): row for row in _rows(place / "hits.csv", _HITS)}
         if numbers.keys() != hits.keys():
             raise ValueError("estimates.csv and hits.csv do not have the same rows")
@@ -176,11 +207,11 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
     return written.getvalue()
 
 
-def _rows(path: Path, header: list[str], earlier: list[str] | None = None) -> list[dict[str, str]]:
-    """The rows of a file with these columns, or with those of an earlier version."""
+def _rows(path: Path, *headers: list[str]) -> list[dict[str, str]]:
+    """The rows of a file with columns of one of these versions, the latest last."""
     first, *lines = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
-    if first not in (header, earlier):
-        raise ValueError(f"{path.name} must have the columns {', '.join(header)}")
+    if first not in headers:
+        raise ValueError(f"{path.name} must have the columns {', '.join(headers[-1])}")
     rows = [dict(zip(first, line, strict=True)) for line in lines]
     if len({_row(row) for row in rows}) < len(rows):
         raise ValueError(f"{path.name} has a row twice")
@@ -197,7 +228,8 @@ def _measured(numbers: dict[str, str], hits: dict[str, str], audit: dict[str, An
     packed = np.frombuffer(base64.b64decode(hits["hits"], validate=True), np.uint8)
     bits = np.unpackbits(packed).astype(bool)
     delta = float(numbers.get("delta", 0))
-    recomputed = estimate(successes, trials, int(audit["candidates"]), float(audit["alpha"]), delta=delta)
+    candidates = int(numbers.get("candidates", audit["candidates"]))
+    recomputed = estimate(successes, trials, candidates, float(audit["alpha"]), delta=delta)
     if len(packed) != -(-trials // 8) or bits[:trials].sum() != successes or bits[trials:].any():
         raise ValueError(f"hits.csv does not hold the {successes} successes of {_row(numbers)}")
     if not math.isclose(recomputed.loss, float(numbers["loss"]), abs_tol=_TOLERANCE):

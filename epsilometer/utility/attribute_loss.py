@@ -136,6 +136,7 @@ def _row(
         "unusable": float((one.guesses < 0).mean()),
         "trials": loss.trials,
         "successes": loss.successes,
+        "hits": hits.tolist(),
         "loss": loss.loss,
         "point": loss.point,
         "upper": loss.upper,

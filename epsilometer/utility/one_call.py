@@ -27,6 +27,7 @@ from epsilometer.utility.schemas import ANONYMITY, ATTACKERS
 
 REWRITE = "rewrite"  # the column of training texts that holds what was released of them
 
+_OF_ATTACKER = [name for name in list(ATTACKERS)[list(ATTACKERS).index("label") :] if name != "hits"]
 _OF_VICTIM = [name for name in ANONYMITY if name not in ATTACKERS and name not in ("attribute", "task", "victim")]
 
 
@@ -67,9 +68,9 @@ def anonymity(
     learn from them. Without their rewrites, or without training texts, attackers learn from a half of the rewrites,
     drawn by group, and the other half is tested on.
     Returns a row an attacker, kind and seed, `strongest` and the detectors last: the columns of `schemas.ATTACKERS`
-    from `label` on, and those of `schemas.ANONYMITY` about the victim of the same kind and seed (null where there is
-    none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError for texts and labels that
-    do not fit together, before any model loads.
+    from `label` on, without each trial's hit, and those of `schemas.ANONYMITY` about the victim of the same kind and
+    seed (null where there is none). Losses are in nats; nothing is claimed of rewrites made elsewhere. Raises UserError
+    for texts and labels that do not fit together, before any model loads.
     """
     names = [attribute, keep]
     texts = _checked(originals, rewrites, labels, names, group=design.group)
@@ -90,7 +91,7 @@ def anonymity(
     lines = attacker_rows(
         learned_from, test, attribute, victims[attribute], train=train, settings=design.attacking
     ) + detector_rows(learned_from, test, kinds, train=train, settings=design.attacking)
-    columns = [*list(ATTACKERS)[list(ATTACKERS).index("label") :], *_OF_VICTIM]
+    columns = [*_OF_ATTACKER, *_OF_VICTIM]
     schema = {name: {**ANONYMITY, **ATTACKERS}[name] for name in columns}
     return pl.DataFrame([{**of_victim.get((row["kind"], row["seed"]), {}), **row} for row in lines], schema=schema)
 

@@ -143,6 +143,7 @@ ATTACKERS: Schema = {  # who infers a label from what is released; a row an atta
     "top_3": pl.Float64,  # how often the class is among the first three named; null where one alone is named
     "trials": pl.Int64,  # test texts in equal number from each class: of these is the loss
     "successes": pl.Int64,
+    "hits": pl.List(pl.Boolean),  # of these trials
     "loss": pl.Float64,  # attribute loss in nats (`utility.attribute_loss`)
     "point": pl.Float64,
     "upper": pl.Float64,

@@ -14,7 +14,10 @@ from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import anonymity, anonymize, classifiers
 from epsilometer.project.calibrating import Search, calibrate
+from epsilometer.project.params import read
 from epsilometer.project.paths import anonymity_path
+from epsilometer.reaudit.baseline import _attribute_losses
+from epsilometer.reaudit.drift import PAIRED, UNCHANGED, WORSE, judge
 from tests.support.marked import ByLetter, texts
 from tests.support.places import ROOT
 
@@ -104,6 +107,22 @@ def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     assert attackers["strongest"]["loss"] > 1.5  # 40 authors prove no more
     assert measured("songs-swaps", "by_length")["both_right"].sum() == 320
     assert measured("songs-swaps", "outcomes").is_empty()
+
+
+def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+    params = read("params.yaml")
+    before = _attribute_losses(params, "songs-swaps", Path())
+    assert {one.verdict for one in judge(before, before, 0.01)} == {UNCHANGED}
+    (project / "swaps.py").write_text(SWAPS.replace("other.get(word, word)", "word"))
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+    now = _attribute_losses(params, "songs-swaps", Path())
+    drifts = {one.row.attack: one for one in judge(before, now, 0.01)}
+    assert [name for name, one in drifts.items() if one.verdict == WORSE] == ["gender static (linear 0)"]
+    assert drifts["gender static (linear 0)"].test == PAIRED
+    assert drifts["gender author (linear 0, 5 texts)"].verdict == UNCHANGED
 
 
 def test_a_claim_for_documents_that_does_not_hold_is_violated(project: Path) -> None:

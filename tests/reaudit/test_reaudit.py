@@ -363,7 +363,7 @@ class Mine:
 
 
 def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the delta of the claim; a file of earlier versions, without that column, has delta 0."""
+    """With the delta of the claim; files of earlier versions have no candidates, or neither these nor a delta."""
     Path("mine.py").write_text(APPROXIMATE)
     project.audit()
     call(capsys, "accept")
@@ -373,17 +373,22 @@ def test_the_baseline_has_the_losses_of_the_audit(project: Project, capsys: pyte
     assert losses == [row["loss"] for row in rows]
 
     path = Path("baseline/estimates.csv")
-    header, *lines = path.read_text().splitlines()
-    assert header.endswith(",delta")
-    path.write_text("\n".join([header, *lines]).replace(",delta", "").replace(",0.1", ""))
+    assert path.read_text().splitlines()[0].endswith(",delta,candidates")
+    shorten(path)
+    assert losses == [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
+    shorten(path)
     with pytest.raises(UserError, match="is not that of its successes"):
         baseline.read()
     Path("mine.py").write_text(APPROXIMATE.replace("delta=0.1", "delta=0"))
     project.audit()
     call(capsys, "accept")
-    path.write_text("\n".join(line.rpartition(",")[0] for line in path.read_text().splitlines()))
+    shorten(path, 2)
     losses = [one.estimate.loss for _, one in sorted(baseline.read().measured.items())]
     assert losses == [row["loss_at_delta_0"] for row in rows]
+
+
+def shorten(path: Path, columns: int = 1) -> None:
+    path.write_text("\n".join(line.rsplit(",", columns)[0] for line in path.read_text().splitlines()))
 
 
 def swap_successes() -> None:

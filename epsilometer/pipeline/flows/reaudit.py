@@ -63,9 +63,10 @@ def _reaudit(folder: Path, fresh: bool) -> State[Any]:
     updates = sources.changes(recorded, sources.records(now))
     get_run_logger().info("\n".join(["updates:", *(updates or ["none"]), *sources.newer(now), *unknown]))
 
-    done: State[Any] = audit(str(folder), "estimate", return_state=True)
-    if not done.is_completed():
-        return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
+    for target in ("estimate", *(f"anonymity@{n}" for n, cell in params.anonymity.items() if cell.part == "test")):
+        done: State[Any] = audit(str(folder), target, return_state=True)
+        if not done.is_completed():
+            return Failed(message=f"nothing was compared, as the audit failed: {done.message}")
     level = drift.level(params.audit.alpha, history.audits_in(past, datetime.now(UTC).year))
     drifts = drift.judge(accepted.measured, baseline.measure(params, folder), level)
     estimates = tables.read(folder / "data/estimates.parquet", ESTIMATES)
