@@ -148,5 +148,7 @@ def _check_labels(params: Params, dataset: str, labels: Labels, setting: str) ->
             raise unknown(f"label in {setting}", label, params.datasets[dataset].labels)
         if every.count(label) > 1:
             raise UserError(f"{setting}: {label!r} is named twice; a label is a task or an attribute")
+        if label.startswith(".") or {*label} & {*"/\\\0"}:
+            raise UserError(f"{setting}: {label!r} cannot name a folder of classifiers; rename the column")
     if not every:
         raise UserError(f"{setting} must name at least one label under tasks or attributes")

@@ -209,6 +209,11 @@ def test_of_validation_texts_alone_nothing_else_is_rewritten(project: Path) -> N
     assert pl.read_parquet("data/anonymized/songs-upper/1.parquet")["split"].value_counts().rows() == [
         ("validation", 20)
     ]
+    raw["datasets"]["songs"]["resplit"] = {"validation": 0, "test": 0.25}
+    write(raw)
+    prepare.main("songs")
+    with pytest.raises(UserError, match="part is 'validation', and songs has no labelled text in that split"):
+        anonymize.main("songs-upper")
 
 
 def test_a_stopped_run_goes_on_with_its_own_slices_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,6 +281,13 @@ def parameters(**changes: Any) -> dict[str, Any]:
             {"classification": {"labels": {"reviews": {"tasks": ["rating"], "attributes": ["rating"]}}}},
             "'rating' is named twice",
         ),
+        (
+            {
+                "classification": {"labels": {"reviews": {"tasks": ["../rating"]}}},
+                "datasets": {**parameters()["datasets"], "reviews": {"source": "a.csv", "labels": ["../rating"]}},
+            },
+            "cannot name a folder",
+        ),
         ({"classification": {"labels": {"nowhere": {"tasks": ["rating"]}}}}, "classification.labels"),
         ({"downstream": {"tem": {**parameters()["downstream"]["reviews-tem"]}}}, "must be named reviews-tem"),
         (

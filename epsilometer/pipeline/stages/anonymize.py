@@ -16,6 +16,7 @@ import polars as pl
 from epsilometer.auditing.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.attack import Checked
+from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
@@ -64,7 +65,13 @@ def _rows(params: Params, name: str) -> pl.DataFrame:
     every = [*labels.tasks, *labels.attributes]
     table = parted(params, cell.dataset)
     check_parts(params, cell.dataset, table)
-    return to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
+    rows = to_anonymize(table, every, counts, params.audit.seed, least=settings.training.batch)
+    if rows.is_empty():
+        raise UserError(
+            f"anonymity.{name}.part is {cell.part!r}, and {cell.dataset} has no labelled text in that split; set "
+            f"datasets.{cell.dataset}.resplit, or leave `part` out"
+        )
+    return rows
 
 
 def _mechanism(params: Params, name: str) -> Mechanism:
