@@ -33,7 +33,6 @@ from epsilometer.core.mechanism import HasDistance, Mechanism
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
 NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
 _WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
-_PAIRS = 1 << 20  # pairs of texts that are looked up at a time
 
 
 def trial_claims(
@@ -46,28 +45,11 @@ def trial_claims(
         return np.full(len(candidates), np.inf)
     if is_shared(candidates):
         return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
-    used, k = np.unique(candidates), candidates.shape[1]
-    if len(candidates) * k * (k - 1) > len(used) * (len(used) - 1):  # pairs of texts repeat: each is looked up once
-        between = _claims_between(mechanism, epsilon, texts, used)
-        return np.array([between[np.ix_(row, row)].max() for row in np.searchsorted(used, candidates)])
     slots = list(combinations(candidates.T.astype(np.int64), 2))
     pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
     distinct, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
     claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(distinct, len(texts)), axis=1))
     return claims[place].reshape(len(slots), -1).max(axis=0)
-
-
-def _claims_between(
-    mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]
-) -> NDArray[np.float64]:
-    """[n, n]: the claimed losses between these n texts, 0 on the diagonal."""
-    between = np.zeros((len(numbers), len(numbers)))
-    left, right = np.triu_indices(len(numbers), 1)
-    for start in range(0, len(left), _PAIRS):
-        first, second = left[start : start + _PAIRS], right[start : start + _PAIRS]
-        pairs = np.stack([numbers[first], numbers[second]], axis=1)
-        between[first, second] = between[second, first] = pair_claims(mechanism, epsilon, texts, pairs)
-    return between
 
 
 def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,15 @@ class Classifier(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write what `load` reads."""
+        ...
+
+
+@runtime_checkable
+class HasWindow(Protocol):
+    """A classifier that reads no more than the beginning of a long text."""
+
+    def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Returns [n]: whether a text is longer than what is read of it."""
         ...
 
 

@@ -76,15 +76,6 @@ def test_claims_of_trials() -> None:
     assert trial_claims(Identity(), 1.0, texts, candidates).tolist() == [math.inf] * 4
 
 
-def test_claims_of_trials_do_not_depend_on_how_many_there_are() -> None:
-    """Of many large sets each pair of texts is looked up once; of a single set pair by pair."""
-    texts = ["a b c", "d e f", "a b f", "a e c", "g h", "i j", "g j"]
-    sets = [[0, 1, 2], [2, 3, 0], [4, 5, 6], [3, 4, 1], [6, 4, 5], [1, 3, 2]] * 3
-    single = [trial_claims(PerWord(), 0.5, texts, np.array([row]))[0] for row in sets]
-    assert trial_claims(PerWord(), 0.5, texts, np.array(sets)).tolist() == single
-    assert len({*single}) > 2
-
-
 def test_a_claim_for_whole_texts_counts_once() -> None:
     class Document:
         def rewrite(self, texts, epsilon, noise):  # type: ignore[no-untyped-def]

@@ -84,6 +84,11 @@ class Transformer:
         """Returns [n, c]. A text is padded to a width of its own, among as many others as any."""
         return each_once(texts, lambda distinct: probabilities_on_grid(self._each(distinct)), len(self.classes))
 
+    def cuts(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Returns [n]: whether a text is longer than what is read of it."""
+        pieces = self.tokenizer(list(texts), verbose=False)["input_ids"]
+        return np.array([len(one) > self.longest for one in pieces], bool)
+
     def save(self, folder: Path) -> None:
         """Write a model folder, weights in float16; those in memory are rounded alike."""
         import torch

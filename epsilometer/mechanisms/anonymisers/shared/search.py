@@ -67,6 +67,7 @@ class TextSearch:
     def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
         self.source, self.aims, self.judges, self.owner, self.stream = source, aims, judges, *trial
         self.lost, self.minimal = False, False
+        self._swaps: list[tuple[int, int]] = []
         self._singles: list[Candidate] = []
         self._last: list[Candidate] = []
         self._nearest: list[Candidate] = []
@@ -111,7 +112,7 @@ class TextSearch:
             else:
                 edits = self._drawn(size, draws) if strategy == "sampled" else (yield from self._grown(size, draws))
             self._last = yield from self._judge(edits)
-            self._singles = self._singles or self._last
+            self._singles = self._last if size == 1 else self._singles
             reached += [one for one in self._last if one.progress >= 0]
             if choose == "fewest":
                 best = yield from self._first(self._ranked(reached))
@@ -129,6 +130,7 @@ class TextSearch:
     def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
         """An edit of the same words that reaches other aims, the most confident of some that are drawn."""
         self.aims = aims
+        yield from self.begin()
         words = np.array([word for word, _ in edit])
         edits = dict.fromkeys(self._pick(words, row) for row in self.stream.random((_DECOYS, len(words))))
         judged = yield from self._judge(list(edits))
@@ -170,21 +172,38 @@ class TextSearch:
         """The best edits of the size before, each with one of the best replacements of another word."""
         if size == 1:
             return list(self._all(1))
-        swaps = yield from self._best_swaps()
-        best = sorted(self._last, key=_rank, reverse=True)[: 2 * width]
-        best = yield from self._kept(best)
-        kept = (yield from self._tags(best))[:width]
-        edits = (_with(one.edit, swap) for one in kept for swap in swaps if swap[0] not in dict(one.edit))
+        if not self._swaps:
+            self._swaps = yield from self._best_swaps(self._singles)
+        best = yield from self._kept(sorted(self._last, key=_rank, reverse=True)[: 2 * width])
+        edits = (_with(one.edit, swap) for one in best[:width] for swap in self._swaps if swap[0] not in dict(one.edit))
         return list(dict.fromkeys(edits))
 
-    def _best_swaps(self) -> Search[list[tuple[int, int]]]:
-        """Of each word the replacements that come nearest to the aim alone, nearer than none, and keep the tags."""
-        helpful = [one for one in sorted(self._singles, key=_rank, reverse=True) if one[1:3] > self._start[1:3]]
-        equal = yield from self._tags(helpful)
-        best: dict[int, list[tuple[int, int]]] = {}
-        for one in equal:
-            best.setdefault(one.edit[0][0], []).append(one.edit[0])
-        return [swap for of_word in best.values() for swap in of_word[:_OPTIONS]]
+    def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
+        """Of each word a few replacements that alone come nearest to the aim, nearer than none, and keep the tags.
+
+        Those are tried first that have the word's tag when both stand alone.
+        """
+        helpful = [one for one in sorted(singles, key=_rank, reverse=True) if one[1:3] > self._start[1:3]]
+        alike = yield from self._alike([one.edit[0] for one in helpful])
+        of_word: dict[int, list[Candidate]] = {}
+        for _, one in sorted(zip(alike, helpful, strict=True), key=lambda pair: not pair[0]):
+            of_word.setdefault(one.edit[0][0], []).append(one)
+        best: dict[int, list[tuple[int, int]]] = {word: [] for word in of_word}
+        for start in range(0, 2 * _OPTIONS, _OPTIONS):
+            short = [word for word in best if len(best[word]) < _OPTIONS]
+            trying = [one for word in short for one in of_word[word][start : start + _OPTIONS]]
+            for one in (yield from self._tags(trying)):
+                best[one.edit[0][0]].append(one.edit[0])
+        return [swap for swaps in best.values() for swap in swaps[:_OPTIONS]]
+
+    def _alike(self, swaps: Sequence[tuple[int, int]]) -> Search[list[bool]]:
+        """Whether a word and its option have one tag when either stands alone."""
+        if self.judges.tags is None:
+            return [True] * len(swaps)
+        words = [(self.source.words[word],) for word, _ in swaps]
+        options = [(self.source.options[word][option],) for word, option in swaps]
+        answers = yield from ask(self.judges.tags, [*words, *options], self.source.at_once)
+        return [a == b for a, b in zip(answers[: len(swaps)], answers[len(swaps) :], strict=True)]
 
     # Judgements
 

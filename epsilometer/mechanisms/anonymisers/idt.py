@@ -1,0 +1,367 @@
+"""IDT: a few replaced words, after which classifiers of a private attribute err and those of a task do not.
+
+Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. No claim: nothing is proved of the text
+that is released, and who trains on rewrites learns much of the attribute again. Labels are the auxiliaries'
+predictions, so that a user's text needs none.
+
+1. Attributions of the predicted class of every label (`shared/attribution.py`).
+2. W: the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's IDT_u)
+   for an attribute.
+3. For each the k nearest words, in its case; or those of `candidates`.
+4. Edits of 1, 2, ..., |W| words (`shared/search.py`): whole tokens, all occurrences, everything else byte for byte. The
+   tags of the text stay as they are, but that NOUN and VERB stand for each other under `swap` (IDT_s).
+5. Of the edits under which every attribute has another prediction and every task the same, one is released.
+
+`as_published: true` is the paper's: random chains of replacements, and of all candidates the one with the largest
+probability of a wrong class; ties go to fewer changed words, then to the text's stream. Ours searches by size and stops
+at the fewest words. The answers of tasks are judged for every edit, so ours lets their words change too, unless
+`ignore_utility` is false.
+
+`aim: random` shows a class that is drawn by k-ary randomised response from the predicted one, y, of c classes,
+
+    P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
+
+so that P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. The released
+text is not a function of it alone, and where no edit shows that class the text says so; so nothing is claimed for the
+text. Where a text's own class is drawn, the words change that another class would have changed, so that an edited text
+is no mark of a false class. `aim: hide` brings every auxiliary within `margin` of the class shares.
+
+Departures, where the paper leaves a choice: a word is replaced where it stands in the original, never where another
+replacement put it; of W the 64 words with the largest scores are used; the tagger is the embedded one. The one question
+a text and task that the paper puts to the victim is its evaluation, and is asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Guarantee
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import Rewrites, Unread
+from epsilometer.core.outcomes import CUT, FOUND, MISSED, NOTHING, PART, UTILITY_LOST, WITHHELD, Outcomes
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.anonymisers.shared.attribution import GRADIENTS, Attribution
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
+from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Fluency, Similarity, names
+from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, in_step
+from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
+from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
+from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.preparing import Label, Prepared, prepare
+from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
+from epsilometer.models.embedded import masked_lm
+from epsilometer.models.fill_mask import FillMask
+from epsilometer.models.ledger import Ledger
+from epsilometer.models.tagging import Tagger
+
+_GROUP = 64  # distinct texts that are prepared together
+
+
+class Release(NamedTuple):
+    """What is released of a text, and its outcome."""
+
+    text: str
+    status: str
+    changed: int
+    words: int
+    asked: int
+
+
+@component
+class IDT:
+    """Replaced words against classifiers of attributes.
+
+    resource: the folder of auxiliaries; attributes, tasks, kinds: those of its labels and classifiers that are used,
+    all where left out; enough: how many kinds have to err, and to keep the tasks (all). The first kind's attributions
+    count. k: options of a word; q: edits of a size that are drawn, or kept by a beam; most: edits that `exhaustive`
+    may judge. margin: in nats, log-odds by which every auxiliary must err; under `hide`, how far the logarithms of
+    their probabilities may stay from those of the shares.
+
+    names: kept are proper nouns and identifiers; antonyms: refused by the folder's word relations; similarity: least
+    cosine of text and changed sentences; fluency: largest fall of a changed word's log-probability. unsaved: what is
+    released where the aim is not reached.
+    """
+
+    resource: Path
+    attributes: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
+    kinds: tuple[str, ...] | None = None
+    enough: Annotated[int, Field(ge=1)] | None = None
+    k: Annotated[int, Field(ge=1)] = 50
+    q: Annotated[int, Field(ge=1)] = 10
+    candidates: Literal["vectors", "counter_fitted", "masked_lm"] = "vectors"
+    attribution: str = GRADIENTS
+    steps: int = 50
+    aim: Literal["flip", "hide", "random"] = "flip"
+    margin: Annotated[float, Field(ge=0)] = 0.0
+    choose: Choice = "fewest"
+    search: Strategy = "beam"
+    most: Annotated[int, Field(ge=1)] = 10_000
+    as_published: bool = False
+    swap: bool = False
+    ignore_utility: bool | None = None
+    names: Literal["kept", "free"] = "free"
+    antonyms: Literal["refused", "free"] = "free"
+    similarity: Annotated[float, Field(ge=-1, le=1)] | None = None
+    fluency: Annotated[float, Field(ge=0)] | None = None
+    unsaved: Literal["best", "original", "withhold"] = "best"
+    device: str = "cpu"
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether epsilon has an effect: on the class that is shown."""
+        return self.aim == "random"
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """None: the class that is shown is private under `aim: random`, the text is not."""
+        return None
+
+    def unread(self, texts: Sequence[str]) -> Unread:
+        """How many words have no vector, and so stay."""
+        words = [word for text in texts for word in spans(text).places]
+        return Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """Search in all texts side by side."""
+        self._check()
+        rows: dict[str, list[int]] = {}
+        for i, text in enumerate(texts):
+            rows.setdefault(text, []).append(i)
+        releases = in_step(self._searches(rows, epsilon, noise))
+        order = np.argsort([row for of_text in rows.values() for row in of_text])
+        placed = [releases[i] for i in order]
+        outcomes = Outcomes(
+            [one.status for one in placed],
+            changed=np.array([one.changed for one in placed], np.int64),
+            words=np.array([one.words for one in placed], np.int64),
+            asked=np.array([one.asked for one in placed], np.int64),
+            asked_victim=np.zeros(len(placed), np.int64),
+        )
+        return Rewrites([one.text for one in placed], outcomes=outcomes)
+
+    # Settings
+
+    @cached_property
+    def _auxiliaries(self) -> Auxiliaries:
+        return Auxiliaries(self.resource, self.device)
+
+    def _check(self) -> None:
+        """Raises UserError for settings that do not fit one another, or the auxiliaries."""
+        if self.aim == "random" and len(self._hidden) != 1:
+            raise UserError(
+                f"aim: random draws the class of one attribute, got {len(self._hidden)}; name one under attributes"
+            )
+        if self.aim == "hide" and not self.margin:
+            raise UserError(
+                "aim: hide needs a margin above 0: how far the logarithms of the auxiliaries' probabilities may stay "
+                "from those of the class shares, in nats"
+            )
+        if self.enough is not None and self.enough > len(self._kinds):
+            raise UserError(
+                f"enough is {self.enough}, of {len(self._kinds)} kinds of classifier; name more, or lower it"
+            )
+        self._auxiliaries.check(self._hidden, self._kept, self._kinds)
+        if self.antonyms == "refused" and self._auxiliaries.relations is None:
+            raise UserError(
+                f"antonyms: refused needs word relations, and {self.resource} has none; name a file of them as "
+                "`relations` in the entry under `auxiliaries`"
+            )
+
+    @property
+    def _hidden(self) -> Sequence[str]:
+        return self._auxiliaries.attributes if self.attributes is None else self.attributes
+
+    @property
+    def _kept(self) -> Sequence[str]:
+        return self._auxiliaries.tasks if self.tasks is None else self.tasks
+
+    @property
+    def _kinds(self) -> Sequence[str]:
+        return self._auxiliaries.kinds if self.kinds is None else self.kinds
+
+    def _label(self, label: str, ledger: Ledger) -> Label:
+        names = [f"{label}-{kind}" for kind in self._kinds]
+        panel = Panel(ledger, names, self.enough or len(names))
+        return Label(panel, [self._auxiliaries.classifiers[label][kind] for kind in self._kinds])
+
+    def _ledger(self, texts: int) -> Ledger:
+        of = self._auxiliaries.classifiers
+        labels = (*self._hidden, *self._kept)
+        return Ledger({f"{label}-{kind}": of[label][kind] for label in labels for kind in self._kinds}, texts)
+
+    @cached_property
+    def _tagger(self) -> Tagger:
+        return Tagger(device=self.device)
+
+    @cached_property
+    def _tags(self) -> Tags:
+        """Tags of sentences; under `swap` nouns and verbs have the same."""
+        same = {"VERB": "NOUN"} if self.swap else {}
+        alone: dict[tuple[str, ...], tuple[str, ...]] = {}  # of single words, which many texts share
+
+        def tags(sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+            new = [words for words in sentences if words not in alone]
+            fresh = dict(zip(new, self._tagger.upos(new), strict=True))
+            alone.update((words, upos) for words, upos in fresh.items() if len(words) == 1)
+            return [tuple(same.get(tag, tag) for tag in fresh.get(words) or alone[words]) for words in sentences]
+
+        return tags
+
+    # Texts
+
+    def _searches(self, rows: Mapping[str, Sequence[int]], epsilon: float, noise: Noise) -> Iterator[Search[Release]]:
+        """A search for each trial; texts are prepared a group at a time, when they are wanted."""
+        distinct = list(rows)
+        for start in range(0, len(distinct), _GROUP):
+            group = {text: rows[text] for text in distinct[start : start + _GROUP]}
+            trials = [row for of_text in group.values() for row in of_text]
+            ledger = self._ledger(len(trials))
+            numbers = iter(range(len(trials)))
+            owners = {text: [next(numbers) for _ in of_text] for text, of_text in group.items()}
+            attributes = [self._label(label, ledger) for label in self._hidden]
+            tasks = [self._label(label, ledger) for label in self._kept]
+            prepared = prepare(
+                owners,
+                attributes,
+                tasks,
+                Attribution(self.attribution, self.steps),
+                options=self._options,
+                ignore_utility=not self.as_published if self.ignore_utility is None else self.ignore_utility,
+            )
+            judges = Judges(
+                [one.panel for one in attributes],
+                [one.panel for one in tasks],
+                tags=self._tags,
+                guards=self._guards,
+                similarity=self._cosines,
+            )
+            own = np.array([one.classes[0] for one in prepared for _ in one.owners], np.int64)
+            shown = self._shown(own, epsilon, noise[np.array(trials)])
+            for one in prepared:
+                for owner in one.owners:
+                    trial = Trial(owner, noise.generator(trials[owner]))
+                    yield self._release(one, judges, trial, shown[owner])
+
+    def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
+        """The class of the first attribute that each text is to show; None where any other than its own may be."""
+        if self.aim != "random":
+            return [None] * len(own)
+        count = len(self._auxiliaries.shares[self._hidden[0]])
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for budget in epsilons:
+                law = np.full((len(rows), count), -np.logaddexp(budget, np.log(count - 1)))
+                law[np.arange(len(rows)), rows] += budget
+                yield law
+
+        laws = Laws(Ragged.from_lengths(own, np.ones(len(own), np.int64)), count, log_probabilities)
+        (drawn,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
+        return list(drawn.values.tolist())
+
+    def _aims(self, one: Prepared, shown: int | None) -> list[Aim]:
+        """What is wanted of each attribute."""
+        if self.aim == "hide":
+            shares = [self._auxiliaries.shares[label] for label in self._hidden]
+            return [Aim(near=np.log(share), margin=self.margin) for share in shares]
+        if shown is not None:
+            return [Aim(toward=shown, margin=self.margin)]
+        return [Aim(away=own, margin=self.margin) for own in one.classes]
+
+    def _release(self, one: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
+        """The search in one text, and what is made of what it found."""
+        source, ledger = one.source, judges.attributes[0].ledger
+
+        def release(text: str, status: str, changed: int = 0) -> Release:
+            status = CUT if one.cut and status != WITHHELD else status
+            words, asked = len(source.spans.words), int(ledger.asked[trial.owner])
+            return Release(text, status, changed, words=words, asked=asked)
+
+        if not source.words:
+            return release(source.spans.text, NOTHING)
+        decoy = shown == one.classes[0]
+        if decoy:
+            count = len(self._auxiliaries.shares[self._hidden[0]])
+            other = int(trial.stream.integers(count - 1))
+            search = TextSearch(source, self._aims(one, other + (other >= one.classes[0])), judges, trial)
+        else:
+            search = TextSearch(source, self._aims(one, shown), judges, trial)
+        if (yield from search.begin()) and self.aim == "hide":
+            return release(source.spans.text, NOTHING)
+        if self.as_published:
+            edit = yield from search.published(self.q)
+        else:
+            edit = yield from search.search(self.search, self.choose, draws=self.q, candidates=self.most)
+        if decoy and edit is not None:
+            edit = yield from search.decoy(edit, self._aims(one, shown))
+        if edit is not None:
+            return release(source.text(edit), FOUND, source.changed(edit))
+        if self.unsaved == "withhold":
+            return release("", WITHHELD)
+        if self.unsaved == "best" and (edit := (yield from search.nearest())) is not None:
+            return release(source.text(edit), PART, source.changed(edit))
+        return release(source.spans.text, UTILITY_LOST if search.lost else MISSED)
+
+    # Replacements
+
+    def _options(self, cut: Sequence[Spans], words: Sequence[Sequence[str]]) -> list[list[list[str]]]:
+        """What may stand in the place of each word."""
+        if self.candidates == "masked_lm":
+            options = masked_words(self._fill_mask, cut, words, self.k)
+        else:
+            nearest = iter(self._neighbours.of([word for of_text in words for word in of_text], self.k))
+            options = [[next(nearest) for _ in of_text] for of_text in words]
+        if self.antonyms == "refused":
+            pairs = self._antonyms
+            options = [
+                [
+                    sorted({*some} - {*pairs.refused(word, some)}, key=some.index)
+                    for word, some in zip(*both, strict=True)
+                ]
+                for both in zip(words, options, strict=True)
+            ]
+        if self.names == "kept":
+            kept = names(cut, self._tagger.upos)
+            options = [
+                [[] if word in of_text else some for word, some in zip(*both, strict=True)]
+                for of_text, *both in zip(kept, words, options, strict=True)
+            ]
+        return options
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        one = self._auxiliaries
+        return Neighbours(one.counter_fitted if self.candidates == "counter_fitted" else one.vectors)
+
+    @cached_property
+    def _fill_mask(self) -> FillMask:
+        return FillMask(masked_lm(), device=self.device)
+
+    @cached_property
+    def _antonyms(self) -> Antonyms:
+        relations = self._auxiliaries.relations
+        assert relations is not None
+        return Antonyms.of(relations)
+
+    @cached_property
+    def _guards(self) -> list[Asker]:
+        guards: list[Asker] = []
+        if self.similarity is not None:
+            guards.append(Similarity(self.similarity, device=self.device))
+        if self.fluency is not None:
+            guards.append(Fluency(self.fluency, device=self.device))
+        return guards
+
+    @cached_property
+    def _cosines(self) -> Asker:
+        return Similarity(-1, device=self.device).cosines

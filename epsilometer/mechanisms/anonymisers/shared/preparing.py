@@ -1,0 +1,123 @@
+"""What depends on a text alone: the classes that are predicted for it, which words of it may change, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
+from epsilometer.mechanisms.anonymisers.shared.judges import Panel
+from epsilometer.mechanisms.anonymisers.shared.source import Source
+from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
+from epsilometer.models.classifier import Classifier, HasWindow
+
+MOST = 64  # words of a text that may change, those with the largest scores: bounds the search in long texts
+_ASKING = ("occlusion", "lime")  # attributions that ask a classifier about other texts
+
+# Texts with the words of each that may change -> of each word its options.
+Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence[Sequence[str]]]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A text and what is known of it.
+
+    classes: predicted, for each attribute; owners: the numbers under which it stands in the ledger; cut: whether some
+    classifier reads no more than its beginning.
+    """
+
+    source: Source
+    classes: Sequence[int]
+    owners: Sequence[int]
+    cut: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Label:
+    """A label's classifiers: the panel that judges, and themselves, the first of which gives the attributions."""
+
+    panel: Panel
+    classifiers: Sequence[Classifier]
+
+
+def prepare(
+    texts: Mapping[str, Sequence[int]],
+    attributes: Sequence[Label],
+    tasks: Sequence[Label],
+    attribution: Attribution,
+    *,
+    options: Options,
+    ignore_utility: bool = False,
+) -> list[Prepared]:
+    """Prepare distinct texts, each with the numbers of the ledger that its questions count for.
+
+    The words that may change have a positive score for an attribute and none for a task, or for an attribute alone.
+    """
+    cut = [spans(text) for text in texts]
+    classes = {label: _predicted(label.panel, texts) for label in (*attributes, *tasks)}
+    private = [_scores(label, texts, attribution) for label in attributes]
+    useful = [] if ignore_utility else [_scores(label, texts, attribution) for label in tasks]
+    words = [influential([scores[i] for scores in private], [scores[i] for scores in useful]) for i in range(len(cut))]
+    windows = [one for label in classes for one in label.classifiers if isinstance(one, HasWindow)]
+    beyond = np.any([np.zeros(len(cut), bool), *(one.cuts(list(texts)) for one in windows)], axis=0)
+    prepared = []
+    for i, (one, chosen, of_words) in enumerate(zip(cut, words, options(cut, words), strict=True)):
+        with_options = [(word, list(some)) for word, some in zip(chosen, of_words, strict=True) if some]
+        source = Source(
+            one,
+            words=[word for word, _ in with_options],
+            options=[some for _, some in with_options],
+            answers=[int(classes[task][i]) for task in tasks],
+        )
+        predicted = [int(classes[label][i]) for label in attributes]
+        prepared.append(Prepared(source, predicted, texts[one.text], cut=bool(beyond[i])))
+    return prepared
+
+
+def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping[str, float]]) -> list[str]:
+    """The words with a positive score in any of the first and in none of the second, the largest scores first."""
+    best: dict[str, float] = {}
+    for scores in private:
+        for word, score in scores.items():
+            best[word] = max(score, best.get(word, 0.0))
+    kept = {word for scores in useful for word, score in scores.items() if score > 0}
+    words = [word for word, score in best.items() if score > 0 and word not in kept]
+    return sorted(words, key=lambda word: (-best[word], word))[:MOST]
+
+
+def _predicted(panel: Panel, texts: Mapping[str, Sequence[int]]) -> NDArray[np.int64]:
+    """The class [n] that a label's classifiers give the largest mean log-probability."""
+    rows = panel([(owner, text) for text, owners in texts.items() for owner in owners])
+    first = np.cumsum([0, *(len(owners) for owners in texts.values())])[:-1]
+    return np.array([rows[i].mean(axis=0).argmax() for i in first], np.int64)
+
+
+def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribution) -> Sequence[Mapping[str, float]]:
+    """The scores of each text's words; what an attribution asks about other texts is counted."""
+    if settings.method not in _ASKING:
+        return attributions(label.classifiers[0], list(texts), settings).scores
+    return [
+        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text, so that it is known whose it is
+        for text, owners in texts.items()
+    ]
+
+
+class _Counted:
+    """The first classifier of a label, asked through its ledger for some private texts."""
+
+    def __init__(self, label: Label, owners: Sequence[int]) -> None:
+        self._panel, self._owners = label.panel, owners
+        self.classes, self.kind = label.classifiers[0].classes, label.classifiers[0].kind
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n, c]; each text counts for each of the private ones."""
+        owners = np.repeat(np.asarray(self._owners), len(texts))
+        rows = self._panel.ledger.probabilities(self._panel.names[0], [*texts] * len(self._owners), owners)
+        return rows[: len(texts)]
+
+    def save(self, folder: Any) -> None:
+        raise NotImplementedError

@@ -1,0 +1,345 @@
+"""IDT on the generated reviews: what is released keeps what it must, says what happened, and depends on no batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import NO_BUDGET
+from epsilometer.core.mechanism import Rewrites, has_budget
+from epsilometer.core.outcomes import CUT, FOUND, MISSED, NOTHING, PART, UTILITY_LOST, WITHHELD
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.synthetic import generate
+from epsilometer.mechanisms.anonymisers import idt
+from epsilometer.mechanisms.anonymisers.idt import IDT
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
+from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Similarity, names
+from epsilometer.mechanisms.anonymisers.shared.preparing import influential
+from epsilometer.mechanisms.anonymisers.shared.word_edits import in_case_of, spans
+from epsilometer.models.classifier import FineTuning
+from epsilometer.models.classifiers.linear import Linear
+from epsilometer.models.locate import ENCODER, locate
+from epsilometer.models.tagging import Tagger
+from epsilometer.text.vectors import WordVectors
+from epsilometer.text.words import words as words_of
+
+LABELS = ("gender", "age_group", "rating")
+UNCHANGED = (NOTHING, MISSED, UTILITY_LOST)
+
+
+@pytest.fixture(scope="module")
+def reviews() -> pl.DataFrame:
+    table = generate("reviews", 600, 3)
+    return table.with_columns(pl.col("rating").cast(pl.String), pl.int_range(len(table)).cast(pl.String).alias("id"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, reviews: pl.DataFrame) -> Path:
+    """Linear auxiliaries; vectors of the reviews' own words, so that neighbours are words that classifiers know."""
+    place = tmp_path_factory.mktemp("auxiliaries")
+    every = WordVectors.from_transformer(locate(ENCODER)).whole_words()
+    used = {word for text in reviews["text"] for word in words_of(text)}
+    kept = [i for i, word in enumerate(every.words) if word in used]
+    vectors = WordVectors([every.words[i] for i in kept], every.vectors[kept])
+    relations = pl.DataFrame({"a": ["good", "great"], "b": ["bad", "good"], "relation": ["antonym", "antonym"]})
+    plan = Plan("reviews", LABELS[:2], LABELS[2:], ["linear"], FineTuning("none"))
+    make(place, reviews.head(400), plan, vectors, relations=relations)
+    return place
+
+
+@pytest.fixture(scope="module")
+def texts(reviews: pl.DataFrame) -> list[str]:
+    return reviews["text"].to_list()[400:]
+
+
+class Upos(Protocol):
+    """Whatever tags sentences."""
+
+    def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]: ...
+
+
+class ByShape:
+    """A tagger without a network: names have a capital within a sentence, other words are told by their length."""
+
+    def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        return [
+            tuple("PROPN" if i and word[:1].isupper() else "XY"[len(word) % 2] for i, word in enumerate(words))
+            for words in split
+        ]
+
+
+@pytest.fixture
+def tagger(monkeypatch: pytest.MonkeyPatch) -> ByShape:
+    monkeypatch.setattr(idt, "Tagger", lambda device="cpu": ByShape())
+    return ByShape()
+
+
+def rewrites(one: IDT, texts: Sequence[str], epsilon: float = NO_BUDGET, seed: int = 0) -> Rewrites:
+    return one.rewrite(texts, epsilon, Noise.named(len(texts), "test", seed))
+
+
+def predicted(folder: Path, label: str, texts: Sequence[str]) -> NDArray[np.int64]:
+    return Auxiliaries(folder).classifiers[label]["linear"].probabilities(texts).argmax(axis=1)
+
+
+def tags(tagger: Upos, text: str) -> list[tuple[str, ...]]:
+    one = spans(text)
+    return tagger.upos([[one.tokens[i] for i in places] for places in one.sentences])
+
+
+def check(folder: Path, tagger: Upos, before: Sequence[str], made: Rewrites, hidden: Sequence[str]) -> None:
+    """What holds of every released text, and what its status says."""
+    assert made.outcomes is not None
+    wrong = np.all(
+        [predicted(folder, label, before) != predicted(folder, label, made.texts) for label in hidden], axis=0
+    )
+    kept = predicted(folder, "rating", before) == predicted(folder, "rating", made.texts)
+    for i, (old, new) in enumerate(zip(before, made.texts, strict=True)):
+        one, other = spans(old), spans(new)
+        assert other.parts[::2] == one.parts[::2]
+        changed = [k for k, token in enumerate(one.tokens) if other.tokens[k] != token]
+        assert all(k in one.words and in_case_of(other.tokens[k], one.tokens[k]) == other.tokens[k] for k in changed)
+        assert tags(tagger, new) == tags(tagger, old)
+        status = made.outcomes.status[i]
+        assert made.outcomes.changed[i] == len(changed)
+        assert made.outcomes.words[i] == len(one.words)
+        assert (status in UNCHANGED) == (not changed)
+        assert (status == FOUND) <= bool(wrong[i] and kept[i])
+        assert (status == PART) <= bool(kept[i])
+
+
+def mangled(text: str, quoted: bool, loud: bool, curly: bool) -> str:
+    """As people write: in quotes, in capitals, with the other apostrophe."""
+    text = text.replace("'", "’") if curly else text
+    text = text.upper() if loud else text
+    return f'She said: "{text}" — isn\'t this   it?\n' if quoted else text
+
+
+def test_what_every_released_text_keeps(folder: Path, texts: list[str]) -> None:
+    """By the embedded tagger, of texts as people write them."""
+    ways = product((False, True), repeat=3)
+    before = [mangled(text, *how) for text, how in zip(texts, ways, strict=False)]
+    real = Tagger()
+    few = IDT(resource=folder, attributes=("gender",), k=5, q=2)
+    check(folder, real, before, rewrites(few, before), ["gender"])
+    published = IDT(resource=folder, as_published=True, k=5, q=1)
+    check(folder, real, before[:4], rewrites(published, before[:4]), ["gender", "age_group"])
+
+
+def test_guards_hold_of_every_released_text(folder: Path, texts: list[str], tagger: ByShape) -> None:
+    one = IDT(resource=folder, attributes=("gender",), names="kept", antonyms="refused", similarity=0.7, k=10)
+    before = texts[:12]
+    made = rewrites(one, before)
+    check(folder, tagger, before, made, ["gender"])
+    assert made.outcomes is not None
+    assert FOUND in made.outcomes.status
+    changed = [(a, b) for a, b in zip(before, made.texts, strict=True) if a != b]
+    assert min(Similarity(0.7).cosines(changed)) >= 0.7
+    relations = Auxiliaries(folder).relations
+    assert relations is not None
+    opposites = Antonyms.of(relations)
+    for old, new in changed:
+        (kept,) = names([spans(old)], tagger.upos)
+        pairs = list(zip(spans(old).tokens, spans(new).tokens, strict=True))
+        assert not [a for a, b in pairs if a != b and a.lower() in kept]
+        assert not [a for a, b in pairs if opposites.refused(a, [b])]
+
+
+def test_several_attributes_err_at_once(folder: Path, texts: list[str], tagger: ByShape) -> None:
+    made = rewrites(IDT(resource=folder, k=10), texts[:20])
+    assert made.outcomes is not None
+    assert FOUND in made.outcomes.status
+    check(folder, tagger, texts[:20], made, ["gender", "age_group"])
+
+
+def test_which_words_may_change() -> None:
+    gender, age, rating = {"a": 2.0, "b": 1.0, "c": -1.0}, {"c": 3.0, "d": 0.0}, {"a": 0.5, "b": 0.0}
+    assert influential([gender], [rating]) == ["b"]
+    assert influential([gender], []) == ["a", "b"]
+    assert influential([gender, age], [rating]) == ["c", "b"]
+
+
+@pytest.mark.usefixtures("tagger")
+@pytest.mark.parametrize("published", [False, True])
+def test_the_same_bytes_whatever_runs_beside(
+    folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    one = IDT(resource=folder, attributes=("gender",), as_published=published, k=5, q=2)
+    few = [*texts[:6], texts[0], texts[2]]  # two texts twice, each with a stream of its own
+    noise = Noise.named(len(few), "same")
+    together = one.rewrite(few, NO_BUDGET, noise)
+    monkeypatch.setattr(idt, "_GROUP", 2)
+    parts = [one.rewrite(few[i : i + 3], NO_BUDGET, noise[i : i + 3]) for i in range(0, len(few), 3)]
+    assert together.texts == [text for part in parts for text in part.texts]
+    assert together.outcomes is not None
+    columns = [part.outcomes.table() for part in parts if part.outcomes is not None]
+    assert together.outcomes.table().equals(pl.concat(columns))
+
+
+@pytest.mark.usefixtures("tagger")
+@pytest.mark.parametrize("attribution", ["integrated_gradients", "occlusion"])
+def test_questions_are_those_that_the_classifiers_count(
+    folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch, attribution: str
+) -> None:
+    asked: set[tuple[int, str]] = set()
+    plain = Linear.probabilities
+
+    def counted(self: Linear, texts: Sequence[str]) -> NDArray[np.float64]:
+        asked.update((id(self), text) for text in texts)
+        return plain(self, texts)
+
+    monkeypatch.setattr(Linear, "probabilities", counted)
+    made = rewrites(IDT(resource=folder, attribution=attribution, k=3), [texts[1]])
+    assert made.outcomes is not None
+    assert made.outcomes.asked.tolist() == [len(asked)]
+    assert made.outcomes.asked_victim.tolist() == [0]
+
+
+@pytest.mark.usefixtures("tagger")
+def test_what_is_released_where_nothing_is_found(folder: Path, texts: list[str]) -> None:
+    hard = IDT(resource=folder, attributes=("gender",), margin=50.0, k=3, q=2)
+    by = {how: rewrites(replace(hard, unsaved=how), texts[:5]) for how in ("best", "original", "withhold")}
+    status = {how: made.outcomes.status for how, made in by.items() if made.outcomes is not None}
+    assert {*status["best"]} <= {PART, MISSED, NOTHING}
+    assert PART in status["best"]
+    assert {*status["original"]} <= {MISSED, NOTHING}
+    assert by["original"].texts == texts[:5]
+    changeable = [one != NOTHING for one in status["original"]]
+    assert [one == WITHHELD for one in status["withhold"]] == changeable
+    assert [not text for text in by["withhold"].texts] == changeable
+
+
+@pytest.mark.usefixtures("tagger")
+def test_an_edit_that_costs_the_task_is_no_success(folder: Path, texts: list[str]) -> None:
+    """A task that is the attribute under another name: whatever hides it changes the task's answer."""
+    same = folder.parent / "same"
+    same.mkdir(exist_ok=True)
+    for path in folder.rglob("*"):
+        target = same / path.relative_to(folder)
+        if path.is_file():
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    for path in (folder / "gender-linear").iterdir():
+        (same / "rating-linear" / path.name).write_bytes(path.read_bytes())
+    one = IDT(resource=same, attributes=("gender",), k=5, unsaved="original")
+    made = rewrites(one, texts[:8])
+    assert made.texts == texts[:8]
+    assert made.outcomes is not None
+    assert {*made.outcomes.status} <= {UTILITY_LOST, MISSED, NOTHING}
+    assert UTILITY_LOST in made.outcomes.status
+
+
+@pytest.mark.usefixtures("tagger")
+def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str]) -> None:
+    one = IDT(resource=folder, attributes=("gender",), aim="hide", margin=0.3, k=10)
+    made = rewrites(one, texts[:15])
+    auxiliary = Auxiliaries(folder)
+    shares = np.log(auxiliary.shares["gender"])
+    far = np.abs(np.log(auxiliary.classifiers["gender"]["linear"].probabilities(made.texts)) - shares).max(axis=1)
+    assert made.outcomes is not None
+    assert FOUND in made.outcomes.status
+    assert far[[status == FOUND for status in made.outcomes.status]].max() <= 0.3
+    with pytest.raises(UserError, match="margin above 0"):
+        rewrites(IDT(resource=folder, aim="hide"), texts[:1])
+
+
+def test_randomised_response_has_a_budget_and_the_stated_law(folder: Path) -> None:
+    one = IDT(resource=folder, attributes=("age_group",), aim="random")
+    assert has_budget(one)
+    assert one.guarantee(1.0) is None
+    assert not has_budget(IDT(resource=folder))
+    own = np.full(30_000, 1)
+    shown = np.bincount(np.array(one._shown(own, 1.0, Noise.named(len(own), "shown"))), minlength=3) / len(own)
+    p = np.array([1, np.e, 1]) / (np.e + 2)
+    assert (np.abs(shown - p) < 4.9 * np.sqrt(p * (1 - p) / len(own))).all()  # fails with probability 3e-6
+    exactly = one._shown(np.zeros(2000, np.int64), 50.0, Noise.operating_system(2000))
+    assert set(exactly) == {0}  # another class has probability 2 e^-50
+
+
+@pytest.mark.usefixtures("tagger")
+def test_random_shows_the_drawn_class_and_edits_its_own_too(folder: Path, texts: list[str]) -> None:
+    one = IDT(resource=folder, attributes=("gender",), aim="random", k=10, unsaved="original")
+    few = texts[:20]
+    noise = Noise.named(len(few), "random")
+    own = predicted(folder, "gender", few)
+    made = one.rewrite(few, 0.5, noise)
+    shown = np.array(one._shown(own, 0.5, noise))
+    assert made.outcomes is not None
+    found = np.array([status == FOUND for status in made.outcomes.status])
+    assert (predicted(folder, "gender", made.texts) == shown)[found].all()
+    assert (made.outcomes.changed > 0)[found].all()
+    assert (found & (shown == own)).any()
+    assert (found & (shown != own)).any()
+
+
+ODD = {
+    "empty": "",
+    "one word": "Lovely",
+    "marks": "?! ... — «»",
+    "emoji": "🙂🙂 👍🏽",
+    "mixed scripts": "Очень good обслуживание, 很好 great 店",
+    "homoglyphs": "The shоp was gооd and my husbаnd was happy",  # Cyrillic letters
+    "numbers": "42 3.50 1,000",
+    "lines": "\r\n\tMy wife\x00 loved it\u2028.\n\n",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_texts_come_out_whole(folder: Path, tagger: ByShape, kind: str) -> None:
+    for published in (False, True):
+        one = IDT(resource=folder, attributes=("gender",), k=3, q=2, as_published=published)
+        made = rewrites(one, [ODD[kind]])
+        check(folder, tagger, [ODD[kind]], made, ["gender"])
+        if kind in ("empty", "marks", "emoji", "numbers"):
+            assert made.outcomes is not None
+            assert made.outcomes.status == [NOTHING]
+
+
+def test_a_text_of_10_000_characters(folder: Path, texts: list[str], tagger: ByShape) -> None:
+    long = " ".join(texts)[:10_000]
+    one = IDT(resource=folder, attributes=("gender",), k=1, q=1)
+    check(folder, tagger, [long], rewrites(one, [long]), ["gender"])
+
+
+@pytest.mark.usefixtures("tagger")
+def test_a_text_beyond_a_window_says_so(folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Linear, "cuts", lambda _, texts: np.array([len(text) > 40 for text in texts]), raising=False)
+    short, long = "My wife loved it.", "My wife loved it and my husband loved it, too."
+    made = rewrites(IDT(resource=folder, attributes=("gender",), k=3), [short, long])
+    assert made.outcomes is not None
+    assert [status == CUT for status in made.outcomes.status] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"aim": "random"}, "one attribute, got 2"),
+        ({"attributes": ("hair",)}, "hair"),
+        ({"tasks": ("hair",)}, "hair"),
+        ({"kinds": ("transformer",)}, "transformer"),
+        ({"enough": 2}, "enough is 2, of 1 kind"),
+    ],
+)
+def test_settings_that_do_not_fit(folder: Path, texts: list[str], wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rewrites(IDT(resource=folder, **wrong), texts[:1])
+
+
+def test_antonyms_need_relations(folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Auxiliaries, "relations", None)
+    with pytest.raises(UserError, match="needs word relations"):
+        rewrites(IDT(resource=folder, antonyms="refused"), texts[:1])
+
+
+def test_words_without_a_vector_are_counted(folder: Path) -> None:
+    unread = IDT(resource=folder).unread(["The zzzunknown shop", "zzzunknown"])
+    assert (unread.unknown, unread.words) == (2, 4)
