@@ -1,7 +1,8 @@
 """Stage rewriters@name: an encoder-decoder that writes round trips of texts from states that do not show an attribute.
 
-It sees the auxiliaries' texts alone. Round trips, slice by slice, and the state after each epoch stay under
-data/rewriting until it is trained, so that a stopped run continues where it stopped.
+It sees the auxiliaries' texts alone, sentence by sentence, as it rewrites them later. Round trips, slice by slice, and
+the state after each epoch stay under data/rewriting until it is trained, so that a stopped run continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.parts import AUXILIARIES, parted
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import say
+from epsilometer.text.sentences import sentences
 from epsilometer.utility.privatizing import collect, privatize
 
 
@@ -37,7 +39,13 @@ def main(name: str) -> None:
     cell = entry.cell
     cells.build(params, cell)
     rows = parted(params, entry.dataset).filter(pl.col("split") == AUXILIARIES, pl.col(entry.attribute).is_not_null())
-    texts = rows["text"].to_list()
+    labelled = [
+        (sentence, label)
+        for text, label in rows.select("text", entry.attribute).iter_rows()
+        for sentence, _ in sentences(text)
+        if any(map(str.isalpha, sentence))
+    ]
+    texts, labels = ([pair[i] for pair in labelled] for i in (0, 1))
     stream = (params.audit.seed, "round trips", entry.dataset)
     streams = [Noise.named(len(texts), *stream, epsilon) for epsilon in cell.budgets[:1]]
     whole, models = Path("data/rewriting") / name, Path("data/models")
@@ -49,11 +57,11 @@ def main(name: str) -> None:
     round_trips = collect(kept / "round_trips", cell.budgets[0])["text"].to_list()
     out = Path(f"data/rewriters/{name}")
     shutil.rmtree(out, ignore_errors=True)
-    record = train(entry.model, Parallel(texts, round_trips, rows[entry.attribute].to_list()), how, out, kept)
+    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, kept)
     tables.write_json(rows["id"].sort().to_list(), out / "texts.json")
     checksums.write(out)  # the starting model's checksums were copied with it
     shutil.rmtree(whole)
-    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out texts")
+    say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
 
 
 def _mechanism(params: Params, name: str) -> Mechanism:
