@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from epsilometer.auditing.claims import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, pair_claims
 from epsilometer.auditing.finding import Finding
@@ -136,5 +135,7 @@ def _ceiling(draws: int, error: float, delta: float) -> float:
 
 def _lower(successes: NDArray[np.integer], trials: int, error: float) -> NDArray[np.float64]:
     """The one-sided lower Clopper-Pearson limit."""
+    from scipy.stats import beta  # takes a second to load
+
     limit = beta.ppf(error, successes, trials - successes + 1)
     return np.where(successes == 0, 0.0, limit)

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, gamma, kstest
 
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.core.mechanism import Mechanism, MovesVectors
@@ -53,6 +52,8 @@ def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], se
 
 def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float) -> float:
     """The p-value of noise [n, d] on vectors [n, d], d > 1, under the density ~ e^(-epsilon ||z||) on all of them."""
+    from scipy.stats import beta, gamma, kstest  # takes a second to load
+
     dimensions, half = noise.shape[1], len(noise) // 2
     length = np.linalg.norm(noise, axis=1)
     direction = noise / np.maximum(length, np.finfo(float).tiny)[:, None]

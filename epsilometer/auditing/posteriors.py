@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
 from epsilometer.auditing.betting import interval
@@ -62,6 +61,8 @@ def departure(successes: int, posteriors: NDArray[np.float64]) -> float:
     """
     if np.isnan(posteriors).any():
         return 0.0
+    from scipy.signal import fftconvolve  # takes a second to load, which reading the report's tables does not need
+
     counts = np.stack([1 - posteriors, posteriors], axis=1)  # [sums of hits, how many]
     while len(counts) > 1:
         if len(counts) % 2:

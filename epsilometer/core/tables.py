@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,8 +14,23 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from epsilometer.core.atomic import read_json, whole, write_json, write_text
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
+
+__all__ = [
+    "ArrayWriter",
+    "Schema",
+    "Writer",
+    "at_epsilon",
+    "check",
+    "read",
+    "read_json",
+    "write",
+    "write_array",
+    "write_json",
+    "write_text",
+]
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
@@ -110,7 +123,7 @@ def write(table: pl.DataFrame, path: Path | str, schema: Schema) -> None:
 
 def write_array(array: NDArray[Any], path: Path | str) -> None:
     """Write an array as .npy atomically."""
-    with _whole(path) as partial, partial.open("wb") as file:
+    with whole(path) as partial, partial.open("wb") as file:
         try:
             np.save(file, array, allow_pickle=False)
         except OSError as error:  # numpy says how much was written, not why it stopped
@@ -167,37 +180,3 @@ def _take_space(path: Path) -> None:
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-
-
-def write_json(value: Any, path: Path | str) -> None:
-    """Write JSON atomically."""
-    write_text(json.dumps(value, indent=1) + "\n", path)
-
-
-def read_json(path: Path | str) -> Any:
-    """Read a stage's JSON; a damaged file is refused by name."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; `dvc repro` makes it") from None
-    except ValueError as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); delete it and run `dvc repro`") from error
-
-
-def write_text(text: str, path: Path | str) -> None:
-    """Write a text file atomically."""
-    with _whole(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-
-
-@contextmanager
-def _whole(path: Path | str) -> Iterator[Path]:
-    """A hidden file beside `path` that is renamed to it on success, and deleted otherwise."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from epsilometer.core import tables
+from epsilometer.core import atomic
 from epsilometer.core.errors import UserError
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
@@ -108,7 +108,7 @@ def keep_listing(folder: str, outs: Mapping[str, str]) -> None:
                 hashes[place.relative_to(folder).as_posix()] = entry["md5"]
     written = _written(hashes)
     if hashes and (file := _place(_hash(written))) is not None and not file.exists():
-        tables.write_text(written, file)
+        atomic.write_text(written, file)
 
 
 def files(paths: Iterable[str]) -> Iterator[Path]:

@@ -28,11 +28,12 @@ from dvc.dvcfile import Lockfile
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
+from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
-from epsilometer.core.tables import write_text
 from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.dvc_files import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
+from epsilometer.pipeline.lockfile import quick
 from epsilometer.runtime.unfinished import abandoned
 
 Say = Callable[[str], None]
@@ -188,7 +189,8 @@ def main(arguments: Sequence[str]) -> None:
             corrupted.addHandler(logging.StreamHandler())
             interruption = _Interruption()
             logging.getLogger("dvc.cli").addFilter(interruption)
-            code = dvc(["--wait-for-lock", "repro", *arguments])
+            with quick():
+                code = dvc(["--wait-for-lock", "repro", *arguments])
         if interruption.noticed:
             raise KeyboardInterrupt
         sys.exit(code)

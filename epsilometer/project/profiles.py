@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from epsilometer.core import tables
+from epsilometer.core import atomic
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.project.params import read
 
@@ -33,7 +33,7 @@ def copy(profile: Path, out: Path) -> None:
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in absent.items()]
     text = "\n".join([text.rstrip("\n"), "", "# What the profile leaves out:", *lines, ""])
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
-        tables.write_text(text, out)
+        atomic.write_text(text, out)
 
 
 if __name__ == "__main__":

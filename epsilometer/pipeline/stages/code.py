@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.core import tables
+from epsilometer.core import atomic
 from epsilometer.core.component import file
 from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
@@ -51,7 +51,7 @@ def main() -> None:
         (folder / ".keep").touch()  # DVC warns of empty folders
     shutil.rmtree(FOLDER, ignore_errors=True)
     for path, record in records(read_params()).items():
-        tables.write_json(record, path)
+        atomic.write_json(record, path)
 
 
 def records(params: Params) -> dict[Path, code.Record]:

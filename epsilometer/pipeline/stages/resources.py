@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from epsilometer.core import tables
+from epsilometer.core import atomic
 from epsilometer.pipeline import dvc_files
 from epsilometer.project.code import hashes
 from epsilometer.project.params import read as read_params
@@ -29,7 +29,7 @@ def main() -> None:
     for section in SECTIONS:
         for name, cell in getattr(params, section).items():
             record = {"files": _hashes(cell, outs), "cell": cell.model_dump(mode="json")}
-            tables.write_json(record, FOLDER / section / f"{name}.json")
+            atomic.write_json(record, FOLDER / section / f"{name}.json")
 
 
 def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
