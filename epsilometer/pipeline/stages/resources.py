@@ -7,6 +7,7 @@ stage makes is recorded by DVC's own hash; a user's own file may change at any t
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -37,4 +38,5 @@ def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
     models = [one for one in cell.settings.values() if isinstance(one, str) and one.startswith("data/models/")]
     paths = [Path(one).as_posix() for one in (cell.resource, *models) if one is not None]
     made = {path: outs[path] for path in paths if path in outs}
-    return made | hashes([Path(path) for path in paths if path not in made], Path().resolve())
+    here = Path().resolve()  # whole paths, as a name alone would be that of each model's config.json
+    return made | hashes([Path(os.path.abspath(path)) for path in paths if path not in made], here)
