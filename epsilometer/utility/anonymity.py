@@ -32,7 +32,8 @@ from epsilometer.core.outcomes import FOUND
 from epsilometer.metrics.changed import Changed
 from epsilometer.models.classifier import Classifier
 from epsilometer.models.tagging import sentences, words_and_marks
-from epsilometer.utility.intervals import clustered_share
+from epsilometer.utility.downstream import scores
+from epsilometer.utility.intervals import clustered_share, f1_interval
 from epsilometer.utility.released import Released, check_classes, numbered
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
         "groups": len(np.unique(read.groups)),
         "attribute_accuracy": float((attribute.clean == attribute.truth).mean()),
         "task_accuracy": float((task.clean == task.truth).mean()),
+        **_task_f1(task, alpha),
         "both_right": int(right.sum()),
         "rewritten": int(among.sum()),
         "fooled": int((among & read.success).sum()),
@@ -152,6 +154,15 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
     for name, (hits, chosen) in of.items():
         columns |= _share(name, hits[chosen], read.groups[chosen], alpha)
     return columns
+
+
+def _task_f1(task: Reading, alpha: float) -> dict[str, float]:
+    """The macro F1 of the victim of the task, clean and released, with the interval of the latter over texts."""
+    classes = int(max(task.truth.max(), task.clean.max(), task.released.max())) + 1
+    names = list(map(str, range(classes)))
+    clean, released = (scores(task.truth, read, names).macro_f1 for read in (task.clean, task.released))
+    low, high = f1_interval(task.truth, task.released[None], classes, alpha)
+    return {"task_f1_clean": clean, "task_f1": released, "task_f1_low": low, "task_f1_high": high}
 
 
 def by_length(read: Read, words: NDArray[np.integer], alpha: float) -> Iterator[dict[str, Any]]:

@@ -84,6 +84,10 @@ ANONYMITY: Schema = {  # what rewrites do to a victim's two labels; a row a budg
     "groups": pl.Int64,  # of texts that are no independent observations; as many as texts without groups
     "attribute_accuracy": pl.Float64,  # of the victim on clean test texts, as is the next
     "task_accuracy": pl.Float64,
+    "task_f1_clean": pl.Float64,  # macro F1 of the victim of the task, of the originals and of all texts as released
+    "task_f1": pl.Float64,
+    "task_f1_low": pl.Float64,  # of the latter, over texts
+    "task_f1_high": pl.Float64,
     "both_right": pl.Int64,  # C: the texts whose attribute and task the victim reads right
     "rewritten": pl.Int64,  # A: those of C that got a changed rewrite (where outcomes are kept: one that was found)
     "fooled": pl.Int64,  # those of A whose attribute it then reads wrong and whose task it reads right: RS, RS_all

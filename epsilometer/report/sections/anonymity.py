@@ -43,6 +43,7 @@ from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LEN
 LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED)  # from rewrites
 SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
 FALL = 0.05  # of the static attacker's balanced accuracy, from which on it counts as stopped
+CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage")
 _LABEL = ["dataset", "label"]
@@ -123,18 +124,23 @@ def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:
 def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
     """A row a cell and attribute: its attribute loss, what it keeps of the task, and the loss of the text.
 
-    kept: the share of all released texts whose task a victim reads as before, the least of several tasks. text: the
-    loss of the strongest attack on the text (null where it was not audited). front: no other mechanism keeps more at
-    a smaller attribute loss, by the plug-in values.
+    kept: the macro F1 of a victim that does the task on all released texts, the least of several tasks; clean: on clean
+    ones. text: the loss of the strongest attack on the text (null where it was not audited). front: no other mechanism
+    keeps more at a smaller attribute loss, by the plug-in values.
     """
     chosen = attackers.filter(attacker=STRONGEST).select(
         *CELL, "label", "best_attacker", "loss", "upper", "point", "ceiling"
     )
     kept = (
         measured.filter(seed=pl.col("seed").min())
-        .sort("ur_released")
+        .sort("task_f1")
         .group_by(*CELL, "attribute", maintain_order=True)
-        .agg(kept=pl.first("ur_released"), low=pl.first("ur_released_low"), high=pl.first("ur_released_high"))
+        .agg(
+            kept=pl.first("task_f1"),
+            clean=pl.first("task_f1_clean"),
+            low=pl.first("task_f1_low"),
+            high=pl.first("task_f1_high"),
+        )
         .rename({"attribute": "label"})
     )
     text = losses.select(*CELL, "control", text=pl.col("loss"), text_ceiling=pl.col("ceiling"))
@@ -252,10 +258,12 @@ def best_sentence(points: pl.DataFrame) -> list[str]:
             )
             continue
         best = within.row(0, named=True)
+        near = best["clean"] - best["kept"] <= CLOSE
         sentences.append(
             f"On {dataset} {at_budget(best['mechanism'], best['epsilon'])} keeps most where the strongest attacker of "
-            f"{label} is surely below half of the {nats(clean)} nats of clean texts: {share(best['kept'])} of the "
-            f"texts read as before ({share(best['low'])} to {share(best['high'])}), at {nats(best['point'])} nats."
+            f"{label} is surely below half of the {nats(clean)} nats of clean texts: a macro F1 of the task of "
+            f"{best['kept']:.2f} ({best['low']:.2f} to {best['high']:.2f}), {'' if near else 'not '}within "
+            f"{CLOSE:g} of the {best['clean']:.2f} of clean texts, at {nats(best['point'])} nats."
         )
     return sentences
 
@@ -337,13 +345,12 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
         panels = []
         for value, title, ends in (
             ("text", "loss of the text, strongest attack (nats)", None),
-            ("kept", "task read as before", ("low", "high")),
+            ("kept", "macro F1 of the task, released texts", ("low", "high")),
         ):
             y = alt.Y(
                 f"{value}:Q",
                 title=title,
                 scale=alt.Scale(zero=value == "text"),
-                axis=alt.Axis(format="" if value == "text" else ".0%"),
             )
             held = base.transform_filter(f"isValid(datum.{value})")
             layers = [

@@ -43,8 +43,8 @@ def measured() -> pl.DataFrame:
         {
             "dataset": "reviews", "mechanism": name, "attribute": "gender", "task": "rating", "victim": "linear",
             "seed": seed, "texts": 500, "both_right": 180, "rs_all": success + seed / 10, "rs_all_low": 0.1,
-            "rs_all_high": 0.4, "coverage": 0.5, "words_changed": 0.1, "ur_released": 1 - success,
-            "ur_released_low": 0.6, "ur_released_high": 1.0,
+            "rs_all_high": 0.4, "coverage": 0.5, "words_changed": 0.1, "task_f1": 0.9 - success, "task_f1_clean": 0.9,
+            "task_f1_low": 0.5, "task_f1_high": 0.95,
         }
         for name, success in CELLS.items()
         for seed in (0, 1)
@@ -91,6 +91,7 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
     assert points.filter("front")["mechanism"].to_list() == ["idt"]  # textfooler keeps less at a larger loss
     (sentence,) = anonymity.best_sentence(points)
     assert sentence.startswith("On reviews idt keeps most where the strongest attacker of gender is surely below half")
+    assert "a macro F1 of the task of 0.70 (0.50 to 0.95), not within 0.03 of the 0.90" in sentence
     (none,) = anonymity.best_sentence(points.filter(pl.col("mechanism") != "idt"))
     assert "no method brings the strongest attacker of gender surely below half" in none
 
