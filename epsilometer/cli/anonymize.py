@@ -75,7 +75,8 @@ def anonymize(
     from epsilometer.text.vectors import WordVectors
     from epsilometer.utility import anonymizing
 
-    plan = Plan("labelled", attribute, keep, kind, FineTuning(str(weights("deberta"))), seed or 0)
+    training = FineTuning(str(weights("deberta")))
+    plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
     known = _labelled(labelled, plan.labels, text[0])
     texts = _texts(file, text, rows, Layout(separator, not no_quotes, not no_header, encoding))
     with ExitStack() as stack:
