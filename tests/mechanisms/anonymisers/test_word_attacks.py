@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from epsilometer.auditing.conformance.mechanism import check_mechanism
 from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
 from epsilometer.core.guarantees import NO_BUDGET
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
@@ -230,6 +231,13 @@ def test_on_real_networks_a_text_is_rewritten_alone_and_questions_are_the_victim
         alone = one.rewrite([texts[i]], np.nan, noise[i : i + 1])
         assert alone.texts[0] == together.texts[i]
         assert len(counting.asked) == len({*counting.asked}) == together.outcomes.asked_victim[i]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", [TextFooler, TextBugger])
+def test_they_keep_the_rules_of_mechanisms(mechanism: type[WordSearch], folder: Path) -> None:
+    checks = check_mechanism(mechanism(resource=folder), None, ["a lovely dress", "yes"])
+    assert [check.rule for check in checks if check.problem] == []
 
 
 class Counting:

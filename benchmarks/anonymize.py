@@ -1,0 +1,110 @@
+"""Anonymisers beside the plain loops that they are published as, in one run, with the same classifiers and networks.
+
+The plain loop of a greedy search by words has one text and one candidate at a time: its tags, its similarity, then the
+classifier. Here it is the same search with every item answered alone and limits before questions. Its rewrites are the
+same, which is checked, and so is RS_all.
+
+Texts are generated reviews, the classifiers are trained on others. Networks are loaded, and word vectors read, before
+the clock starts. `processor` is the ratio of the processor's seconds, which other programs disturb less.
+
+usage: python -m benchmarks.anonymize [--texts N] [--plain N] [--kind linear|encoder] [MECHANISM...]
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.outcomes import FOUND
+from epsilometer.core.randomness import Noise
+from epsilometer.corpora.synthetic import generate
+from epsilometer.mechanisms.anonymisers.bae import BAE
+from epsilometer.mechanisms.anonymisers.shared import word_search
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan, make
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search
+from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
+from epsilometer.mechanisms.anonymisers.textbugger import TextBugger
+from epsilometer.mechanisms.anonymisers.textfooler import TextFooler
+from epsilometer.mechanisms.words.shared.embedded import vectors
+from epsilometer.models.classifier import FineTuning
+from epsilometer.models.locate import ENCODER
+from epsilometer.text.vectors import WordVectors
+
+WORD_SEARCHES: dict[str, type[WordSearch]] = {"textfooler": TextFooler, "textbugger": TextBugger, "bae": BAE}
+TRAINED_ON, SEED = 3000, 1
+DEAR = 10**9  # a budget that is never spent: limits come before questions
+WARM = ["The staff was friendly, and my husband loved the food."]
+
+
+def one_by_one(searches: Iterable[Search[None]]) -> None:
+    """As `in_step`: one search after another, each item answered alone."""
+    for search in searches:
+        try:
+            asker, items = next(search)
+            while True:
+                asker, items = search.send([asker([item])[0] for item in items])
+        except StopIteration:
+            pass
+
+
+def timed(rewrite: Callable[[], Rewrites]) -> tuple[Rewrites, float, float]:
+    """The rewrites, and the wall clock's and the processor's seconds."""
+    wall, processor = time.perf_counter(), time.process_time()
+    rewrites = rewrite()
+    return rewrites, time.perf_counter() - wall, time.process_time() - processor
+
+
+def greedy(name: str, resource: Path, kind: str, texts: list[str], plain: int) -> dict[str, object]:
+    """A greedy search on all texts, and its plain loop on the first ones."""
+    noise = Noise.named(len(texts), SEED, "benchmark")
+    ours, theirs = (WORD_SEARCHES[name](resource=resource, kind=kind, query_budget=b) for b in (None, DEAR))
+    for one in (ours, theirs):
+        one.rewrite(WARM, np.nan, noise[:1])
+    rewrites, *seconds = timed(lambda: ours.rewrite(texts, np.nan, noise))
+    with patch.object(word_search, "in_step", one_by_one):
+        alone, *alone_seconds = timed(lambda: theirs.rewrite(texts[:plain], np.nan, noise[:plain]))
+    assert list(alone.texts) == list(rewrites.texts[:plain]), "the plain loop rewrites otherwise"
+    assert rewrites.outcomes is not None
+    rates = [len(texts) / s for s in seconds]
+    plain_rates = [plain / s for s in alone_seconds]
+    return {
+        "mechanism": name,
+        "classifier": kind,
+        "texts": len(texts),
+        "texts a second": round(rates[0], 2),
+        "plain": round(plain_rates[0], 3),
+        "ratio": round(rates[0] / plain_rates[0], 1),
+        "processor": round(rates[1] / plain_rates[1], 1),
+        "found": round(rewrites.outcomes.status.count(FOUND) / len(texts), 3),
+        "questions a text": round(float(rewrites.outcomes.asked.mean()), 1),
+    }
+
+
+def main() -> None:
+    """Print a row a mechanism."""
+    parser = ArgumentParser()
+    parser.add_argument("--texts", type=int, default=96)
+    parser.add_argument("--plain", type=int, default=8)
+    parser.add_argument("--kind", choices=["linear", "encoder"], default="linear")
+    parser.add_argument("mechanisms", nargs="*", default=list(WORD_SEARCHES))
+    asked = parser.parse_args()
+    reviews = generate("reviews", TRAINED_ON + asked.texts, SEED).with_row_index("id").cast({"id": pl.String})
+    with TemporaryDirectory() as folder:
+        plan = Plan("reviews", ["gender"], [], [asked.kind], FineTuning(ENCODER))
+        make(Path(folder), reviews.head(TRAINED_ON), plan, WordVectors.load(vectors()))
+        texts = reviews.tail(asked.texts)["text"].to_list()
+        rows = [greedy(name, Path(folder), asked.kind, texts, asked.plain) for name in asked.mechanisms]
+    with pl.Config(tbl_cols=-1, tbl_width_chars=200):
+        print(pl.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main()
