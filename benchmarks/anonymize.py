@@ -4,6 +4,9 @@ The plain loop of a greedy search by words has one text and one candidate at a t
 classifier. Here it is the same search with every item answered alone and limits before questions. Its rewrites are the
 same, which is checked, and so is RS_all.
 
+Our own BERT computes 256 rows of tokens at a time, so that results depend on no batch (`models.bert`): a loop over
+single items pays for rows that it does not use, and part of the ratio is that.
+
 Texts are generated reviews, the classifiers are trained on others. Networks are loaded, and word vectors read, before
 the clock starts. `processor` is the ratio of the processor's seconds, which other programs disturb less.
 
