@@ -66,6 +66,7 @@ from epsilometer.models.ledger import Ledger
 from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
+_NEAR = 0.25  # nats from the shares under `hide`, unless `margin` says otherwise: of two even classes, .39 to .61
 
 
 class Release(NamedTuple):
@@ -85,8 +86,8 @@ class IDT:
     resource: the folder of auxiliaries; attributes, tasks, kinds: those of its labels and classifiers that are used,
     all where left out; enough: how many kinds have to err, and to keep the tasks (all). The first kind's attributions
     count. k: options of a word; q: edits of a size that are drawn, or kept by a beam; most: edits that `exhaustive`
-    may judge. margin: in nats, log-odds by which every auxiliary must err; under `hide`, how far the logarithms of
-    their probabilities may stay from those of the shares.
+    may judge. margin: in nats, log-odds by which every auxiliary must err (0); under `hide`, how far the logarithms of
+    their probabilities may stay from those of the shares (0.25).
 
     names: kept are proper nouns and identifiers; antonyms: refused by the folder's word relations; similarity: least
     cosine of text and changed sentences; fluency: largest fall of a changed word's log-probability. unsaved: what is
@@ -104,7 +105,7 @@ class IDT:
     attribution: str = GRADIENTS
     steps: int = 50
     aim: Literal["flip", "hide", "random"] = "flip"
-    margin: Annotated[float, Field(ge=0)] = 0.0
+    margin: Annotated[float, Field(ge=0)] | None = None
     choose: Choice = "fewest"
     search: Strategy = "beam"
     most: Annotated[int, Field(ge=1)] = 10_000
@@ -162,7 +163,7 @@ class IDT:
             raise UserError(
                 f"aim: random draws the class of one attribute, got {len(self._hidden)}; name one under attributes"
             )
-        if self.aim == "hide" and not self.margin:
+        if self.aim == "hide" and self.margin == 0:
             raise UserError(
                 "aim: hide needs a margin above 0: how far the logarithms of the auxiliaries' probabilities may stay "
                 "from those of the class shares, in nats"
@@ -177,6 +178,12 @@ class IDT:
                 f"antonyms: refused needs word relations, and {self.resource} has none; name a file of them as "
                 "`relations` in the entry under `auxiliaries`"
             )
+
+    @property
+    def _margin(self) -> float:
+        if self.margin is None:
+            return _NEAR if self.aim == "hide" else 0.0
+        return self.margin
 
     @property
     def _hidden(self) -> Sequence[str]:
@@ -273,10 +280,10 @@ class IDT:
         """What is wanted of each attribute."""
         if self.aim == "hide":
             shares = [self._auxiliaries.shares[label] for label in self._hidden]
-            return [Aim(near=np.log(share), margin=self.margin) for share in shares]
+            return [Aim(near=np.log(share), margin=self._margin) for share in shares]
         if shown is not None:
-            return [Aim(toward=shown, margin=self.margin)]
-        return [Aim(away=own, margin=self.margin) for own in one.classes]
+            return [Aim(toward=shown, margin=self._margin)]
+        return [Aim(away=own, margin=self._margin) for own in one.classes]
 
     def _release(self, one: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
         """The search in one text, and what is made of what it found."""

@@ -249,7 +249,7 @@ def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str
     assert FOUND in made.outcomes.status
     assert far[[status == FOUND for status in made.outcomes.status]].max() <= 0.3
     with pytest.raises(UserError, match="margin above 0"):
-        rewrites(IDT(resource=folder, aim="hide"), texts[:1])
+        rewrites(IDT(resource=folder, aim="hide", margin=0), texts[:1])
 
 
 def test_randomised_response_has_a_budget_and_the_stated_law(folder: Path) -> None:
