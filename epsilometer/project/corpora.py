@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 
+from epsilometer.core.errors import unknown
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, groups, resplit
 from epsilometer.corpora.reading import Asked, Corpus, prepare, read
@@ -30,6 +32,8 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         asked=Asked(params.audit.seed, count or dataset.count, dataset.part),
     )
     made = prepare(raw, columns)
+    for label, classes in dataset.classes.items():
+        made = replace(made, table=_of_classes(made.table, label, classes, f"datasets.{name}.classes"))
     if not dataset.group and dataset.resplit is None:
         return made
     table = made.table.with_columns(pl.Series(GROUP, groups(made.table, dataset.group)))
@@ -37,3 +41,13 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         split = resplit(table[GROUP].to_numpy(), dataset.resplit.model_dump(), params.audit.seed)
         table = table.with_columns(split)
     return replace(made, table=table)
+
+
+def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:
+    """The table with the label null where it is another class. Raises UserError for a label or a class that is none."""
+    if label not in table.columns:
+        raise unknown(f"label in {place}", label, table.columns)
+    for one in classes:
+        if one not in table[label]:
+            raise unknown(f"class in {place}.{label}", one, table[label].drop_nulls().unique())
+    return table.with_columns(pl.when(pl.col(label).is_in(list(classes))).then(pl.col(label)).alias(label))

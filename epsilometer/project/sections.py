@@ -84,7 +84,8 @@ class Dataset(Section):
     examples may be shown in the report.
 
     group: the columns that together name an author or a pair, whose rows stay together when parts are drawn; resplit:
-    draws the splits anew, by group, the rest being "train".
+    draws the splits anew, by group, the rest being "train". classes: of some labels those that count; a text of a class
+    that is too rare to be learnt then has no such label.
     """
 
     source: str
@@ -100,6 +101,7 @@ class Dataset(Section):
     public: bool = False
     group: tuple[str, ...] = ()
     resplit: Resplit | None = None
+    classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = {}
 
     @field_validator("group", mode="before")
     @classmethod

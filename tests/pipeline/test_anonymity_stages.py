@@ -325,6 +325,21 @@ def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: P
         check(read())
 
 
+def test_rare_classes_may_be_left_out(project: Path) -> None:
+    rare = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("rare")).otherwise("mood")
+    songs().with_columns(rare.alias("mood")).write_csv("songs.csv")
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["datasets"]["songs"]["classes"] = {"mood": ["good", "bad"]}
+    write(raw)
+    assert check(read()) == []
+    prepare.main("songs")
+    assert pl.read_parquet("data/prepared/songs.parquet")["mood"].null_count() == 1
+    raw["datasets"]["songs"]["classes"] = {"mood": ["good", "bat"]}
+    write(raw)
+    with pytest.raises(UserError, match=r"class in datasets\.songs\.classes\.mood 'bat'; did you mean 'bad'"):
+        check(read())
+
+
 def test_several_epochs_need_validation_texts(project: Path) -> None:
     raw = yaml.safe_load(Path("params.yaml").read_text())
     raw["classification"]["training"]["epochs"] = 2
