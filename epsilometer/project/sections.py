@@ -257,11 +257,13 @@ class Cell(MechanismEntry):
 class RewriterEntry(Section):
     """An encoder-decoder, which adversarial_back_translation reads, trained on the auxiliaries' texts of a data set.
 
-    attribute: the label that its states are not to show; model: to start from, data/models/NAME; round_trip: the
-    mechanism that makes the texts that it learns to write; training: of `anonymisers/shared/adversarial_rewriter.py`.
+    count: the first so many of them, all by default; attribute: the label that its states are not to show; model: to
+    start from, data/models/NAME; round_trip: the mechanism that makes the texts that it learns to write; training: of
+    `anonymisers/shared/adversarial_rewriter.py`.
     """
 
     dataset: str
+    count: PositiveInt | None = None
     attribute: str
     model: str
     round_trip: MechanismEntry

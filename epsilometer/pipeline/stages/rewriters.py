@@ -39,6 +39,7 @@ def main(name: str) -> None:
     cell = entry.cell
     cells.build(params, cell)
     rows = parted(params, entry.dataset).filter(pl.col("split") == AUXILIARIES, pl.col(entry.attribute).is_not_null())
+    rows = rows if entry.count is None else rows.head(entry.count)
     labelled = [
         (sentence, label)
         for text, label in rows.select("text", entry.attribute).iter_rows()
