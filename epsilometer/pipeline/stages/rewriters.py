@@ -58,7 +58,7 @@ def main(name: str) -> None:
     round_trips = collect(kept / "round_trips", cell.budgets[0])["text"].to_list()
     out = Path(f"data/rewriters/{name}")
     shutil.rmtree(out, ignore_errors=True)
-    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, kept)
+    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, kept=kept)
     tables.write_json(rows["id"].sort().to_list(), out / "texts.json")
     checksums.write(out)  # the starting model's checksums were copied with it
     shutil.rmtree(whole)
