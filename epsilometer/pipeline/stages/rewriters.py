@@ -32,7 +32,7 @@ from epsilometer.utility.privatizing import collect, privatize
 
 
 def main(name: str) -> None:
-    """Write data/rewriters/<name>, a model's folder with rewriter.json, and texts.json, the ids of what it saw."""
+    """Write data/rewriters/<name>, a model's folder with rewriter.json, and about.json, the ids of what it saw."""
     params = read_params()
     entry = params.rewriters[name]
     how = build(AdversarialTraining, entry.training, f"rewriters.{name}.training")
@@ -59,7 +59,7 @@ def main(name: str) -> None:
     out = Path(f"data/rewriters/{name}")
     shutil.rmtree(out, ignore_errors=True)
     record = train(entry.model, Parallel(texts, round_trips, labels), how, out, kept=kept)
-    tables.write_json(rows["id"].sort().to_list(), out / "texts.json")
+    tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
     checksums.write(out)  # the starting model's checksums were copied with it
     shutil.rmtree(whole)
     say(f"rewriter {name}: {record['distinct'][-1]:.0f} distinct outputs of a hundred held-out sentences")
