@@ -128,3 +128,9 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path: Path, content: str |
         (tmp_path / "classifier.json").write_text(content)
     with pytest.raises(UserError, match=r"classifier\.json is missing or damaged"):
         load(tmp_path)
+
+
+def test_texts_without_a_word_teach_a_linear_classifier_the_classes_shares(tmp_path: Path) -> None:
+    examples = Examples(["***", "", "!", "***"], ["a", "b", "a", "a"])
+    Linear.fit(examples).save(tmp_path)
+    assert load(tmp_path).probabilities(["***", "a word"]) == pytest.approx(np.array([[0.75, 0.25]] * 2), abs=0.001)

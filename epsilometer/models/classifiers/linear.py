@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -45,9 +46,13 @@ class Linear:
 
     @classmethod
     def fit(cls, examples: Examples) -> Linear:
-        """Train on these examples: the same for the same examples."""
+        """Train on these examples: the same for the same examples. Texts without a word teach the classes' shares."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        if not any(words(text) for text in examples.texts):  # then classes differ by how common they are alone
+            counts = Counter(examples.labels)
+            classes, shares = sorted(counts), np.array([counts[name] for name in sorted(counts)]) / len(examples)
+            return cls(classes, [], np.empty(0), np.empty((len(classes), 0)), intercepts=np.log(shares))
         vectorizer = TfidfVectorizer(analyzer=words)
         features = vectorizer.fit_transform(examples.texts)
         classes, coefficients, intercepts = logistic_regression(features, examples.labels)
@@ -76,7 +81,7 @@ class Linear:
 
     def features(self, texts: Sequence[str]) -> Any:
         """Returns the sparse [n, V] TF-IDF of the texts, rows of length 1; a row without a known word is zero."""
-        return self._vectorizer.transform(texts)
+        return self._vectorizer.transform(texts) if self.vocabulary else np.empty((len(texts), 0))
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Returns [n, c]."""
