@@ -68,7 +68,7 @@ def test_of_two_classes_one_alone_is_asked_for(server: Server) -> None:
 def test_what_attackers_make_of_it(server: Server) -> None:
     server.reply = lambda message: "no" if message == "b" else f'{{"class": "{message}"}}'
     test = Released(["x"] * 3, ["fr", "b", "uk"], {"country": ["FR", "UK", "DE"]})
-    made = ask(attacker(), "m", test, "country", CLASSES)
+    made = ask(attacker(), "m", test, "country", classes=CLASSES)
     assert made.guesses.tolist() == [2, UNUSABLE, 3]
     assert np.mean(made.guesses == made.truth) == pytest.approx(1 / 3)
 
