@@ -28,11 +28,12 @@ from epsilometer.project.paths import varied_path
 from epsilometer.report import page
 from epsilometer.report.export import markup, with_overall
 from epsilometer.report.results import Results
-from epsilometer.report.sections import exact_loss, origin
+from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
 from epsilometer.report.wording import budget
+from epsilometer.utility.attackers import CLEAN
 from epsilometer.utility.intervals import mean_interval
-from epsilometer.utility.schemas import DOWNSTREAM, LEAKAGE, SIMILARITIES
+from epsilometer.utility.schemas import ANONYMITY, ATTACKERS, DOWNSTREAM, LEAKAGE, SIMILARITIES
 
 CELL = ["mechanism", "epsilon"]
 
@@ -75,6 +76,9 @@ def sections(results: Results) -> list[Section]:
         closeness(results.table("data/similarities.parquet", SIMILARITIES), params.audit.alpha),
         *identifiers(results.table("data/leakage.parquet", LEAKAGE)),
         *learnt(results.tables(downstream, DOWNSTREAM)),
+        *anonymised(
+            anonymity.tables_of(results, "anonymity", ANONYMITY), anonymity.tables_of(results, "attackers", ATTACKERS)
+        ),
         varied(results.tables(sweeps, SWEEPS)),
         ablated(results.tables(ablations, ABLATIONS)),
     ]
@@ -213,6 +217,52 @@ def learnt(downstream: pl.DataFrame) -> Iterator[Section]:
             rows.append({"mechanism": mechanism or "baselines", "epsilon": budget(epsilon), **scores})
         note = "Macro F1: mean and standard deviation over seeds."
         yield f"What classifiers learn on {dataset}", note, _table(rows)
+
+
+def anonymised(measured: pl.DataFrame, attackers: pl.DataFrame) -> Iterator[Section]:
+    """A section a data set and attribute on success over all texts, and one on who infers the attribute."""
+    rows = anonymity.success_rows(measured)
+    for dataset, attribute, task in dict.fromkeys((r["dataset"], r["attribute"], r["task"]) for r in rows):
+        here = [r for r in rows if (r["dataset"], r["attribute"], r["task"]) == (dataset, attribute, task)]
+        table = [
+            {
+                "mechanism": row["mechanism"],
+                "epsilon": budget(row["epsilon"]),
+                "victim": row["victim"],
+                "RS_all": f"{row['rs_all']:.3f} ({row['rs_all_low']:.3f} to {row['rs_all_high']:.3f})",
+                "coverage": _number(row["coverage"]),
+                "RS": _number(row["rs"]),
+                "UR": _number(row["ur"]),
+                "PA": _number(row["pa"]),
+                "words changed": f"{row['words_changed']:.1%}",
+                "tags equal": "" if row["tags_equal"] is None else f"{row['tags_equal']:.0%}",
+                "F1 of the task": f"{row['task_f1']:.2f}",
+                "questions": "" if row["asked"] is None else f"{row['asked']:,.0f}",
+            }
+            for row in here
+        ]
+        note = (
+            f"Of {here[0]['both_right']:,} of {here[0]['texts']:,} test texts, whose {attribute} and {task} the victim "
+            f"reads right. F1: of {task} on all released texts; {here[0]['task_f1_clean']:.2f} on clean ones."
+        )
+        yield f"{dataset}: {attribute} hidden, {task} kept", note, _table(table)
+    inferred = anonymity.infer_rows(attackers.filter(pl.col("label").is_in({*measured["attribute"]})))
+    for dataset, label in dict.fromkeys((row["dataset"], row["label"]) for row in inferred):
+        here = [row for row in inferred if (row["dataset"], row["label"]) == (dataset, label)]
+        names = [name for name in (CLEAN, *anonymity.SHOWN) if any(name in row["accuracies"] for row in here)]
+        table = [
+            {
+                "mechanism": row["mechanism"],
+                "epsilon": budget(row["epsilon"]),
+                **{name: _number(row["accuracies"].get(name)) for name in names},
+                "attribute loss": _loss(row),
+                "strongest": row["best_attacker"],
+                "verdict": row["verdict"],
+            }
+            for row in here
+        ]
+        note = f"Balanced accuracy of each attacker; guessing has {here[0]['chance']:.2f}."
+        yield f"{dataset}: who infers {label}", note, _table(table)
 
 
 def varied(sweeps: pl.DataFrame) -> Section:

@@ -51,10 +51,10 @@ _LABEL = ["dataset", "label"]
 
 def section(results: Results) -> Section | None:
     """Success over all texts, attackers who know the method, and loss of attribute and text; absent without cells."""
-    measured = _tables(results, "anonymity", ANONYMITY)
+    measured = tables_of(results, "anonymity", ANONYMITY)
     if measured.is_empty():
         return None
-    attackers = _tables(results, "attackers", ATTACKERS)
+    attackers = tables_of(results, "attackers", ATTACKERS)
     cells, losses = infer_rows(attackers), strongest(results.estimates)
     points = against(attackers, measured, losses)
     names = [*results.estimates["mechanism"], *measured["mechanism"]]
@@ -78,8 +78,8 @@ def section(results: Results) -> Section | None:
             "success": success_rows(measured),
             "attackers": cells,
             "shown": [name for name in SHOWN if name in {*attackers["attacker"]}],
-            "lengths": length_rows(_tables(results, "by_length", BY_LENGTH)),
-            "outcomes": outcome_rows(_tables(results, "outcomes", OUTCOMES)),
+            "lengths": length_rows(tables_of(results, "by_length", BY_LENGTH)),
+            "outcomes": outcome_rows(tables_of(results, "outcomes", OUTCOMES)),
             "examples": examples(results),
             "figures": figures,
         },
@@ -87,7 +87,8 @@ def section(results: Results) -> Section | None:
     )
 
 
-def _tables(results: Results, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+def tables_of(results: Results, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Table `name` of every cell under `anonymity` as one (`project.paths.anonymity_path`)."""
     return results.tables([anonymity_path(cell, name) for cell in results.params.anonymity], schema)
 
 
