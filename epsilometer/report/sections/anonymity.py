@@ -54,7 +54,8 @@ def section(results: Results) -> Section | None:
     measured = tables_of(results, "anonymity", ANONYMITY)
     if measured.is_empty():
         return None
-    attackers = tables_of(results, "attackers", ATTACKERS)
+    every = tables_of(results, "attackers", ATTACKERS)
+    attackers = every.filter(pl.col("label").is_in({*measured["attribute"]}))  # of attributes: without detectors
     cells, losses = infer_rows(attackers), strongest(results.estimates)
     points = against(attackers, measured, losses)
     names = [*results.estimates["mechanism"], *measured["mechanism"]]
@@ -72,7 +73,7 @@ def section(results: Results) -> Section | None:
                 *stopped_sentences(attackers),
                 *held_sentence(losses, measured),
                 *author_sentence(attackers),
-                *detector_sentence(attackers),
+                *detector_sentence(every),
                 *best_sentence(points),
             ],
             "success": success_rows(measured),
