@@ -11,6 +11,7 @@ import polars as pl
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
 from epsilometer.project.paths import anonymity_path, anonymized_path
+from epsilometer.project.sections import Dataset
 from epsilometer.report.figures import (
     COLOURS,
     INK,
@@ -72,7 +73,7 @@ def section(results: Results) -> Section | None:
             "sentences": [
                 *stopped_sentences(attackers),
                 *held_sentence(losses, measured),
-                *author_sentence(attackers),
+                *author_sentence(attackers, results.params.datasets),
                 *detector_sentence(every),
                 *best_sentence(points),
             ],
@@ -133,7 +134,7 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
     chosen = attackers.filter(attacker=STRONGEST).select(
         *CELL, "label", "best_attacker", "loss", "upper", "point", "ceiling"
     )
-    kept = (
+    task_scores = (
         measured.filter(seed=pl.col("seed").min())
         .sort("task_f1")
         .group_by(*CELL, "attribute", maintain_order=True)
@@ -146,7 +147,9 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
         .rename({"attribute": "label"})
     )
     text = losses.select(*CELL, "control", text=pl.col("loss"), text_ceiling=pl.col("ceiling"))
-    rows = chosen.join(kept, on=[*CELL, "label"], nulls_equal=True).join(text, on=CELL, how="left", nulls_equal=True)
+    rows = chosen.join(task_scores, on=[*CELL, "label"], nulls_equal=True).join(
+        text, on=CELL, how="left", nulls_equal=True
+    )
     rows = rows.with_columns(
         pl.col("control").fill_null(value=False),
         pl.min_horizontal("point", "ceiling"),
@@ -216,14 +219,15 @@ def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
     ]
 
 
-def author_sentence(attackers: pl.DataFrame) -> list[str]:
-    """What several texts of one author add."""
+def author_sentence(attackers: pl.DataFrame, datasets: Mapping[str, Dataset]) -> list[str]:
+    """What several texts of one group add; of a data set that names no group, several texts of one class."""
     authors = attackers.filter(attacker=AUTHOR)
     means = (
         authors.group_by("dataset", "label", "texts_each").agg(pl.mean("balanced_accuracy")).sort(*_LABEL, "texts_each")
     )
+    shared = {name: " and ".join(dataset.group) or "class" for name, dataset in datasets.items()}
     return [
-        f"Who reads several texts of one author on {dataset} tells {label} right in "
+        f"Who reads several texts of one {shared[dataset]} on {dataset} tells {label} right in "
         + listed([f"{share(row['balanced_accuracy'])} with {row['texts_each']}" for row in part.to_dicts()])
         + ", on average over methods."
         for (dataset, label), part in means.group_by(_LABEL, maintain_order=True)
@@ -233,10 +237,15 @@ def author_sentence(attackers: pl.DataFrame) -> list[str]:
 
 def detector_sentence(attackers: pl.DataFrame) -> list[str]:
     """Whether rewriting shows."""
-    found = attackers.filter(attacker=DETECTOR).group_by(CELL, maintain_order=True).agg(pl.max("balanced_accuracy"))
-    if found.is_empty():
+    detectors = attackers.filter(attacker=DETECTOR)
+    if detectors.is_empty():
         return []
-    rows = found.sort("balanced_accuracy").to_dicts()
+    rows = (
+        detectors.group_by(CELL, maintain_order=True)
+        .agg(pl.max("balanced_accuracy"))
+        .sort("balanced_accuracy")
+        .to_dicts()
+    )
     least, most = rows[0], rows[-1]
     return [
         f"That a text was rewritten shows in {share(least['balanced_accuracy'])} of cases "
@@ -354,22 +363,22 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
                 title=title,
                 scale=alt.Scale(zero=value == "text"),
             )
-            held = base.transform_filter(f"isValid(datum.{value})")
+            valid = base.transform_filter(f"isValid(datum.{value})")
             layers = [
                 interval.transform_filter(f"isValid(datum.{value})").encode(y),
-                held.transform_filter("isValid(datum.epsilon)")
+                valid.transform_filter("isValid(datum.epsilon)")
                 .mark_line(strokeWidth=1.4, opacity=0.7)
                 .encode(attribute, y, colour, order="epsilon:Q"),
-                held.mark_point(filled=True, size=56, opacity=1).encode(attribute, y, colour, shape, tooltip=tips),
+                valid.mark_point(filled=True, size=56, opacity=1).encode(attribute, y, colour, shape, tooltip=tips),
             ]
             if ends:
                 layers.append(
-                    held.mark_rule(opacity=0.35).encode(
+                    valid.mark_rule(opacity=0.35).encode(
                         attribute, alt.Y(f"{ends[0]}:Q", title=title), alt.Y2(ends[1]), color=colour
                     )
                 )
                 layers.append(
-                    held.transform_filter("datum.front")
+                    valid.transform_filter("datum.front")
                     .mark_point(size=190, color=INK, strokeWidth=1.1)
                     .encode(attribute, y)
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.project.sections import Dataset
 from epsilometer.report.sections import anonymity
 from epsilometer.utility.anonymizing import changed_share
 from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
@@ -99,9 +100,13 @@ def test_the_best_method_at_half_the_loss_of_clean_texts_is_named_or_none_is() -
 def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     one, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
     both = pl.concat([one, five.with_columns(texts_each=pl.lit(5, pl.Int64))])
-    (sentence,) = anonymity.author_sentence(both)
+    grouped, alone = ({"reviews": Dataset(source="reviews.csv", group=group)} for group in ("author", ()))
+    (sentence,) = anonymity.author_sentence(both, grouped)
+    assert sentence.startswith("Who reads several texts of one author on reviews tells gender")
     assert "70.0\N{NO-BREAK SPACE}% with 1 and 90.0\N{NO-BREAK SPACE}% with 5" in sentence
-    assert anonymity.author_sentence(one) == []
+    (sentence,) = anonymity.author_sentence(both, alone)
+    assert sentence.startswith("Who reads several texts of one class on reviews")  # they stand for those of an author
+    assert anonymity.author_sentence(one, grouped) == []
     (shows,) = anonymity.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
 
