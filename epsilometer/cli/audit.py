@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,12 +29,20 @@ from epsilometer.cli.options import (
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from epsilometer.auditing.design import Design
+    from epsilometer.auditing.external import CommandMechanism
+
 
 def audit(
     file: Annotated[Path | None, typer.Argument(help=TEXTS)] = None,
     mechanism: Annotated[str | None, typer.Option(help=A_MECHANISM)] = None,
     command: Annotated[str | None, typer.Option(help="A program: 'prog --eps {epsilon}', lines in, lines out.")] = None,
-    rewrites: Annotated[Path | None, typer.Option(help="Recorded rewrites: original, epsilon, rewrite.")] = None,
+    rewrites: Annotated[
+        Path | None, typer.Option(help="Recorded rewrites: columns original, rewrite and, if any, epsilon.")
+    ] = None,
     epsilons: Annotated[
         str | None, typer.Option(help="Privacy budgets, 1,10,100; none for a mechanism that takes none.")
     ] = None,
@@ -109,61 +118,108 @@ def audit(
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
     """
+    from epsilometer.corpora.files import Layout
+
+    layout = Layout(separator, not no_quotes, not no_header, encoding)
     if attribute is not None:
         from epsilometer.cli.attribute import Recorded, audit_attribute
-        from epsilometer.corpora.files import Layout
 
         if mechanism or command or epsilons or units or worst:
             raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
-        recorded_labels = Recorded(
+        labels = Recorded(
             file, rewrites, attribute, keep, labelled=labelled, group=group, kinds=kinds, text=tuple(text), rows=rows
         )
-        own = Layout(separator, not no_quotes, not no_header, encoding)
-        audit_attribute(recorded_labels, own, alpha, seed, as_json=as_json)
+        audit_attribute(labels, layout, alpha, seed, as_json=as_json)
         return
     if any(given is not None for given in (keep, labelled, group, kinds)):
         raise UserError("--keep, --labelled, --group and --kinds are for --attribute; give it, or leave them out")
-    k = _size(candidates)
-    if sum(given is not None for given in (mechanism, command, rewrites)) != 1:
-        raise UserError("give one of --mechanism, --command and --rewrites")
-    if rewrites is None and file is None:
-        raise UserError("give a FILE of texts (only --rewrites needs none)")
-    if rewrites is not None and (file or epsilons):
-        raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
-    if units and worst:
-        raise UserError("--units and --worst are audits of their own; give one of them")
-    if prior is not None and (units or worst):
-        raise UserError("--units and --worst flip fair coins; leave out --prior")
-    if rewrites is not None and (units or worst):
-        raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
-    if settings and mechanism is None:
-        raise UserError("--set is for --mechanism; write a program's settings into its command")
-    from epsilometer.auditing.design import STANDARD, Design
-    from epsilometer.corpora.files import Layout
-
+    size = _size(candidates)
+    source = _Source(file, mechanism, command, rewrites, epsilons=epsilons, settings=settings)
+    _check_source(source)
+    _check_game(source, units=units, worst=worst, prior=prior is not None)
+    design = _design(size, temperature, alpha, seed, fpr=fpr, prior=prior)
     chosen = _attacks(attacks, attack_settings)
-    layout = Layout(separator, not no_quotes, not no_header, encoding)
-    shares = None if prior is None else tuple(number(p, "--prior must be numbers") for p in prior.split(","))
-    design = Design(k, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr, prior=shares)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
         losses = audit_recorded(recorded(rewrites, layout), chosen, trials, design)
     else:
-        from epsilometer.auditing.external import CommandMechanism
-        from epsilometer.auditing.one_call import audit as audit_texts
-        from epsilometer.auditing.units import audit_units
-        from epsilometer.auditing.worst_pair import audit_worst
-
-        rule = "--epsilons must be numbers separated by commas"
-        budgets = [number(part, rule) for part in epsilons.split(",")] if epsilons is not None else None
+        budgets, measure = source.budgets, _measure(units, worst, trials)
         texts = read_texts(str(file), text, rows, layout)
-        made_by = CommandMechanism(command) if command is not None else str(mechanism)
-        measure = audit_units if units else audit_worst if worst else audit_texts
-        measure = measure if trials is None else partial(measure, trials=trials)
-        losses = measure(texts, made_by, budgets, chosen, settings=read_settings(settings), design=design)
+        losses = measure(texts, source.rewriter, budgets, chosen, settings=read_settings(settings), design=design)
     line = _line_of_units if units else _line_of_pairs if worst else partial(_line, rates=fpr is not None)
     show(losses.to_dicts() if as_json else [line(row) for row in losses.iter_rows(named=True)], as_json)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where rewrites come from: a mechanism or a program that is given the texts of a file, or a file of rewrites."""
+
+    file: Path | None
+    mechanism: str | None
+    command: str | None
+    rewrites: Path | None
+    epsilons: str | None
+    settings: Sequence[str]
+
+    @property
+    def rewriter(self) -> str | CommandMechanism:
+        from epsilometer.auditing.external import CommandMechanism
+
+        return CommandMechanism(self.command) if self.command is not None else str(self.mechanism)
+
+    @property
+    def budgets(self) -> list[float] | None:
+        if self.epsilons is None:
+            return None
+        return [number(part, "--epsilons must be numbers separated by commas") for part in self.epsilons.split(",")]
+
+
+def _check_source(source: _Source) -> None:
+    """Refuse options of which one excludes or needs another."""
+    if sum(given is not None for given in (source.mechanism, source.command, source.rewrites)) != 1:
+        raise UserError("give one of --mechanism, --command and --rewrites")
+    if source.rewrites is None and source.file is None:
+        raise UserError("give a FILE of texts (only --rewrites needs none)")
+    if source.rewrites is not None and (source.file or source.epsilons):
+        raise UserError("leave out FILE and --epsilons: --rewrites brings its own")
+    if source.settings and source.mechanism is None:
+        raise UserError("--set is for --mechanism; write a program's settings into its command")
+
+
+def _check_game(source: _Source, *, units: bool, worst: bool, prior: bool) -> None:
+    """Refuse two games at once, and one that cannot be played with this source or with a prior."""
+    if units and worst:
+        raise UserError("--units and --worst are audits of their own; give one of them")
+    if prior and (units or worst):
+        raise UserError("--units and --worst flip fair coins; leave out --prior")
+    if source.rewrites is not None and (units or worst):
+        raise UserError("--units and --worst choose what is rewritten; give --mechanism or --command, not --rewrites")
+
+
+def _design(
+    candidates: int | Literal["all"],
+    temperature: float,
+    alpha: float,
+    seed: int,
+    *,
+    fpr: float | None,
+    prior: str | None,
+) -> Design:
+    from epsilometer.auditing.design import STANDARD, Design
+
+    shares = None if prior is None else tuple(number(p, "--prior must be numbers") for p in prior.split(","))
+    return Design(candidates, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr, prior=shares)
+
+
+def _measure(units: bool, worst: bool, trials: int | None) -> Callable[..., pl.DataFrame]:
+    """The audit that is asked for, with this number of trials or its own."""
+    from epsilometer.auditing.one_call import audit as audit_texts
+    from epsilometer.auditing.units import audit_units
+    from epsilometer.auditing.worst_pair import audit_worst
+
+    measure = audit_units if units else audit_worst if worst else audit_texts
+    return measure if trials is None else partial(measure, trials=trials)
 
 
 def _size(text: str) -> int | Literal["all"]:

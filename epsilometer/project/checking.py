@@ -48,22 +48,8 @@ def check(params: Params) -> list[str]:
         for setting, path in data_paths(params)
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
-    pins = [
-        _check_dataset(params, name, dataset)
-        for name, dataset in params.datasets.items()
-        if Path(params.path(dataset.source)).exists()
-    ]
-    models = [params.embedding.model]
-    for name, source in params.models.items():
-        models += _pinned_model(params.path(source), f"models.{name}")
-    for name, source in params.words.sources.items():
-        models += _pinned_model(params.path(source), f"words.sources.{name}")
-    for kind in ("triples", "autoencoders", "noise_aware"):
-        for entry in getattr(params, kind).values():
-            pins.append(_pinned_corpus(params.path(entry.corpus.source)))
-    models += [entry.encoder for entry in params.triples.values()]
-    for place, training in _trainings(params):
-        models += _classifier_model(params, training.model, place)
+    pins = _check_corpora(params)
+    models = _models_of_stages(params)
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))
@@ -74,6 +60,46 @@ def check(params: Params) -> list[str]:
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+    models += [*_check_attacks(params), *_check_metrics(params)]
+    texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins}
+    downloads = [
+        *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
+        *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
+    ]
+    if absent:
+        raise UserError("\n".join([*absent, *(f"would be downloaded: {name}" for name in downloads)]))
+    return downloads
+
+
+def _check_corpora(params: Params) -> list[hub.Pin]:
+    """Read all texts that lie here; the pins of the others, unread."""
+    pins = [
+        _check_dataset(params, name, dataset)
+        for name, dataset in params.datasets.items()
+        if Path(params.path(dataset.source)).exists()
+    ]
+    for kind in ("triples", "autoencoders", "noise_aware"):
+        for entry in getattr(params, kind).values():
+            pins.append(_pinned_corpus(params.path(entry.corpus.source)))
+    return [pin for pin in pins if pin is not None]
+
+
+def _models_of_stages(params: Params) -> list[str]:
+    """The models that stages read or train on, as the hub calls them."""
+    models = [params.embedding.model]
+    for name, source in params.models.items():
+        models += _pinned_model(params.path(source), f"models.{name}")
+    for name, source in params.words.sources.items():
+        models += _pinned_model(params.path(source), f"words.sources.{name}")
+    models += [entry.encoder for entry in params.triples.values()]
+    for place, training in _trainings(params):
+        models += _classifier_model(params, training.model, place)
+    return models
+
+
+def _check_attacks(params: Params) -> list[str]:
+    """Build each attack; the models that they load."""
+    models = []
     for name, settings in params.attacks.items():
         attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
         if isinstance(attack, Checked):
@@ -83,17 +109,13 @@ def check(params: Params) -> list[str]:
         model = getattr(attack, "model", None)
         outputs = {f"data/models/{stage}" for stage in params.models}  # of a stage, so it may not be there yet
         models += [model] if model and not remote and model not in outputs else []
-    for name, settings in params.utility.metrics.items():
-        used = getattr(metric(name, settings), "model", None)
-        models += [used] if used and not (EMBEDDED / used).is_dir() else []
-    texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins if pin is not None}
-    downloads = [
-        *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
-        *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
-    ]
-    if absent:
-        raise UserError("\n".join([*absent, *(f"would be downloaded: {name}" for name in downloads)]))
-    return downloads
+    return models
+
+
+def _check_metrics(params: Params) -> list[str]:
+    """Build each metric; the models that they load, apart from the embedded ones."""
+    used = (getattr(metric(name, settings), "model", None) for name, settings in params.utility.metrics.items())
+    return [model for model in used if model and not (EMBEDDED / model).is_dir()]
 
 
 def _check_rewriters(params: Params) -> None:
