@@ -55,7 +55,7 @@ def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *,
     kinds = STANDARD.kinds if given.kinds is None else given.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UserError(f"--kinds must be among {', '.join(KINDS)}, got {unknown[0]!r}")
-    found = recorded_anonymity(
+    table = recorded_anonymity(
         _labelled(given, given.texts, layout),
         pairs(given.rewrites, layout),
         None if given.labelled is None else _labelled(given, given.labelled, layout),
@@ -64,9 +64,9 @@ def audit_attribute(given: Recorded, layout: Layout, alpha: float, seed: int, *,
         design=AnonymityDesign(kinds, group=given.group, attacking=Attacking(alpha=alpha, seed=seed)),
     )
     if as_json:
-        show(found.to_dicts(), as_json)
+        show(table.to_dicts(), as_json)
         return
-    rows = list(found.iter_rows(named=True))
+    rows = list(table.iter_rows(named=True))
     victims = {(row["epsilon"], row["kind"]): row for row in rows if row["both_right"] is not None}
     show([{"epsilon": at, "victim": kind, **_of(row, _SHARES)} for (at, kind), row in victims.items()], as_json)
     print()

@@ -87,19 +87,19 @@ def read(test: Released, attribute: str, task: str, victims: Mapping[str, Classi
     if attribute == task:
         raise UserError(f"label {attribute!r} cannot be both the attribute to hide and the task to keep; name another")
     test = test.with_labels(attribute, task)
-    found = []
+    readings = []
     for label in (attribute, task):
         check_classes(test, label, victims[label].classes)
         truth = numbered(test.classes_of(label), victims[label].classes)
         clean, released = (victims[label].probabilities(t).argmax(axis=1) for t in (test.originals, test.rewrites))
-        found.append(Reading(truth, clean, released))
+        readings.append(Reading(truth, clean, released))
     groups = np.arange(len(test)) if test.groups is None else np.asarray(test.groups)
-    both = Read(found[0], found[1], rewritten(test), groups)
+    both = Read(readings[0], readings[1], rewritten(test), groups)
     if not both.both_right.any():
         raise UserError(
             "there is no test text of which the victim reads attribute and task right: it reads "
-            f"{_accuracy(attribute, found[0])} and {_accuracy(task, found[1])}; train it on more texts, or choose "
-            "labels that can be learned"
+            f"{_accuracy(attribute, readings[0])} and {_accuracy(task, readings[1])}; train it on more texts, or "
+            "choose labels that can be learned"
         )
     return both
 
@@ -111,14 +111,14 @@ def rewritten(test: Released) -> NDArray[np.bool_]:
     """
     if test.outcomes is None:
         return ~test.unchanged
-    found = np.array([status == FOUND for status in test.outcomes.status], bool)
-    if same := int((found & test.unchanged).sum()):
+    succeeded = np.array([status == FOUND for status in test.outcomes.status], bool)
+    if same := int((succeeded & test.unchanged).sum()):
         raise UserError(
             f"{same} of {len(test)} texts have the status {FOUND!r} and are released as they were; a text that is not "
             "rewritten must say so by its status"
         )
     asks = test.outcomes.asked.any() or test.outcomes.asked_victim.any()
-    return found if asks else ~test.unchanged
+    return succeeded if asks else ~test.unchanged
 
 
 def shares(read: Read, alpha: float) -> dict[str, Any]:
@@ -252,5 +252,5 @@ def _accuracy(label: str, reading: Reading) -> str:
 
 
 def _share(name: str, hits: NDArray[np.bool_], groups: NDArray[Any], alpha: float) -> dict[str, float | None]:
-    found = clustered_share(hits, groups, alpha) if len(hits) else (None, None, None)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+    share_and_ends = clustered_share(hits, groups, alpha) if len(hits) else (None, None, None)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), share_and_ends, strict=True))

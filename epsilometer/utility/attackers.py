@@ -66,8 +66,8 @@ class Learned:
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Returns [n, c]: ln P(text | class), up to a constant for each text: Bayes by the classes' training shares."""
-        found: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY)) - self.log_shares
-        return found
+        log_posteriors: NDArray[np.float64] = np.log(np.maximum(self.classifier.probabilities(texts), _TINY))
+        return log_posteriors - self.log_shares
 
     @property
     def log_shares(self) -> NDArray[np.float64]:
@@ -194,8 +194,8 @@ def confusion(static: Learned) -> NDArray[np.float64]:
     named = static.log_likelihoods(static.examples.texts).argmax(axis=1)
     counts = np.eye(len(classes))
     np.add.at(counts, (named, numbered(static.examples.labels, classes)), 1)
-    found: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
-    return found
+    log_shares: NDArray[np.float64] = np.log(np.maximum(counts / counts.sum(axis=0), _TINY))
+    return log_shares
 
 
 def sets_of_one_author(test: Released, label: str, size: int, noise: Noise) -> NDArray[np.int64]:

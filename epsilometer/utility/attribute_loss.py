@@ -164,12 +164,12 @@ def _class_scores(one: Inferred) -> dict[str, float | None]:
 
 
 def _estimate(hits: NDArray[np.bool_], groups: NDArray[Any], classes: int, *, alpha: float, delta: float) -> Estimate:
-    found = estimate(int(hits.sum()), len(hits), classes, alpha, delta=delta)
+    over_noise = estimate(int(hits.sum()), len(hits), classes, alpha, delta=delta)
     if len(np.unique(groups)) == len(groups):
-        return found
+        return over_noise
     _, low, high = clustered_share(hits, groups, alpha)
     loss, upper = (loss_at(end, classes, delta) for end in (low, high))
-    return replace(found, loss=min(found.loss, loss), upper=max(found.upper, upper))
+    return replace(over_noise, loss=min(over_noise.loss, loss), upper=max(over_noise.upper, upper))
 
 
 def _competes(one: Inferred) -> bool:

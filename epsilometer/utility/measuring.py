@@ -84,8 +84,9 @@ def attacker_rows(
         inferred += infer(training, test, label, one, learn=learn, asked=asked, noise=noise)
     for name, model in settings.models.items():
         inferred.append(ask(model, name, test, label, classes=static[0].classifier.classes))
-    found = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=settings.noise("trials", label))
-    return [{"label": label, **row} for row in found]
+    noise = settings.noise("trials", label)
+    own = rows(inferred, test.groups, claimed(test), alpha=settings.alpha, noise=noise)
+    return [{"label": label, **row} for row in own]
 
 
 def detector_rows(
@@ -96,8 +97,8 @@ def detector_rows(
         return []
     coins = settings.noise("detector")
     detectors = [detect(training, test, partial(train, kind, seed), seed=seed, noise=coins) for kind, seed in kinds]
-    found = rows(detectors, test.groups, NOTHING_CLAIMED, alpha=settings.alpha, noise=settings.noise("trials"))
-    return [{"label": REWRITTEN, **row} for row in found]
+    own = rows(detectors, test.groups, NOTHING_CLAIMED, alpha=settings.alpha, noise=settings.noise("trials"))
+    return [{"label": REWRITTEN, **row} for row in own]
 
 
 def victim_rows(

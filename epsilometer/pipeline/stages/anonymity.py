@@ -61,18 +61,18 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
     labels = params.classification.labels[cell.dataset]
     tested, learned_from = (released(params, cell.dataset, part) for part in (test, training))
     of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
-    found: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
+    lines: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
     edited = edits(tested, Tagger())
     for attribute in labels.attributes:
         for task in labels.tasks:
             rows = victim_rows(tested, attribute, task, of_label, edits=edited, alpha=params.audit.alpha)
             for row, by_length in rows:
-                found["anonymity"].append(row)
-                found["by_length"] += by_length
+                lines["anonymity"].append(row)
+                lines["by_length"] += by_length
     settings = _attacking(params, cell.dataset, retrained=len(learned_from) > 0)
     mechanism, attacking = build(params, cell), attackers_of(params)
     for label in labels.attributes:
-        found["attackers"] += attacker_rows(
+        lines["attackers"] += attacker_rows(
             learned_from,
             tested,
             label,
@@ -83,8 +83,8 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
         )
     if len(learned_from):
         learn = partial(attacker, params, cell.dataset, "rewritten")
-        found["attackers"] += detector_rows(learned_from, tested, attacking, train=learn, settings=settings)
-    return found
+        lines["attackers"] += detector_rows(learned_from, tested, attacking, train=learn, settings=settings)
+    return lines
 
 
 def _language_models(params: Params, dataset: str) -> dict[str, LLMInference]:

@@ -37,6 +37,6 @@ def _hashes(cell: MechanismEntry, outs: dict[str, str]) -> dict[str, str]:
     """Of the resource, and of models that settings name beside it."""
     models = [one for one in cell.settings.values() if isinstance(one, str) and one.startswith("data/models/")]
     paths = [Path(one).as_posix() for one in (cell.resource, *models) if one is not None]
-    made = {path: outs[path] for path in paths if path in outs}
+    of_stages = {path: outs[path] for path in paths if path in outs}
     here = Path().resolve()  # whole paths, as a name alone would be that of each model's config.json
-    return made | hashes([Path(os.path.abspath(path)) for path in paths if path not in made], here)
+    return of_stages | hashes([Path(os.path.abspath(path)) for path in paths if path not in of_stages], here)
