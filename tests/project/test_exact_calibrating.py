@@ -119,7 +119,7 @@ def test_a_cell_goes_back_to_the_epsilon_of_its_exact_loss(project: None, capsys
 @pytest.mark.parametrize(
     ("search", "target", "said"),
     [
-        ({"measure": "median"}, 1.0, "measure must be one of sampled, average, worst, delta"),
+        ({"measure": "median"}, 1.0, "measure must be one of sampled, attribute, average, worst, delta"),
         ({"measure": "delta"}, 0.1, "with --at, which goes with measure delta alone"),
         ({"measure": "average", "at": 1.0}, 1.0, "with --at, which goes with measure delta alone"),
         ({"at": 1.0}, 1.0, "with --at, which goes with measure delta alone"),

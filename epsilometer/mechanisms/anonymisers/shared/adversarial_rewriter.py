@@ -108,7 +108,7 @@ def train(
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
     with torch.random.fork_rng():
         training = _Training(model, parallel, how, held)
-        training.run(kept / "state.pt")
+        training.run(kept / "state.safetensors")
     save(model, out)
     commonest = max(parallel.classes.count(name) for name in {*parallel.classes}) / len(parallel.classes)
     record = {"texts": len(parallel.texts) - held, **asdict(how), "commonest": commonest, **training.measured}
@@ -244,24 +244,33 @@ class _Training:
                 )
 
     def _keep(self, state: Path) -> None:
+        from safetensors.torch import save_file
+
         state.parent.mkdir(parents=True, exist_ok=True)
         partial = state.with_suffix(".partial")
-        parts = {
-            "done": self.done,
-            "measured": json.dumps(self.measured),
-            "weights": self.weights,
-            "adversary": self.adversary.state_dict(),
-            "optimisers": [one.state_dict() for one in self.optimisers],
-        }
-        torch.save(parts, partial)
+        tensors = {f"weights.{i}": weight.detach() for i, weight in enumerate(self.weights)}
+        tensors |= {f"adversary.{name}": value for name, value in self.adversary.state_dict().items()}
+        for number, optimiser in enumerate(self.optimisers):
+            for i, values in optimiser.state_dict()["state"].items():
+                tensors |= {f"optimisers.{number}.{i}.{name}": value for name, value in values.items()}
+        about = {"done": str(self.done), "measured": json.dumps(self.measured)}
+        save_file({name: value.contiguous() for name, value in tensors.items()}, partial, about)
         partial.replace(state)
 
     def _restore(self, state: Path) -> None:
-        parts = torch.load(state, weights_only=True)
-        self.done, self.measured = parts["done"], json.loads(parts["measured"])
+        from safetensors import safe_open
+
+        with safe_open(state, framework="pt") as kept:
+            about, tensors = kept.metadata(), {name: kept.get_tensor(name) for name in kept.keys()}  # noqa: SIM118
+        self.done, self.measured = int(about["done"]), json.loads(about["measured"])
         with torch.no_grad():
-            for weight, value in zip(self.weights, parts["weights"], strict=True):
-                weight.copy_(value)
-        self.adversary.load_state_dict(parts["adversary"])
-        for one, value in zip(self.optimisers, parts["optimisers"], strict=True):
-            one.load_state_dict(value)
+            for i, weight in enumerate(self.weights):
+                weight.copy_(tensors[f"weights.{i}"])
+        self.adversary.load_state_dict({name: tensors[f"adversary.{name}"] for name in self.adversary.state_dict()})
+        for number, optimiser in enumerate(self.optimisers):
+            values: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in tensors.items():
+                if name.startswith(f"optimisers.{number}."):
+                    _, _, i, part = name.split(".")
+                    values.setdefault(int(i), {})[part] = tensor
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": values})
