@@ -101,7 +101,7 @@ def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
     """
     keys = [*CELL, "attribute", "task", "victim"]
     ends = [f"{name}{end}" for name in _SHARES for end in ("_low", "_high")]
-    means = ["words_changed", "tags_equal", "attribute_accuracy", "task_accuracy", "asked", "asked_victim"]
+    means = ["words_changed", "tags_equal", "task_f1", "task_f1_clean", "asked"]
     rows = measured.sort("seed").group_by(keys, maintain_order=True).agg(
         pl.col(*_SHARES, *means).mean(), pl.col(*ends, "both_right", "texts").first(), seeds=pl.len()
     )  # fmt: skip
@@ -305,13 +305,14 @@ def attacker_figure(attackers: pl.DataFrame) -> Specification:
         datasets[name] = [row for row in rows if row["panel"] == name]
         base = alt.Chart(alt.NamedData(name))
         low = min(0.9 * min(row["chance"] for row in datasets[name]), *(row["accuracy"] for row in datasets[name]))
+        scale = alt.Scale(domain=[low, 1], nice=False)
         y = alt.Y(
             "cell:N", sort=alt.EncodingSortField("most", op="max"), title=None, axis=alt.Axis(labelLimit=180, grid=True)
         )
         x = alt.X(
             "accuracy:Q",
             title="balanced accuracy",
-            scale=alt.Scale(domain=[low, 1], nice=False),
+            scale=scale,
             axis=alt.Axis(format=".0%", tickCount=5),
         )
         rule = base.transform_aggregate(clean="max(clean)", chance="max(chance)")
@@ -323,10 +324,10 @@ def attacker_figure(attackers: pl.DataFrame) -> Specification:
         )
         tips = [alt.Tooltip("cell:N"), alt.Tooltip("attacker:N"), alt.Tooltip("accuracy:Q", format=".1%")]
         return alt.layer(
-            rule.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(alt.X("chance:Q")),
-            rule.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("clean:Q")),
+            rule.mark_rule(color=MUTED, strokeDash=[1, 3]).encode(alt.X("chance:Q", scale=scale)),
+            rule.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(alt.X("clean:Q", scale=scale)),
             base.mark_point(filled=True, size=46, opacity=0.9).encode(x, y, colour, shape, tooltip=tips),
-        ).properties(width=width, height=alt.Step(17), title=name)
+        ).properties(width=width, height=alt.Step(17), title=alt.TitleParams(name, offset=8))
 
     return specify(alt.concat(*map(panel, panels), columns=3, spacing=30), datasets)
 
@@ -382,7 +383,7 @@ def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Seque
                     .mark_point(size=190, color=INK, strokeWidth=1.1)
                     .encode(attribute, y)
                 )
-            panels.append(alt.layer(*layers).properties(**size, title=f"{dataset}: {label}"))
+            panels.append(alt.layer(*layers).properties(**size, title=alt.TitleParams(f"{dataset}: {label}", offset=8)))
         return alt.hconcat(*panels, spacing=40)
 
     pairs = points.select(_LABEL).unique(maintain_order=True).rows()

@@ -6,6 +6,7 @@ import polars as pl
 
 from epsilometer.auditing.claims import NO_CLAIM
 from epsilometer.project.sections import Dataset
+from epsilometer.report import markdown
 from epsilometer.report.sections import anonymity
 from epsilometer.utility.anonymizing import changed_share
 from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
@@ -109,6 +110,16 @@ def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     assert anonymity.author_sentence(one, grouped) == []
     (shows,) = anonymity.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
+
+
+def test_both_tables_stand_in_the_results_of_a_profile() -> None:
+    (success, note, table), (infers, guessing, inferred) = markdown.anonymised(measured(), hidden())
+    assert (success, infers) == ("reviews: gender hidden, rating kept", "reviews: who infers gender")
+    assert table["RS_all"].to_list()[0] == "0.350 (0.100 to 0.400)"
+    assert "Of 180 of 500 test texts" in note
+    assert "0.90 on clean ones" in note
+    assert inferred.filter(mechanism="idt")["adaptive"].to_list() == ["0.78"]
+    assert "guessing has 0.50" in guessing
 
 
 def test_figures_hold_every_cell() -> None:
