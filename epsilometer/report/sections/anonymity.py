@@ -71,7 +71,7 @@ def section(results: Results) -> Section | None:
         template="anonymity.html.j2",
         context={
             "sentences": [
-                *stopped_sentences(attackers),
+                *stopped_sentences(attackers.filter(pl.col("epsilon").is_null(), ~pl.col("mechanism").is_in(controls))),
                 *held_sentence(losses, measured),
                 *author_sentence(attackers, results.params.datasets),
                 *detector_sentence(every),
@@ -190,16 +190,17 @@ def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
         learned = [name for name in LEARNED if name in part.columns]
         if part.is_empty() or not learned:
             sentences.append(
-                f"{opening}; no rewriting takes {100 * FALL:g} points of that from one that never saw a rewrite."
+                f"{opening}; no method without an epsilon takes {100 * FALL:g} points of that from one that never saw a "
+                "rewrite."
             )
             continue
         back = part.with_columns(back=pl.max_horizontal(learned)).with_columns(
             won=(pl.col("back") - pl.col(STATIC)) / (pl.col(CLEAN) - pl.col(STATIC))
         )
         won, least = back.select(pl.median("won"), pl.min(STATIC)).row(0)
+        stops = inflected(len(part), "method without an epsilon stops", "methods without an epsilon stop")
         sentences.append(
-            f"{opening}. {len(part)} {inflected(len(part), 'method and budget stops', 'methods and budgets stop')} a "
-            f"classifier that never saw rewrites by {100 * FALL:g} points or more (down to {share(least)}); one that "
+            f"{opening}. {len(part)} {stops} a classifier that never saw rewrites by {100 * FALL:g} points or more (down to {share(least)}); one that "
             f"learned from rewrites wins back {max(won, 0):.0%} of that in the median."
         )
     return sentences

@@ -72,7 +72,7 @@ def test_who_is_stopped_and_who_is_not_is_said() -> None:
     assert "down to 60.0\N{NO-BREAK SPACE}%" in sentence
     assert "wins back 65% of that in the median" in sentence
     nobody = hidden().with_columns(balanced_accuracy=pl.lit(0.8))
-    assert "no rewriting takes 5 points" in anonymity.stopped_sentences(nobody)[0]
+    assert "no method without an epsilon takes 5 points" in anonymity.stopped_sentences(nobody)[0]
 
 
 def test_hiding_an_attribute_is_set_against_hiding_the_text() -> None:
