@@ -190,8 +190,8 @@ def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
         learned = [name for name in LEARNED if name in part.columns]
         if part.is_empty() or not learned:
             sentences.append(
-                f"{opening}; no method without an epsilon takes {100 * FALL:g} points of that from one that never saw a "
-                "rewrite."
+                f"{opening}; no method without an epsilon takes {100 * FALL:g} points of that from one that never saw "
+                "a rewrite."
             )
             continue
         back = part.with_columns(back=pl.max_horizontal(learned)).with_columns(
@@ -200,8 +200,8 @@ def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
         won, least = back.select(pl.median("won"), pl.min(STATIC)).row(0)
         stops = inflected(len(part), "method without an epsilon stops", "methods without an epsilon stop")
         sentences.append(
-            f"{opening}. {len(part)} {stops} a classifier that never saw rewrites by {100 * FALL:g} points or more (down to {share(least)}); one that "
-            f"learned from rewrites wins back {max(won, 0):.0%} of that in the median."
+            f"{opening}. {len(part)} {stops} a classifier that never saw rewrites by {100 * FALL:g} points or more "
+            f"(down to {share(least)}); one that learned from rewrites wins back {max(won, 0):.0%} of that in the median."
         )
     return sentences
 
