@@ -201,7 +201,8 @@ def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
         stops = inflected(len(part), "method without an epsilon stops", "methods without an epsilon stop")
         sentences.append(
             f"{opening}. {len(part)} {stops} a classifier that never saw rewrites by {100 * FALL:g} points or more "
-            f"(down to {share(least)}); one that learned from rewrites wins back {max(won, 0):.0%} of that in the median."
+            f"(down to {share(least)}); one that learned from rewrites wins back {max(won, 0):.0%} of that in "
+            "the median."
         )
     return sentences
 
