@@ -126,6 +126,11 @@ def audit(
 
         if mechanism or command or epsilons or units or worst:
             raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
+        if attacks or trials or fpr or prior or settings or attack_settings:
+            raise UserError(
+                "--attacks, --trials, --fpr, --prior, --set and --attack-set have no effect with --attribute, which "
+                "has attackers of its own (--kinds); leave them out"
+            )
         labels = Recorded(
             file, rewrites, attribute, keep, labelled=labelled, group=group, kinds=kinds, text=tuple(text), rows=rows
         )

@@ -52,5 +52,7 @@ def modified(path: str, fs: Any = None) -> Iterator[dict[str, Any]]:
     changed = {name: body for name, body in content["stages"].items() if body != before.get(name)}
     for name, body in changed.items():
         stages[name] = dumps_yaml({"stages": {name: body}}).removeprefix("stages:\n")
-    if changed:
+    gone = stages.keys() - content["stages"].keys()
+    stages = {name: text for name, text in stages.items() if name not in gone}
+    if changed or gone:
         write_text(text[: block.start(1)] + "".join(stages.values()), file)

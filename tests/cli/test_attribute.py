@@ -32,3 +32,10 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     victims, attackers = out.split("\n\n")
     assert "rs_all" in victims
     assert [line.split()[1] for line in attackers.splitlines()[1:4]] == ["clean", "static", "relabelled"]
+
+
+def test_what_has_no_effect_beside_an_attribute_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("audit", "texts.csv", "--rewrites", "rewrites.csv", "--attribute", "gender", "--keep", "rating")
+    code, out, err = call(capsys, *arguments, "--trials", 100)
+    assert (code, out) == (2, "")
+    assert "have no effect with --attribute" in err

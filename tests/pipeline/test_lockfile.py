@@ -37,6 +37,15 @@ def test_the_bytes_are_those_of_dvc(tmp_path: Path, change: dict[str, Any]) -> N
     assert changed(modified, places[0], change) == changed(modify_yaml, places[1], change)
 
 
+def test_a_stage_that_is_taken_out_is_gone(tmp_path: Path) -> None:
+    place = tmp_path / "dvc.lock"
+    place.write_bytes((ROOT / "dvc.lock").read_bytes())
+    with modified(str(place)) as content:
+        del content["stages"]["lists"]
+        rest = list(content["stages"])
+    assert list(yaml.safe_load(place.read_text())["stages"]) == rest
+
+
 def test_what_has_not_changed_is_not_written(tmp_path: Path) -> None:
     place = tmp_path / "dvc.lock"
     place.write_bytes((ROOT / "dvc.lock").read_bytes())

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
+from epsilometer.auditing.comparison import Right, compare_strongest, holm
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
 from epsilometer.project.paths import anonymity_path, anonymized_path
@@ -27,7 +29,7 @@ from epsilometer.report.figures import (
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, strongest
 from epsilometer.report.section import Section
-from epsilometer.report.wording import at_budget, inflected, listed, nats, share
+from epsilometer.report.wording import at_budget, confidence, inflected, listed, nats, share
 from epsilometer.utility.anonymizing import changed_share, difference
 from epsilometer.utility.attackers import (
     ADAPTIVE,
@@ -43,7 +45,6 @@ from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LEN
 
 LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED)  # from rewrites
 SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
-FALL = 0.05  # of the static attacker's balanced accuracy, from which on it counts as stopped
 CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
 _SHARES = ("rs_all", "rs", "ur", "pa", "coverage")
@@ -71,7 +72,10 @@ def section(results: Results) -> Section | None:
         template="anonymity.html.j2",
         context={
             "sentences": [
-                *stopped_sentences(attackers.filter(pl.col("epsilon").is_null(), ~pl.col("mechanism").is_in(controls))),
+                *stopped_sentences(
+                    attackers.filter(pl.col("epsilon").is_null(), ~pl.col("mechanism").is_in(controls)),
+                    results.params.audit.alpha,
+                ),
                 *held_sentence(losses, measured),
                 *author_sentence(attackers, results.params.datasets),
                 *detector_sentence(every),
@@ -171,40 +175,50 @@ def against(attackers: pl.DataFrame, measured: pl.DataFrame, losses: pl.DataFram
     return rows.with_columns(front=pl.Series(front, dtype=pl.Boolean))
 
 
-def stopped_sentences(attackers: pl.DataFrame) -> list[str]:
-    """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites."""
-    rows = pl.DataFrame(
-        [
-            {**{name: row[name] for name in (*CELL, "label", "chance")}, **row["accuracies"]}
-            for row in infer_rows(attackers)
-        ]
-    )
-    if rows.is_empty() or STATIC not in rows.columns:
-        return []
+def stopped_sentences(attackers: pl.DataFrame, alpha: float) -> list[str]:
+    """For each label whom rewriting stops: who never saw a rewrite, and who learned from rewrites.
+
+    By McNemar's exact test on the same test texts, corrected for the methods (Holm) and, of the retrained attackers,
+    for the choice of one (`comparison.compare_strongest`). It takes texts as independent.
+    """
     sentences = []
-    for (dataset, label), part in rows.sort(*_LABEL).group_by(_LABEL, maintain_order=True):
-        part = part.filter(pl.col(CLEAN) - pl.col(STATIC) >= FALL)
-        clean, chance = rows.filter(dataset=dataset, label=label).select(pl.max(CLEAN), pl.max("chance")).row(0)
-        of_clean = f"in {share(clean)} of clean texts, guessing in {share(chance)}"
-        opening = f"On {dataset} a classifier tells {label} right {of_clean}"
-        learned = [name for name in LEARNED if name in part.columns]
-        if part.is_empty() or not learned:
-            sentences.append(
-                f"{opening}; no method without an epsilon takes {100 * FALL:g} points of that from one that never saw "
-                "a rewrite."
-            )
-            continue
-        back = part.with_columns(back=pl.max_horizontal(learned)).with_columns(
-            won=(pl.col("back") - pl.col(STATIC)) / (pl.col(CLEAN) - pl.col(STATIC))
+    single = attackers.filter(pl.col("texts_each") == 1)
+    for (dataset, label), part in single.sort(*_LABEL, "mechanism").group_by(_LABEL, maintain_order=True):
+        cells = [cell for _, cell in part.group_by(CELL, maintain_order=True)]
+        falls = [compare_strongest(_right(cell, STATIC), _right(cell, CLEAN)) for cell in cells]
+        stopped = [
+            cell
+            for cell, fall, p in zip(cells, falls, holm([one.p_value for one in falls]), strict=True)
+            if p <= alpha and fall.first_only < fall.second_only
+        ]
+        gains = [compare_strongest(_right(cell, STATIC), _right(cell, *LEARNED)) for cell in stopped]
+        back = [
+            p <= alpha and gain.first_only < gain.second_only
+            for gain, p in zip(gains, holm([one.p_value for one in gains]), strict=True)
+        ]
+        clean = part.filter(attacker=CLEAN).select(pl.max("balanced_accuracy"), 1 / pl.max("classes")).row(0)
+        of_clean = f"in {share(clean[0])} of clean texts, guessing in {share(clean[1])}"
+        names = listed([cell["mechanism"][0] for cell in stopped])
+        stops = (
+            f"Of {len(cells)} methods without an epsilon {names} surely "
+            f"{inflected(len(stopped), 'stops', 'stop')} a classifier that never saw rewrites"
+            if stopped
+            else f"None of {len(cells)} methods without an epsilon surely stops a classifier that never saw rewrites"
         )
-        won, least = back.select(pl.median("won"), pl.min(STATIC)).row(0)
-        stops = inflected(len(part), "method without an epsilon stops", "methods without an epsilon stop")
-        sentences.append(
-            f"{opening}. {len(part)} {stops} a classifier that never saw rewrites by {100 * FALL:g} points or more "
-            f"(down to {share(least)}); one that learned from rewrites wins back {max(won, 0):.0%} of that in "
-            "the median."
-        )
+        learned = f"; {_count(sum(back), len(back))} one that learned from rewrites surely does better" if back else ""
+        at = f"McNemar's test at {confidence(alpha, 2)}"
+        sentences.append(f"On {dataset} a classifier tells {label} right {of_clean}. {stops}{learned} ({at}).")
     return sentences
+
+
+def _right(cell: pl.DataFrame, *attackers: str) -> Right:
+    """The hits of some attackers of a cell, of every kind and seed."""
+    rows = cell.filter(pl.col("attacker").is_in(attackers)).select("attacker", "kind", "seed", "hits").iter_rows()
+    return {f"{name} {kind} {seed}": np.array(hits, bool) for name, kind, seed, hits in rows}
+
+
+def _count(some: int, of: int) -> str:
+    return f"under {'it' if of == some == 1 else f'{some} of {of}'}"
 
 
 def held_sentence(losses: pl.DataFrame, measured: pl.DataFrame) -> list[str]:
