@@ -21,7 +21,7 @@ FLOORS = [
     ["core"],
     ["runtime", "text"],
     ["models", "corpora"],
-    ["mechanisms", "metrics"],
+    ["mechanisms", "metrics", "training"],
     ["attacks"],
     ["auditing"],
     ["utility", "pretraining"],

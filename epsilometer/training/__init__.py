@@ -1,0 +1,1 @@
+"""Private fine-tuning: gradients of examples, noise on them, the loop around it."""

@@ -1,0 +1,127 @@
+"""Gradients of the examples of a batch, as noise needs them: norms, inner products, weighted sums.
+
+A gradient of 592,130 numbers an example is never written out: what stands behind `ExampleGradients` may be factors (of
+a head), from which everything here follows in closed form, or a matrix (`DenseGradients`).
+
+An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would tell
+everybody that it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COLUMNS = 1 << 13  # of a matrix in float64 at a time
+
+
+class ExampleGradients(Protocol):
+    """The gradients of L examples by d parameters, which lie in m tensors, one after the other.
+
+    count: L; size: d; parts: the lengths of the tensors, in order, whose sum is d.
+    """
+
+    @property
+    def count(self) -> int:
+        """L, 0 for an empty batch."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """d."""
+        ...
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The lengths of the tensors."""
+        ...
+
+    def norms(self) -> NDArray[np.float64]:
+        """Returns the lengths of the gradients [L]."""
+        ...
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Returns the sum [d] of the gradients times their weights [L]."""
+        ...
+
+    def gram(self) -> NDArray[np.float64]:
+        """Returns the inner products [L, L] of the gradients."""
+        ...
+
+    def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Returns the inner products [L] of the gradients with a vector [d]."""
+        ...
+
+    def part(self, number: int) -> ExampleGradients:
+        """Returns the gradients by one tensor alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class DenseGradients:
+    """Gradients written out: matrix [L, d]; lengths: of the tensors, one of all d numbers where it is empty.
+
+    Raises ValueError for lengths that do not sum to d.
+    """
+
+    matrix: NDArray[np.floating]
+    lengths: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        if sum(self.parts) != self.size:
+            raise ValueError(f"the parts must have {self.size} numbers together, got {self.parts}")
+
+    @property
+    def count(self) -> int:
+        """L."""
+        return len(self.matrix)
+
+    @property
+    def size(self) -> int:
+        """d."""
+        return self.matrix.shape[1]
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The lengths of the tensors."""
+        return tuple(self.lengths) or (self.size,)
+
+    @cached_property
+    def finite(self) -> NDArray[np.floating]:
+        """The matrix [L, d] with zeros for the gradients that are not finite."""
+        bad = ~np.isfinite(np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64))
+        return np.where(bad[:, None], 0, self.matrix) if bad.any() else self.matrix
+
+    def norms(self) -> NDArray[np.float64]:
+        """Returns the lengths of the gradients [L]."""
+        return np.sqrt(np.einsum("ij,ij->i", self.finite, self.finite, dtype=np.float64))
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Returns the sum [d] of the gradients times their weights [L]."""
+        return (weights.astype(self.matrix.dtype) @ self.finite).astype(np.float32)
+
+    def gram(self) -> NDArray[np.float64]:
+        """Returns the inner products [L, L] of the gradients, summed in float64."""
+        out = np.zeros((self.count, self.count))
+        for start in range(0, self.size, _COLUMNS):
+            columns = self.finite[:, start : start + _COLUMNS].astype(np.float64)
+            out += columns @ columns.T
+        return out
+
+    def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Returns the inner products [L] of the gradients with a vector [d], summed in float64."""
+        out = np.zeros(self.count)
+        for start in range(0, self.size, _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            out += self.finite[:, part].astype(np.float64) @ vector[part].astype(np.float64)
+        return out
+
+    def part(self, number: int) -> DenseGradients:
+        """Returns the gradients by one tensor alone: a row that is not finite anywhere is zero in every part."""
+        start = sum(self.parts[:number])
+        return DenseGradients(self.finite[:, start : start + self.parts[number]])
