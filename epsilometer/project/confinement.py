@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
 _CELLS = ("mechanisms", "cells", "downstream", "anonymity")
-_NAMED = ("datasets", "models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", *_CELLS)
+_TRAINING = ("features", "private_training", "references", "membership", "one_run", "sent", "reconstruction")
+_OTHERS = ("datasets", "models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
+_NAMED = (*_OTHERS, *_CELLS, *_TRAINING)
 
 
 def check_names(params: Params) -> None:
@@ -69,6 +71,9 @@ def code_paths(params: Params) -> Iterator[tuple[str, str]]:
     yield from ((f"{place}.file", entry.file) for place, entry in _entries(params) if entry.file)
     yield from (("attacks", name) for name in params.attacks)
     yield from (("utility.metrics", name) for name in params.utility.metrics)
+    for kind in ("membership", "reconstruction"):
+        for entry_name, entry in getattr(params, kind).items():
+            yield from ((f"{kind}.{entry_name}.attacks", name) for name in entry.attacks)
 
 
 def read_paths(params: Params) -> Iterator[tuple[str, str]]:
@@ -82,6 +87,9 @@ def read_paths(params: Params) -> Iterator[tuple[str, str]]:
         yield from strings({"encoder": triples.encoder, "tagger": triples.tagger}, f"triples.{name}")
     for kind in ("noise_aware", "rewriters"):
         yield from ((f"{kind}.{name}.model", entry.model) for name, entry in getattr(params, kind).items())
+    for kind in ("membership", "reconstruction"):
+        for name, attacking in getattr(params, kind).items():
+            yield from strings(attacking.attacks, f"{kind}.{name}.attacks")
 
 
 def _entries(params: Params) -> Iterator[tuple[str, MechanismEntry]]:

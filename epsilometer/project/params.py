@@ -13,7 +13,7 @@ from pydantic import ValidationError, field_validator, model_validator
 
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.project import confinement, references
+from epsilometer.project import confinement, references, training_references
 from epsilometer.project.sections import (
     Ablation,
     AnonymityCell,
@@ -39,6 +39,15 @@ from epsilometer.project.sections import (
     TriplesEntry,
     Utility,
     Words,
+)
+from epsilometer.project.training_sections import (
+    FeaturesEntry,
+    MembershipEntry,
+    OneRunEntry,
+    ReconstructionEntry,
+    ReferencesEntry,
+    SentEntry,
+    TrainingCell,
 )
 
 NO_PROJECT = (
@@ -81,6 +90,13 @@ class Params(Section):
     attackers: Attackers = Attackers()
     ablations: Mapping[str, Ablation] = {}
     sweeps: Mapping[str, Sweep] = {}
+    features: Mapping[str, FeaturesEntry] = {}
+    private_training: Mapping[str, TrainingCell] = {}
+    references: Mapping[str, ReferencesEntry] = {}
+    membership: Mapping[str, MembershipEntry] = {}
+    one_run: Mapping[str, OneRunEntry] = {}
+    sent: Mapping[str, SentEntry] = {}
+    reconstruction: Mapping[str, ReconstructionEntry] = {}
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 
@@ -114,6 +130,7 @@ class Params(Section):
         confinement.check_names(self)
         confinement.check_paths(self)
         references.check_variations(self)
+        training_references.check_trainings(self)
         return self
 
     def variations(self, name: str) -> Iterator[tuple[str, float, float, Mapping[str, Any]]]:

@@ -87,3 +87,59 @@ def anonymity_path(cell: str, what: str) -> Path:
 def varied_path(what: str, cell: str) -> Path:
     """The results of ablations (`ablations`, `first_tokens`) or sweeps (`sweeps`) of a cell."""
     return Path(f"data/varied/{what}/{cell}.parquet")
+
+
+def features_path(name: str) -> Path:
+    """The folder of the states of a data set's texts (`training.features`)."""
+    return Path(f"data/features/{name}")
+
+
+def trained_path(cell: str, level: float | None = None, seed: int | None = None) -> Path:
+    """The folder of a cell of `private_training`; with a seed, that of one training at one level (None: no level)."""
+    folder = Path(f"data/trained/{cell}")
+    return folder if seed is None else folder / f"{budget_name(level)}-{seed}"
+
+
+def runs_path(cell: str) -> Path:
+    """How well the heads of a cell do: level, seed, split, metric, value."""
+    return trained_path(cell) / "runs.parquet"
+
+
+def budgets_path() -> Path:
+    """The claimed losses of all cells of `private_training`: cell, level, neighbours, accountant, lower, upper, ..."""
+    return Path("data/budgets.parquet")
+
+
+def references_path(name: str) -> Path:
+    """The folder of the models that membership attacks compare with."""
+    return Path(f"data/references/{name}")
+
+
+def membership_path(name: str) -> Path:
+    """What membership attacks on a cell achieve."""
+    return Path(f"data/membership/{name}.parquet")
+
+
+def membership_roc_path(name: str) -> Path:
+    """Their curves of true against false positives."""
+    return Path(f"data/membership/{name}.roc.parquet")
+
+
+def one_run_path(name: str) -> Path:
+    """What canaries prove in one run a level."""
+    return Path(f"data/one_run/{name}.parquet")
+
+
+def sent_path(name: str) -> Path:
+    """The folder of the gradients that clients send."""
+    return Path(f"data/sent/{name}")
+
+
+def reconstruction_path(name: str) -> Path:
+    """What attacks read off the gradients that are sent."""
+    return Path(f"data/reconstruction/{name}.parquet")
+
+
+def training_curves_path() -> Path:
+    """Every attack on training against its noise, with verdicts."""
+    return Path("data/training_curves.parquet")

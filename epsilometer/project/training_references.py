@@ -1,0 +1,68 @@
+"""What entries of params.yaml on training name: features, cells and models, all of which must exist."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from epsilometer.core.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from epsilometer.project.params import Params
+
+
+def check_trainings(params: Params) -> None:
+    """Raises UserError for an entry on training that names what does not exist."""
+    for name, entry in params.features.items():
+        _check_dataset(params, entry.dataset, f"features.{name}")
+        _check_model(params, entry.model, f"features.{name}.model")
+    for name, cell in params.private_training.items():
+        _check_named(params, "features", cell.features, f"private_training.{name}.features")
+        _check_label(params, params.features[cell.features].dataset, cell.label, f"private_training.{name}")
+    for name, reference in params.references.items():
+        _check_named(params, "private_training", reference.training, f"references.{name}.training")
+        levels = params.private_training[reference.training].steps
+        if reference.level is not None and reference.level not in levels:
+            raise unknown(f"level in references.{name}.level", reference.level, map(str, levels))
+    for name, membership in params.membership.items():
+        _check_named(params, "private_training", membership.training, f"membership.{name}.training")
+        if membership.references is not None:
+            _check_named(params, "references", membership.references, f"membership.{name}.references")
+            of = params.references[membership.references].training
+            if params.private_training[of].features != params.private_training[membership.training].features:
+                raise UserError(
+                    f"membership.{name}.references: {membership.references!r} imitate a training on other features "
+                    f"({of}) than {membership.training}; name references of a cell with the same `features`"
+                )
+    for name, run in params.one_run.items():
+        _check_named(params, "private_training", run.training, f"one_run.{name}.training")
+    for name, sent in params.sent.items():
+        _check_dataset(params, sent.dataset, f"sent.{name}")
+        _check_label(params, sent.dataset, sent.label, f"sent.{name}")
+        _check_model(params, sent.model, f"sent.{name}.model")
+    for name, reconstruction in params.reconstruction.items():
+        _check_named(params, "sent", reconstruction.sent, f"reconstruction.{name}.sent")
+
+
+def _check_named(params: Params, section: str, name: str, place: str) -> None:
+    if name not in getattr(params, section):
+        raise unknown(f"entry of {section} in {place}", name, getattr(params, section))
+
+
+def _check_dataset(params: Params, dataset: str, place: str) -> None:
+    if dataset not in params.datasets:
+        raise unknown(f"data set in {place}.dataset", dataset, params.datasets)
+
+
+def _check_label(params: Params, dataset: str, label: str, place: str) -> None:
+    if label not in params.datasets[dataset].labels:
+        raise unknown(f"label in {place}.label", label, params.datasets[dataset].labels)
+
+
+def _check_model(params: Params, model: str, place: str) -> None:
+    """A stage depends on the model by this path, so that it must be one that stage `model` makes."""
+    path = PurePath(model)
+    if path.parent != PurePath("data/models"):
+        raise UserError(f"{place} must be data/models/NAME, with NAME under `models`, got {model!r}")
+    if path.name not in params.models:
+        raise unknown(f"model in {place}", path.name, params.models)

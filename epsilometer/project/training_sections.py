@@ -1,0 +1,173 @@
+"""The sections of params.yaml on training: what is trained, what it claims, and who attacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from epsilometer.core.guarantees import budget_name
+from epsilometer.project.sections import Section
+
+NoiseName = Literal["gaussian", "vmf", "scaled", "none"]
+Level = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Levels = Annotated[tuple[Level, ...], Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class FeaturesEntry(Section):
+    """The states of a frozen model, one for each text of a data set, that heads are trained on.
+
+    model: data/models/NAME; length: in tokens, of which the rest is cut off.
+    """
+
+    dataset: str
+    model: str
+    length: Annotated[int, Field(ge=3)] = 128
+
+
+class NoiseEntry(Section):
+    """The noise of a training; `gaussian` alone stands for {kind: gaussian}.
+
+    kind: `gaussian` on the sum of clipped gradients, `vmf` on the direction of each, `scaled` as gaussian but with
+    gradients scaled to length norm / (norm + gamma), `none`. clip: the largest length of a gradient; with `none` null
+    leaves them as they are. parts: of vmf, a draw for each tensor instead of one for all.
+    """
+
+    kind: NoiseName
+    clip: Positive | None = None
+    gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    parts: bool = False
+
+    @model_validator(mode="after")
+    def _only_its_own(self) -> NoiseEntry:
+        own = {"gaussian": {"clip"}, "vmf": {"parts"}, "scaled": {"gamma"}, "none": {"clip"}}[self.kind]
+        if strange := sorted(self.model_fields_set - own - {"kind"}):
+            raise ValueError(f"{strange[0]} is no setting of {self.kind!r}, which has {', '.join(sorted(own))}")
+        return self
+
+
+class Noised(Section):
+    """What has noise at several levels. levels: sigma of gaussian and scaled, kappa of vmf; left out for `none`."""
+
+    noise: NoiseEntry
+    levels: Levels | None = None
+
+    @field_validator("noise", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """A noise without settings may be written as its bare name."""
+        return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _levels_that_fit(self) -> Noised:
+        kind = self.noise.kind
+        if (kind == "none") != (self.levels is None):
+            what = "has no level; leave `levels` out" if kind == "none" else "needs `levels`, one or more numbers"
+            raise ValueError(f"noise {kind!r} {what}")
+        least = {"vmf": "kappa", "gaussian": "sigma"}.get(kind)
+        if least and 0 in (self.levels or ()):
+            remedy = "{kind: none, clip: 1} clips without noise" if kind == "gaussian" else "0 leaves nothing to learn"
+            raise ValueError(f"a level of {kind!r} ({least}) must be > 0, got 0; {remedy}")
+        if self.levels and len({budget_name(level) for level in self.levels}) < len(self.levels):
+            raise ValueError(f"levels must differ in six digits, as files are named after them, got {[*self.levels]}")
+        return self
+
+    @property
+    def steps(self) -> tuple[float | None, ...]:
+        """The levels; None alone where there are none."""
+        return self.levels or (None,)
+
+
+class TrainingCell(Noised):
+    """A head trained on features, at every level of a noise: what DVC reruns as a whole, and the stage level by level.
+
+    label: of the data set, with two or more classes; rate: of learning; sampling: independent coins (poisson) or fixed
+    disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to train too long on
+    purpose.
+    """
+
+    features: str
+    label: str
+    batch: PositiveInt = 128
+    epochs: PositiveInt = 10
+    rate: Positive = 1e-3
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    sampling: Literal["poisson", "shuffled"] = "poisson"
+    seeds: PositiveInt = 1
+    overfit: PositiveInt = 1
+
+    @property
+    def passes(self) -> int:
+        """Over the training texts: the epochs, times `overfit`."""
+        return self.epochs * self.overfit
+
+
+class ReferencesEntry(Section):
+    """Models like those of a training, on other halves of its texts, that membership attacks compare with.
+
+    training: the cell that they imitate; level: theirs, null for training without privacy; count: of models.
+    """
+
+    training: str
+    level: Level | None = None
+    count: Annotated[int, Field(ge=2)] = 64
+
+
+class MembershipEntry(Section):
+    """Who was in a training set: attacks on a cell of `private_training`.
+
+    references: an entry of `references`, for attacks that compare with other models; attacks: modules of
+    `epsilometer.attacks.membership` or paths of files, and their settings; fprs: the false positive rates at which the
+    true positive rate is measured.
+    """
+
+    training: str
+    references: str | None = None
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]
+    fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.1, 0.01, 0.001)
+
+    @field_validator("attacks", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """An attack without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+
+class OneRunEntry(Noised):
+    """An audit of a training by canaries, each planted by a coin, in one run a level.
+
+    training: the cell whose features, schedule and optimiser are used; kind: of canary; canaries: how many.
+    """
+
+    training: str
+    kind: Literal["gradient", "mislabelled", "random"] = "gradient"
+    canaries: Annotated[int, Field(ge=2)] = 1000
+
+
+class SentEntry(Noised):
+    """What a client sends: the noisy gradient of one batch of texts.
+
+    sizes: of the batches; tensors: whose gradients are sent; texts: how many are attacked.
+    """
+
+    dataset: str
+    model: str
+    label: str
+    sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (1,)
+    tensors: Literal["all", "without_embeddings", "head"] = "all"
+    texts: PositiveInt = 32
+
+
+class ReconstructionEntry(Section):
+    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
+
+    sent: str
+    attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]
+
+    @field_validator("attacks", mode="before")
+    @classmethod
+    def _settings(cls, value: Any) -> Any:
+        """An attack without settings may be written as a bare key."""
+        return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
