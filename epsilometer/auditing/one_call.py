@@ -23,7 +23,17 @@ from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.stated import stated
 from epsilometer.auditing.trials import Trials, of_all, sample, variety
 from epsilometer.auditing.unread import say, unread
-from epsilometer.core.attack import SEES, Attack, Context, Embedded, Guesses, Selective, guess_and_score, is_validated
+from epsilometer.core.attack import (
+    KIND,
+    SEES,
+    Attack,
+    Context,
+    Embedded,
+    Guesses,
+    Selective,
+    guess_and_score,
+    is_validated,
+)
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
@@ -199,10 +209,8 @@ def embed(texts: Sequence[str]) -> Embedded:
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
     """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
     if attacks is None:
-        attacks = [name for name in names("attacks") if not _large(name)]
-    return by_name(
-        "attack", attacks, lambda name, settings: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
-    )
+        attacks = [name for name in names(KIND) if not _large(name)]
+    return by_name(KIND, attacks, lambda name, settings: build(find(KIND, name, "guess"), settings, f"attacks.{name}"))
 
 
 def applicable(attacks: Mapping[str, Attack], mechanism: Mechanism | None) -> dict[str, Attack]:
@@ -233,12 +241,12 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
         verb = "do" if len(idle) > 1 else "does"
         note(f"not run: {', '.join(idle)}, which {verb} not apply to this mechanism")
     if not asked:
-        large = ", ".join(name for name in names("attacks") if _large(name))
+        large = ", ".join(name for name in names(KIND) if _large(name))
         note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
 
 
 def _large(name: str) -> bool:
-    return getattr(find("attacks", name, "guess"), "large", False)
+    return getattr(find(KIND, name, "guess"), "large", False)
 
 
 def attacked(

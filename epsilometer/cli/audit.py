@@ -49,8 +49,8 @@ def audit(
     attacks: Annotated[
         str | None,
         typer.Option(
-            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks')}) and paths of .py files. "
-            "All that need no large model by default.",
+            help=f"Attacks, separated by commas: shipped ones ({shipped('attacks/identification')}) and paths of "
+            ".py files. All that need no large model by default.",
         ),
     ] = None,
     units: Annotated[

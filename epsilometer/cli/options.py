@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def shipped(kind: str) -> str:
     """Returns the names of a kind's components; without `core.component`, whose imports would keep --help waiting."""
-    files = (Path(__file__).parents[1] / kind).glob("*/[!_]*.py")
+    files = (Path(__file__).parents[1] / kind).rglob("[!_]*.py")
     return ", ".join(sorted(p.stem for p in files if p.parent.name != "shared"))
 
 

@@ -34,7 +34,7 @@ def component(cls: type[T]) -> type[T]:
 
 
 def names(kind: str) -> list[str]:
-    """Returns the names of the components shipped in `epsilometer/<kind>`."""
+    """Returns the names of the components shipped in `epsilometer/<kind>`: "mechanisms", or "attacks/membership"."""
     return sorted(shipped(kind))
 
 
@@ -61,7 +61,7 @@ def file(kind: str, name: str) -> Path:
     if name.endswith(".py"):
         return Path(name)
     if name not in shipped(kind):
-        raise unknown(f"{kind.removesuffix('s')}", name, names(kind))
+        raise unknown(_one_of(kind), name, names(kind))
     return shipped(kind)[name]
 
 
@@ -70,7 +70,7 @@ def module(kind: str, name: str) -> ModuleType:
     path = Path(name)
     if path.suffix != ".py":
         if name not in shipped(kind):
-            raise unknown(f"{kind.removesuffix('s')}", name, names(kind))
+            raise unknown(_one_of(kind), name, names(kind))
         return _imported(shipped(kind)[name])
     if not path.is_file():
         raise UserError(f"there is no file {name!r}; give the path of a Python file or one of {', '.join(names(kind))}")
@@ -93,6 +93,11 @@ def module(kind: str, name: str) -> ModuleType:
     except Exception as error:
         raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     return own
+
+
+def _one_of(kind: str) -> str:
+    """What one component of a kind is called in messages: attack, of attacks/membership."""
+    return kind.split("/")[0].removesuffix("s")
 
 
 def _imported(file: Path) -> ModuleType:
@@ -168,14 +173,16 @@ def by_name(
     Raises UserError where none is given, and where two have one name.
     """
     if isinstance(given, (str, Path)) or not isinstance(given, (Sequence, Mapping)):
-        raise UserError(f"{kind}s must be a list, or a mapping from names to settings, got {described(given)}")
+        raise UserError(f"{_one_of(kind)}s must be a list, or a mapping from names to settings, got {described(given)}")
     if not given:
-        raise UserError(f"{kind}s is empty; give at least one of {', '.join(names(kind + 's'))}, or leave it out")
+        raise UserError(f"{_one_of(kind)}s is empty; give at least one of {', '.join(names(kind))}, or leave it out")
     components: dict[str, Any] = {}
     for one in given:
         name = str(one) if isinstance(one, (str, Path)) else type(one).__name__
         if name in components:
-            raise UserError(f"two {kind}s are named {name!r}; leave one out, or ask for it in a call of its own")
+            raise UserError(
+                f"two {_one_of(kind)}s are named {name!r}; leave one out, or ask for it in a call of its own"
+            )
         settings = (given[name] or {}) if isinstance(given, Mapping) else {}
         components[name] = make(name, settings) if isinstance(one, (str, Path)) else one
     return components

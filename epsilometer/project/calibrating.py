@@ -25,7 +25,7 @@ from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.search import search as find_epsilon
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core import tables
-from epsilometer.core.attack import Embedded
+from epsilometer.core.attack import KIND, Embedded
 from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
@@ -307,7 +307,7 @@ def _search_cell(
     belongs_to = digest(
         [*given, match, params.audit.seed],
         table["text"],
-        [Path(__file__), params.code(cell), *(file("attacks", name) for name in named)],
+        [Path(__file__), params.code(cell), *(file(KIND, name) for name in named)],
         [*resources, embeddings, *named_files([named, cell.settings, *named.values()])],
         project=Path(params.root).resolve(),
     )

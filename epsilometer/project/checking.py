@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from epsilometer.core.attack import Checked
+from epsilometer.core.attack import KIND, Checked
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
@@ -101,7 +101,7 @@ def _check_attacks(params: Params) -> list[str]:
     """Build each attack; the models that they load."""
     models = []
     for name, settings in params.attacks.items():
-        attack = build(find("attacks", name, "guess"), settings, f"attacks.{name}")
+        attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
         if isinstance(attack, Checked):
             for dataset in params.datasets.values():
                 attack.check(dataset.public)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.core import tables
+from epsilometer.core.attack import KIND
 from epsilometer.core.component import PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError
@@ -67,7 +68,7 @@ def current(params: Params, folder: Path = Path(".")) -> list[Source]:
         own = project / cell.file if cell.file else shipped("mechanisms")[name]
         sources.append(Source(f"mechanism-{name}", python(own, cell.settings)))
     for name, given in params.attacks.items():
-        record = python(component_file("attacks", name), given) | _model_on_hub(given.get("model"), folder)
+        record = python(component_file(KIND, name), given) | _model_on_hub(given.get("model"), folder)
         sources.append(Source(f"attack-{Path(name).stem}", record))
     encoder = python(PACKAGE / "models/encoder.py", params.embedding.model_dump())
     sources.append(Source("embedding", encoder | _model_on_hub(params.embedding.model, folder)))

@@ -55,7 +55,7 @@ def similarity(
     files, objects, or a mapping from names and paths to settings. Those beyond the default load models. Raises
     UserError for texts that are not as many strings on both sides, and for unknown metrics.
     """
-    return measure(originals, rewrites, by_name("metric", metrics, metric))
+    return measure(originals, rewrites, by_name("metrics", metrics, metric))
 
 
 def metric(name: str, settings: Mapping[str, Any]) -> Metric:

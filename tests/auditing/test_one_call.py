@@ -14,7 +14,7 @@ from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.trials import sample
-from epsilometer.core.attack import Context
+from epsilometer.core.attack import KIND, Context
 from epsilometer.core.component import names
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
@@ -90,7 +90,7 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
     asked = {}
     monkeypatch.setattr(epsilometer.auditing.one_call, "attacked", lambda *given, **_: asked.update(given[3]))
     epsilometer.audit(TEXTS, "randomized_response", [1.0], trials=20, design=Design(temperature=0))
-    assert set(asked) == {*names("attacks")} - {"channel", "judge"}
+    assert set(asked) == {*names(KIND)} - {"channel", "judge"}
     assert capsys.readouterr().err.splitlines() == [
         "note: not run: internal, which does not apply to this mechanism",
         "note: not run: channel, judge, which read with a language model; name them among the attacks to run them too",

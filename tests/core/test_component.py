@@ -73,3 +73,19 @@ def test_two_families_with_a_mechanism_of_one_name_are_refused(tmp_path: Path, m
     (tmp_path / "mechanisms/tokens/tem.py").touch()
     with pytest.raises(UserError, match=r"tokens/tem\.py and .*words/tem\.py; rename one of them"):
         shipped.__wrapped__("mechanisms")
+
+
+def test_attacks_of_two_kinds_may_have_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind is a folder, and a component is found in no other; messages call it by the first word alone."""
+    for kind in ("membership", "reconstruction"):
+        (tmp_path / "attacks" / kind / "shared").mkdir(parents=True)
+        (tmp_path / "attacks" / kind / "likelihood.py").touch()
+        (tmp_path / "attacks" / kind / "shared/helper.py").touch()
+    monkeypatch.setattr(component, "PACKAGE", tmp_path)
+    shipped.cache_clear()
+    try:
+        assert dict(shipped("attacks/membership")) == {"likelihood": tmp_path / "attacks/membership/likelihood.py"}
+        with pytest.raises(UserError, match="unknown attack 'likelyhood'; did you mean 'likelihood'"):
+            component.file("attacks/reconstruction", "likelyhood")
+    finally:
+        shipped.cache_clear()

@@ -12,6 +12,7 @@ from epsilometer.auditing.calibration import Batch, Goal
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.search import search as fresh_search
+from epsilometer.core.attack import KIND
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.project.calibrating import named_files
@@ -35,7 +36,7 @@ class Respond:
 
 def search(respond: Respond, target: float, journal: Journal | None, attacks: Sequence[str] = ("lexical",)) -> object:
     goal, design = Goal(target, 0.2, 6.0, width=1.5), Design(temperature=0)
-    chosen = {name: find("attacks", name, "guess")() for name in attacks}
+    chosen = {name: find(KIND, name, "guess")() for name in attacks}
     return fresh_search(Pool(TEXTS), FunctionMechanism(respond), chosen, goal, design=design, journal=journal)
 
 

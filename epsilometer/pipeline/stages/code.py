@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.core import atomic
+from epsilometer.core.attack import KIND
 from epsilometer.core.component import file
 from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
@@ -90,12 +91,12 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     elif kind == "mechanisms":
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":
-        yield from (file(kind, name) for name in params.attacks)
+        yield from (file(KIND, name) for name in params.attacks)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:
         yield file("mechanisms", "randomized_response")
-        yield file("attacks", "likelihood")
+        yield file(KIND, "likelihood")
 
 
 def _generator(params: Params, source: str) -> Iterator[Path]:

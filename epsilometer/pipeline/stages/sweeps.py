@@ -17,7 +17,7 @@ from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
-from epsilometer.core.attack import Embedded
+from epsilometer.core.attack import KIND, Embedded
 from epsilometer.core.component import build, find
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.randomness import Noise
@@ -53,7 +53,7 @@ def _rows(params: Params, name: str) -> Iterator[dict[str, Any]]:
         seed="/".join(map(str, stream)), groups=groups,
     )  # fmt: skip
     metrics = {"cosine": metric("cosine", params.embedding.model_dump()), "bertscore": metric("bertscore", {})}
-    attack = build(find("attacks", ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
+    attack = build(find(KIND, ATTACK, "guess"), params.attacks.get(ATTACK, {}), f"attacks.{ATTACK}")
     noise = Noise.named(cell.trials, *stream, "rewrite")
     for setting, value, epsilon, settings in params.variations(name):
         built = build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsilometer.core.attack import Attack
+from epsilometer.core.attack import KIND, Attack
 from epsilometer.core.component import build, find
 from epsilometer.project.params import Params
 
@@ -10,6 +10,5 @@ from epsilometer.project.params import Params
 def attacks(params: Params) -> dict[str, Attack]:
     """The attacks by name, in the order of the parameters; their models load at first use."""
     return {
-        name: build(find("attacks", name, "guess"), settings, f"attacks.{name}")
-        for name, settings in params.attacks.items()
+        name: build(find(KIND, name, "guess"), settings, f"attacks.{name}") for name, settings in params.attacks.items()
     }
