@@ -19,7 +19,7 @@ from tests.support.places import ROOT
 # Each folder may import from itself and from those before it.
 FLOORS = [
     ["core"],
-    ["runtime", "text"],
+    ["runtime", "text", "accounting"],
     ["models", "corpora"],
     ["mechanisms", "metrics", "training"],
     ["attacks"],

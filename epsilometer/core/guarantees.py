@@ -16,13 +16,14 @@ NO_BUDGET = math.nan  # the epsilon of a mechanism without a privacy budget: a n
 
 
 class Granularity(StrEnum):
-    """The unit of text to which one epsilon belongs."""
+    """The unit to which one epsilon belongs: of text, or an example of a training set."""
 
     TOKEN = "token"
     WORD = "word"
     TRIPLE = "triple"
     SENTENCE = "sentence"
     DOCUMENT = "document"
+    EXAMPLE = "example"  # of a training set
 
 
 class Neighbours(StrEnum):
@@ -30,9 +31,19 @@ class Neighbours(StrEnum):
 
     ANY = "any"  # any two inputs of the unit's domain (local differential privacy)
     SAME_LENGTH = "same length"  # any two texts with the same number of units; the number itself is not protected
+    # Of training sets, whose examples are the units:
+    ADDED_OR_REMOVED = "added or removed"  # one has an example more; how many there are is protected
+    REPLACED = "replaced"  # one example differs; how many there are is public
+    ZEROED = "zeroed"  # in one an example counts as if it said nothing; how many there are is public
 
 
-_COVERED = {Neighbours.ANY: "any two texts", Neighbours.SAME_LENGTH: "texts of equal length"}
+_COVERED = {
+    Neighbours.ANY: "any two texts",
+    Neighbours.SAME_LENGTH: "texts of equal length",
+    Neighbours.ADDED_OR_REMOVED: "training sets with one example added or removed",
+    Neighbours.REPLACED: "training sets with one example replaced",
+    Neighbours.ZEROED: "training sets with one example zeroed",
+}
 
 
 @dataclass(frozen=True)

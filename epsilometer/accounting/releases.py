@@ -1,0 +1,49 @@
+"""What one step of a training releases about the examples in it, as an accountant needs to know it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.von_mises_fisher import check_concentration
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A sum of vectors of length at most 1 with independent normal noise on every coordinate.
+
+    sigma: the noise's deviation in units of that length, the sum's sensitivity to one vector that is added or removed.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if not (self.sigma > 0 and math.isfinite(self.sigma)):
+            raise UserError(f"sigma must be a finite number > 0, got {self.sigma}; without noise no epsilon is finite")
+
+
+@dataclass(frozen=True)
+class VonMisesFisher:
+    """A draw for every example about the direction of its gradient, or about those of the gradient's parts.
+
+    kappa:       the concentration of each draw.
+    dimensions:  the numbers of each part, d; one part where the gradient is drawn as a whole.
+    """
+
+    kappa: float
+    dimensions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.dimensions:
+            raise UserError("a draw has at least one part, got none; give the length of the gradient")
+        for dimension in self.dimensions:
+            check_concentration(self.kappa, dimension)
+
+    @property
+    def parts(self) -> int:
+        """Independent draws an example."""
+        return len(self.dimensions)
+
+
+Release = Gaussian | VonMisesFisher

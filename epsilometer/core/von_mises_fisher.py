@@ -1,0 +1,172 @@
+"""The von Mises-Fisher law on the unit sphere of R^d: density C_d(kappa) e^(kappa mu'y) about a mean direction mu.
+
+All that privacy needs of it is the law of the cosine W = mu'y between a draw and its mean, whose density is in
+proportion to e^(kappa w) (1 - w^2)^((d-3)/2) on [-1, 1]. With v = d/2 - 1 and Bessel functions I,
+
+    E W = A(kappa) = I_(v+1)(kappa) / I_v(kappa),        M(kappa) = E e^(kappa U) = Gamma(v+1) (2/kappa)^v I_v(kappa),
+
+U the cosine of a uniform direction (Mardia and Jupp 2000, "Directional statistics", section 9.3). Everything here is in
+float64, from kappa 1e-3 to 1e9 and from d = 2 to 1e8, without a Bessel function: these overflow or underflow.
+
+- A by Gauss' continued fraction 1 / (2(v+1)/kappa + 1 / (2(v+2)/kappa + ...)), ended at an order v at which
+  s = sqrt(v^2 + kappa^2) >= 1,000 by the uniform expansion of I'_v / I_v (DLMF 10.41.3 and 10.41.5). With the
+  polynomials U_k below, of p^2 = (v/s)^2, and V_k - U_k = p (p^2 - 1)(U_(k-1)/2 + p U'_(k-1)) (DLMF 10.41.11),
+
+      A = kappa / (s + v) - (kappa / s^2) sum_k s^-k W_k / sum_k s^-k U_k,    W_k = (k + 1/2) U_k + 2 p^2 dU_k/dp^2,
+
+  in which nothing cancels; five terms leave an error of some s^-5, below 1e-15.
+- ln M by its power series, or by the same expansion where s >= 1,000.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betaln
+
+from epsilometer.core.errors import UserError
+
+Array = NDArray[np.float64]
+
+_ASYMPTOTIC = 1_000.0  # s from which on five terms of the expansion are exact to rounding
+# U_k by powers of p^2, so that u_k(p) / v^k = s^-k U_k(p^2) also at v = 0 (DLMF 10.41.10).
+_U = (
+    np.array([1.0]),
+    np.array([3.0, -5.0]) / 24,
+    np.array([81.0, -462.0, 385.0]) / 1152,
+    np.array([30375.0, -369603.0, 765765.0, -425425.0]) / 414720,
+    np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
+)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # of ln Gamma(v + 1), by v^-1, v^-3, ...
+_DROP = 60.0  # nats below the mode at which a quadrature ends: what is left out has less than e^-50 of the mass
+_PANELS, _NODES = 64, 16
+
+
+def check_concentration(kappa: float, dimension: int) -> None:
+    """Refuse a kappa that is not a finite number > 0, and spheres in fewer than two dimensions."""
+    if not (kappa > 0 and math.isfinite(kappa)):
+        raise UserError(f"kappa must be a finite number > 0, got {kappa}; without noise there is no epsilon")
+    if dimension < 2:
+        raise UserError(f"a direction needs at least 2 dimensions, got {dimension}; add the part to another one")
+
+
+def mean_cosine(kappa: float, dimension: int) -> float:
+    """Returns E W, the mean cosine between a draw and its mean direction, exact to some 1e-15 of itself."""
+    check_concentration(kappa, dimension)
+    order = dimension / 2 - 1
+    last = order
+    if math.hypot(order, kappa) < _ASYMPTOTIC:
+        last += math.ceil(math.sqrt(_ASYMPTOTIC**2 - kappa**2) - order)
+    quotient = _expanded_quotient(kappa, last)
+    while last > order:
+        quotient = 1 / (2 * last / kappa + quotient)
+        last -= 1
+    return quotient
+
+
+def log_moment(kappa: float, dimension: int) -> float:
+    """Returns ln M = ln E e^(kappa U) for U the cosine of a uniform direction; about kappa^2 / 2d while small."""
+    check_concentration(kappa, dimension)
+    order = dimension / 2 - 1
+    size = math.hypot(order, kappa)
+    if size < _ASYMPTOTIC or kappa**2 < dimension:
+        return _series(kappa, order)
+    first = polyval(1 / size, [float(polyval((order / size) ** 2, u)) for u in _U])
+    above = kappa * (kappa / (size + order))  # s - v
+    if order < 20:  # Stirling's series is not exact yet
+        constant = math.lgamma(order + 1) - 0.5 * math.log(2 * math.pi * size)
+        return above + order + order * math.log(2 / (size + order)) + constant + math.log(first)
+    stirling = sum(c / order ** (2 * k + 1) for k, c in enumerate(_STIRLING))
+    return above - order * math.log1p(above / (2 * order)) + 0.5 * math.log(order / size) + stirling + math.log(first)
+
+
+def information(kappa: float, dimension: int) -> float:
+    """Returns kappa A - ln M in nats: the divergence of a draw's law from the uniform one.
+
+    It bounds the mutual information between a direction and one draw about it, whatever the direction's law.
+    """
+    return kappa * mean_cosine(kappa, dimension) - log_moment(kappa, dimension)
+
+
+def log_density(cosines: Array, kappa: float, dimension: int) -> Array:
+    """Returns the log-density of W at cosines [...] in (-1, 1), by Lebesgue measure on the cosine."""
+    shape = (dimension - 3) / 2 * (np.log1p(cosines) + np.log1p(-cosines))
+    return kappa * cosines + shape - _log_beta(dimension) - log_moment(kappa, dimension)
+
+
+def log_angle_density(angles: Array, kappa: float, dimension: int) -> Array:
+    """Returns the log-density of arccos W at angles [...] in (0, pi), which is smooth from d = 2 on."""
+    shape = (dimension - 2) * np.log(np.sin(angles))
+    return kappa * np.cos(angles) + shape - _log_beta(dimension) - log_moment(kappa, dimension)
+
+
+def angle_range(kappa: float, dimension: int, drop: float = _DROP) -> tuple[float, float]:
+    """Returns the angles in [0, pi] between which the angle's density is within `drop` nats of its mode's."""
+    check_concentration(kappa, dimension)
+    powers = dimension - 2
+    # The mode solves kappa sin^2 = (d-2) cos; 1 - cos without cancellation keeps it exact for large kappa.
+    cosine = 2 * kappa / (powers + math.hypot(powers, 2 * kappa))
+    mode = math.asin(math.sqrt(powers * cosine / kappa)) if powers else 0.0
+
+    def excess(angle: float) -> float:
+        """Nats above the range's ends; differences from the mode keep digits where kappa and d are large."""
+        rest = -2 * kappa * math.sin((angle - mode) / 2) * math.sin((angle + mode) / 2)
+        if powers:
+            turned = 2 * math.sin((angle - mode) / 2) * math.cos((angle + mode) / 2) / math.sin(mode)
+            if turned <= -1:
+                return -math.inf
+            rest += powers * math.log1p(turned)
+        return max(rest + drop, -2 * drop)
+
+    low = 0.0 if not powers or excess(0.0) > 0 else brentq(excess, 0.0, mode, xtol=1e-16, rtol=1e-12)
+    high = math.pi if excess(math.pi) > 0 else brentq(excess, mode, math.pi, xtol=1e-16, rtol=1e-12)
+    return low, high
+
+
+def quadrature(kappa: float, dimension: int) -> tuple[Array, Array]:
+    """Returns cosines [n] and weights [n], the weights summing to 1, such that E f(W) = sum weights f(cosines).
+
+    Gauss-Legendre panels over the angles that have mass: exact to some 1e-12 for a smooth f that varies no faster than
+    the density itself. A step of f belongs between two quadratures: cut by `log_angle_density` instead.
+    """
+    low, high = angle_range(kappa, dimension)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    edges = np.linspace(low, high, _PANELS + 1)
+    half = np.diff(edges)[:, None] / 2
+    angles = edges[:-1, None] + half * (nodes + 1)
+    logs = log_angle_density(angles, kappa, dimension)
+    masses = half * weights * np.exp(logs - logs.max())
+    return np.cos(angles).ravel(), (masses / masses.sum()).ravel()
+
+
+def _log_beta(dimension: int) -> float:
+    """ln of the integral of (1 - w^2)^((d-3)/2) over [-1, 1]; for large d by the series of a quotient of Gammas."""
+    x = (dimension - 1) / 2
+    if x < 40:
+        return float(betaln(x, 0.5))
+    series = -1 / (8 * x) + 1 / (192 * x**3) - 1 / (640 * x**5) + 17 / (14336 * x**7)
+    return 0.5 * math.log(math.pi / x) - series
+
+
+def _expanded_quotient(kappa: float, order: float) -> float:
+    """I_(v+1) / I_v at kappa by the expansion in the module's docstring, for s >= 1,000."""
+    size = math.hypot(order, kappa)
+    square = (order / size) ** 2
+    values = [float(polyval(square, u)) for u in _U]
+    slopes = [float(polyval(square, polyder(u))) for u in _U]
+    raised = [(k + 0.5) * value + 2 * square * slopes[k] for k, value in enumerate(values)]
+    ratio = float(polyval(1 / size, raised)) / float(polyval(1 / size, values))
+    return kappa / (size + order) - kappa / size**2 * ratio
+
+
+def _series(kappa: float, order: float) -> float:
+    """ln of sum_j (kappa^2/4)^j / (j! (v+1) ... (v+j)): positive terms, the largest near j = (s - v) / 2."""
+    peak = kappa * (kappa / (math.hypot(order, kappa) + order)) / 2
+    j = np.arange(1, math.ceil(peak + 12 * math.sqrt(peak) + 40))
+    logs = np.cumsum(np.log(kappa**2 / 4) - np.log(j) - np.log(order + j))
+    top = max(float(logs.max()), 0.0)
+    return top + math.log1p(float(np.exp(logs - top).sum()) + math.expm1(-top))
