@@ -1,0 +1,1 @@
+"""One file an attack: a sent gradient in, texts out."""

@@ -1,0 +1,105 @@
+"""What a client sends: the gradient of one batch of its texts, noised.
+
+Two ways to noise it:
+
+- **as in training** (`training.noise`): each text's gradient is clipped or scaled to length 1, noise is added to their
+  sum or drawn for each, and the result divided by the batch, whose size is public. These have a law that is accounted.
+- **as published with the attacks** (`OnMean`): the mean of gradients that are neither clipped nor scaled, plus Laplace
+  noise (breaching's default) or Gaussian noise (LAMP's defence) of one scale for every coordinate. Without a bound on a
+  text's gradient no privacy follows from it: it claims nothing.
+
+Whoever receives it is given the labels, the number of texts and their lengths in tokens, as the attacks presuppose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.training.gradients import DenseGradients, ExampleGradients
+from epsilometer.training.shared_model import SharedModel, Target
+
+
+class Update(Protocol):
+    """Noise as `training.noise` and `OnMean` add it."""
+
+    def update(
+        self, gradients: ExampleGradients, expected_batch: float, generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Returns the noised mean [d]."""
+        ...
+
+
+@dataclass(frozen=True)
+class OnMean:
+    """Noise of standard deviation (Gaussian) or scale (Laplace) `scale` on each number of the unclipped mean."""
+
+    scale: float
+    law: Literal["gaussian", "laplace"] = "gaussian"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.scale) and self.scale >= 0):
+            raise UserError(f"the scale of noise must be a finite number >= 0, got {self.scale}")
+        if self.law not in ("gaussian", "laplace"):
+            raise UserError(f"law must be gaussian or laplace, got {self.law!r}")
+
+    def update(
+        self, gradients: ExampleGradients, expected_batch: float, generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Returns the mean [d] of the gradients, noised."""
+        mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
+        if not self.scale:
+            return mean
+        gaussian = self.law == "gaussian"
+        draw = generator.standard_normal(len(mean), np.float32) if gaussian else generator.laplace(size=len(mean))
+        return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the server has of one client's step, and nothing that it has not.
+
+    update: float32 [d], the noised mean over the model's tensors (`SharedModel.names`, in order). model: with the
+    parameters that the server had sent out. noise: the law of the noise, whose parameters are public. labels: [L],
+    given; empty where the objective has none. lengths: [L], how many tokens each text has, special ones included.
+    """
+
+    update: NDArray[np.float32] = field(repr=False)
+    model: SharedModel
+    noise: Update
+    labels: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def texts(self) -> int:
+        """L, the number of texts, by which the sum was divided."""
+        return len(self.lengths)
+
+
+def send(
+    model: SharedModel,
+    sequences: Sequence[Sequence[int]],
+    targets: Sequence[Target],
+    noise: Update,
+    generator: np.random.Generator,
+) -> Sent:
+    """Returns what a client sends for one batch of texts; sequences: their token ids (`SharedModel.encode`).
+
+    targets: labels, or what the objective needs (`shared_model.Target`). Raises UserError for an empty batch and for
+    labels that are missing.
+    """
+    if not sequences:
+        raise UserError("a batch must hold at least one text, got none")
+    if len(targets) != len(sequences):
+        raise UserError(f"every text needs a label, got {len(targets)} labels for {len(sequences)} texts")
+    if model.objective == "classification" and not all(isinstance(one, int) for one in targets):
+        raise UserError("every text needs a label to compute its gradient, and some are missing; label them all")
+    gradients = DenseGradients(model.gradients(sequences, targets), model.parts)
+    update = noise.update(gradients, len(sequences), generator)
+    labels = tuple(int(one) for one in targets if isinstance(one, int))
+    return Sent(update, model, noise, labels=labels, lengths=tuple(map(len, sequences)))

@@ -1,0 +1,224 @@
+"""The model that a server and its clients share, and the gradient of a text by its parameters.
+
+A BERT or a GPT-2 by folder, pin or id, run by torch in float32 and in evaluation mode, with attention written out
+(`eager`), since attacks differentiate gradients once more and the fused kernels have no second derivative. Each text is
+read alone and never padded: a batch's gradient is the mean of those of its texts, whatever their lengths.
+
+**Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
+token, the padding token being the end token). `masked`: the cross-entropy at masked places, of which the targets say
+what stood there. `causal`: the mean cross-entropy of every token after the first. Which one the paper's Decepticons ran
+on is not said.
+
+**Tensors.** A client sends the gradient by `all` parameters, by all but the table of word embeddings
+(`no_embeddings`), whose rows would name the words, or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer
+and last norm). Tied weights are one tensor.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.models.locate import locate, quiet_loading
+
+Objective = Literal["classification", "masked", "causal"]
+Tensors = Literal["all", "no_embeddings", "head"]
+Target = int | Sequence[int] | None
+"""A label; or, for `masked`, the token at each masked place and -100 elsewhere; or, for `causal`, None."""
+
+_CLASSES: Mapping[str, str] = {
+    "classification": "AutoModelForSequenceClassification",
+    "masked": "AutoModelForMaskedLM",
+    "causal": "AutoModelForCausalLM",
+}
+_HEADS = {"bert": ("bert.pooler.", "classifier."), "gpt2": ("transformer.ln_f.", "score.")}
+_PLACED = ("bos", "eos", "cls", "sep", "pad", "mask")  # tokens that stand for no part of a text
+
+
+class SharedModel:
+    """A network, its tokeniser, and which of its tensors' gradients are sent.
+
+    architecture: "bert" or "gpt2". network: transformers' own, in evaluation mode. tokenizer: transformers' fast one.
+    names: of the tensors that are sent, in order; shapes: theirs; parts: how many numbers each has; size: d, their sum.
+    special: ids of tokens that stand for no part of a text ([CLS], padding, ...), which no reconstruction contains.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        classes: int = 2,
+        *,
+        objective: Objective = "classification",
+        tensors: Tensors = "no_embeddings",
+        longest: int = 128,
+        seed: int = 0,
+    ) -> None:
+        """model: whatever `models.locate` knows. longest: tokens that are read of a text, special ones included.
+
+        seed: of the head's first weights, where the folder has none for so many classes. Raises UserError for another
+        architecture, an unknown objective or choice of tensors, and a model without the tensors asked for.
+        """
+        for what, chosen, known in (("objective", objective, Objective), ("tensors", tensors, Tensors)):
+            if chosen not in get_args(known):
+                raise unknown(what, chosen, get_args(known))
+        self.folder, self.objective, self.tensors = locate(model), objective, tensors
+        self.network, self.tokenizer = _loaded(self.folder, objective, classes, seed)
+        self.architecture: str = self.network.config.model_type
+        self.special = _special(self.tokenizer)
+        self._frame = _frame(self.tokenizer)
+        self.longest = min(longest, self.network.config.max_position_embeddings)
+        self.names = tuple(name for name, _ in self.network.named_parameters() if self._is_sent(name))
+        if not self.names or (tensors == "head" and objective != "classification"):
+            raise UserError(
+                f"tensors is {tensors!r}, but a model for {objective} in {self.folder} has none; set tensors: all"
+            )
+        self.shapes = tuple(tuple(one.shape) for one in self.parameters)
+        self.parts = tuple(one.numel() for one in self.parameters)
+        self.size = sum(self.parts)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The tensors by which gradients are sent, in order."""
+        every = dict(self.network.named_parameters())
+        return [every[name] for name in self.names]
+
+    @property
+    def words(self) -> Tensor:
+        """The table of word embeddings [vocabulary, width]."""
+        table: Tensor = self.network.get_input_embeddings().weight
+        return table
+
+    def with_parameters(self, changed: Mapping[str, Tensor]) -> SharedModel:
+        """A model with other values of some parameters, as a malicious server sends it; this one stays as it is.
+
+        changed: by the names that torch gives parameters. Raises UserError for a name that the model lacks.
+        """
+        other = copy.copy(self)
+        other.network = copy.deepcopy(self.network)
+        own = dict(other.network.named_parameters())
+        with torch.no_grad():
+            for name, value in changed.items():
+                if name not in own:
+                    raise unknown("parameter", name, own)
+                own[name].copy_(value)
+        return other
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of texts, special ones included, cut to the longest. Raises UserError for one of no tokens."""
+        ids: list[list[int]] = []
+        for number, text in enumerate(texts):
+            one = self.tokenizer(text, truncation=True, max_length=self.longest, verbose=False)["input_ids"]
+            if not self.plain(one):
+                raise UserError(f"text {number} has no token, hence no gradient to read it from; leave it out")
+            ids.append(list(one))
+        return ids
+
+    def plain(self, ids: Iterable[int]) -> list[int]:
+        """The ids that are no special tokens."""
+        return [int(one) for one in ids if int(one) not in self.special]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of token ids, without special tokens."""
+        text: str = self.tokenizer.decode(self.plain(ids), clean_up_tokenization_spaces=False)
+        return text.strip()
+
+    def framed(self, ids: Sequence[int]) -> list[int]:
+        """Plain token ids with the special tokens that a text has around it."""
+        return [*self._frame[0], *ids, *self._frame[1]]
+
+    def loss(self, ids: Sequence[int] | Tensor, target: Target) -> Tensor:
+        """The loss of one text by its ids [T], or by its word embeddings [T, width]."""
+        given = torch.as_tensor(ids)
+        into = {"inputs_embeds" if given.is_floating_point() else "input_ids": given[None]}
+        if self.objective == "classification":
+            wanted = torch.tensor([target])
+        elif self.objective == "masked":
+            wanted = torch.as_tensor(target)[None]
+        else:
+            if given.is_floating_point():
+                raise TypeError("the causal objective predicts tokens, which embeddings do not name")
+            wanted = given[None]
+        logits = self.network(**into).logits
+        if self.objective == "classification":
+            return torch.nn.functional.cross_entropy(logits, wanted)
+        if self.objective == "causal":
+            logits, wanted = logits[:, :-1], wanted[:, 1:]
+        return torch.nn.functional.cross_entropy(logits[0], wanted[0])
+
+    def gradient(self, ids: Sequence[int] | Tensor, target: Target, *, create_graph: bool = False) -> list[Tensor]:
+        """The gradient of one text's loss by each tensor that is sent; zeros where the loss does not depend on it."""
+        of = self.parameters
+        grads = torch.autograd.grad(self.loss(ids, target), of, create_graph=create_graph, allow_unused=True)
+        return [torch.zeros_like(one) if grad is None else grad for one, grad in zip(of, grads, strict=True)]
+
+    def gradients(self, sequences: Sequence[Sequence[int]], targets: Sequence[Target]) -> NDArray[np.float32]:
+        """The gradients of texts, each a row of all d numbers: [L, d]."""
+        matrix = np.empty((len(sequences), self.size), np.float32)
+        for row, ids, target in zip(matrix, sequences, targets, strict=True):
+            row[:] = torch.cat([one.flatten() for one in self.gradient(ids, target)]).numpy()
+        return matrix
+
+    def split(self, vector: NDArray[np.floating] | Tensor) -> list[Tensor]:
+        """A vector of d numbers as tensors of the shapes that are sent."""
+        flat = torch.as_tensor(vector)
+        return [part.reshape(shape) for part, shape in zip(flat.split(self.parts), self.shapes, strict=True)]
+
+    def _is_sent(self, name: str) -> bool:
+        if self.tensors == "head":
+            return name.startswith(_HEADS[self.architecture])
+        word_table = next(n for n, p in self.network.named_parameters() if p is self.words)
+        return self.tensors == "all" or name != word_table
+
+
+def _loaded(folder: Path, objective: Objective, classes: int, seed: int) -> tuple[Any, Any]:
+    """Network and tokeniser of a folder; torch's own generator is left as it was."""
+    import transformers
+
+    with quiet_loading(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        try:
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            if config.model_type not in _HEADS:
+                raise UserError(f"the model in {folder} is of type {config.model_type}; give a BERT or a GPT-2")
+            network = getattr(transformers, _CLASSES[objective]).from_pretrained(
+                folder,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                attn_implementation="eager",
+                **({"num_labels": classes} if objective == "classification" else {}),
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(
+                f"the model in {folder} cannot be loaded for {objective} ({type(error).__name__}: {error}); give a "
+                "folder of a BERT or a GPT-2 with its tokeniser"
+            ) from error
+    if network.config.pad_token_id is None:  # GPT-2 has none, and its classifier looks for it
+        network.config.pad_token_id = network.config.eos_token_id
+    return network.eval(), tokenizer
+
+
+def _special(tokenizer: Any) -> frozenset[int]:
+    """The ids of tokens that are no part of any text; that of unknown words is one unless it is one of these."""
+    ids = (getattr(tokenizer, f"{name}_token_id", None) for name in _PLACED)
+    return frozenset(one for one in ids if one is not None)
+
+
+def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that stand before and after a text."""
+    probe = tokenizer("a", return_special_tokens_mask=True)
+    ids, added = probe["input_ids"], probe["special_tokens_mask"]
+    first = added.index(0)
+    last = len(added) - added[::-1].index(0)
+    return ids[:first], ids[last:]
