@@ -159,5 +159,5 @@ def _matched(pairs: Pairs, match: str | None) -> Pairs:
         pairs.numbers[pairs.equal],
         weights / weights.sum(),
         np.ones(len(weights), bool),
-        candidates=pairs.candidates,
+        sets=pairs.sets,
     )

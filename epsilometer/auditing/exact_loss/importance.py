@@ -92,7 +92,7 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
     known: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
-    for count in _stages(sampling):
+    for count in stages(sampling):
         if not (unsettled := [pair for pair in range(pairs) if pair not in results]):
             break
         numbers = np.repeat(np.array(unsettled, np.int64), count)
@@ -158,7 +158,7 @@ def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
     return Between(math.log(2) - size / 2 - np.log1p(np.exp(-size)), loss, np.zeros(len(loss)))
 
 
-def _stages(sampling: Sampling) -> Iterator[int]:
+def stages(sampling: Sampling) -> Iterator[int]:
     """How much to draw in each stage: as much as in all before."""
     done = 0
     while done < sampling.draws:

@@ -12,6 +12,7 @@ import polars as pl
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
+from epsilometer.auditing.exact_loss.candidate_sets import among_sets
 from epsilometer.auditing.exact_loss.losses import ALONE, FULL, Crew, Effort, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
 from epsilometer.auditing.exact_loss.rows import EQUAL, Group, curve, groups, relative_row, row
@@ -85,6 +86,8 @@ def measure(
     asked = request(mechanism, texts, epsilons, pairs, effort=effort, crew=crew)
     sampled = not pairwise(mechanism) and by_draws.applies(mechanism)
     losses, curves = by_draws.tables(asked, pairs, effort.draws) if sampled else _tables(asked, pairs, effort.all_pairs)
+    if pairs.sets is not None:
+        losses = [among_sets(each, asked, pairs.sets, effort) for each in losses]
     seconds = (time.perf_counter() - begun) / len(epsilons)
     losses = [each | {"seconds": seconds} for each in losses]
     columns, of_curves = ({k: v for k, v in schema.items() if k not in _OF_CELL} for schema in (EXACT, EXACT_CURVES))

@@ -22,19 +22,42 @@ FURTHEST = -10_000  # the temperature from which on down the second candidate is
 
 
 @dataclass(frozen=True)
+class CandidateSets:
+    """Distinct sets of k texts.
+
+    numbers: int64 [n, k] of texts; weights: [n], how likely each set is; they sum to 1.
+    """
+
+    numbers: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
+        """The sets whose texts have equally many words, weighed among themselves, and their share of all."""
+        lengths = _lengths(texts)[self.numbers]
+        equal = (lengths == lengths[:, :1]).all(axis=1)
+        share = float(self.weights[equal].sum())
+        return CandidateSets(self.numbers[equal], self.weights[equal] / (share or 1.0)), share
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Distinct pairs of texts.
 
     numbers:    int64 [n, 2], the smaller number first.
     weights:    [n], how likely each is; they sum to 1.
     equal:      [n], whether both texts have equally many words.
-    candidates: k, of the sets that they come from.
+    sets:       that they come from, where these have k > 2 texts.
     """
 
     numbers: NDArray[np.int64]
     weights: NDArray[np.float64]
     equal: NDArray[np.bool_]
-    candidates: int = 2
+    sets: CandidateSets | None = None
+
+    @property
+    def candidates(self) -> int:
+        """k, of the sets that they come from."""
+        return 2 if self.sets is None else self.sets.numbers.shape[1]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -44,7 +67,11 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
     """The distinct pairs of candidates of trials, each as likely as it is frequent."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
-    return _weighed(both, texts, trials.candidates.shape[1])
+    sets = None
+    if len(slots) > 1:
+        numbers, counts = np.unique(np.sort(trials.candidates, axis=1), axis=0, return_counts=True)
+        sets = CandidateSets(numbers.astype(np.int64), counts / counts.sum())
+    return _weighed(both, texts, sets)
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
@@ -80,11 +107,15 @@ def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> P
     return Pairs(numbers, weights / weights.sum(), _equal(numbers, texts))
 
 
-def _weighed(pairs: NDArray[np.integer], texts: Sequence[str], candidates: int = 2) -> Pairs:
+def _weighed(pairs: NDArray[np.integer], texts: Sequence[str], sets: CandidateSets | None = None) -> Pairs:
     distinct, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
-    return Pairs(distinct.astype(np.int64), counts / counts.sum(), _equal(distinct, texts), candidates)
+    return Pairs(distinct.astype(np.int64), counts / counts.sum(), _equal(distinct, texts), sets)
 
 
 def _equal(pairs: NDArray[np.integer], texts: Sequence[str]) -> NDArray[np.bool_]:
-    counts = np.array([len(words(text)) for text in texts])
+    counts = _lengths(texts)
     return np.asarray(counts[pairs[:, 0]] == counts[pairs[:, 1]])
+
+
+def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([len(words(text)) for text in texts])
