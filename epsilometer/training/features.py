@@ -1,0 +1,300 @@
+"""Hidden states of a frozen network, once a text: what the trainable layers of `heads` see.
+
+All below the trained layers is frozen and in evaluation mode, so that its dropout is off: a difference from the paper,
+where transformers' training mode has it on. Then a text's state is the same in every epoch, and is computed once.
+
+BERT:   the last hidden state of the first token, [CLS], by `models/bert.py`; a BERT with another activation than the
+        exact GELU by transformers.
+GPT-2:  the state of the last token that is no padding, before the last norm, by transformers. A tokeniser without a
+        padding token pads with the end token, as the paper does. Attention looks back alone, so what stands behind a
+        text cannot change its state.
+
+A text is cut after `length` tokens, special ones included; a special token written in a text is characters. A state
+depends on its text alone: batches have a fixed number of rows, and a width that follows from the text's own length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.models.bounds import weights_hash
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.runtime.progress import track
+from epsilometer.training.heads import BERT, GPT2, kind_of, last_layers
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+BLOCK = 512  # texts between two writes: what a kill costs at most
+ROWS = {"cpu": 8, "cuda": 64}  # texts of every batch that transformers sees: a constant, since kernels differ by shape
+MULTIPLE = 8  # tokens that a batch's width is a multiple of
+LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
+
+
+class Frozen:
+    """A BERT or GPT-2 without its trainable layers.
+
+    model:     whatever `models.locate` knows. length: tokens of a text that are read, special ones included.
+    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result.
+    kind:      one of `heads.KINDS`; width: of a state.
+
+    Raises UserError for another architecture, a model without layers that it needs, and a length that the model cannot
+    read.
+    """
+
+    def __init__(self, model: str | Path, length: int, precision: str = "float32", device: str = "cpu") -> None:
+        self.folder = locate(model)
+        self.kind, self.length, self.precision = kind_of(self.folder), length, precision
+        self.tokenizer = _tokenizer(self.folder)
+        window = positions_of(self.folder)
+        special = self.tokenizer.num_special_tokens_to_add(is_pair=False)
+        if not special < length <= window:
+            raise UserError(
+                f"length must be {special + 1} to {window} tokens for the model in {self.folder}, got {length}"
+            )
+        self.tokenizer.enable_truncation(length)
+        self._network = _network(self.folder, self.kind, precision, device)
+        self.width = self._network.width
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, cut at `length`. Raises UserError for a text of no tokens but special ones."""
+        return [encoding.ids for encoding in self._encodings(texts)]
+
+    def lengths(self, texts: Sequence[str], place: str = "") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Returns how many tokens of each text are read [n], and whether it was cut [n].
+
+        Raises UserError as `ids`; place: of the texts, " of train" say, for its message.
+        """
+        lengths, cut = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+        for start in range(0, len(texts), BLOCK):
+            for row, encoding in enumerate(self._encodings(texts[start : start + BLOCK], start, place), start):
+                lengths[row], cut[row] = len(encoding.ids), bool(encoding.overflowing)
+        return lengths, cut
+
+    def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
+        if not texts:
+            return np.empty((0, self.width), np.float32)
+        states = self._network(self.ids(texts))
+        if not np.isfinite(states).all():
+            raise UserError(f"the model in {self.folder} gives states that are not finite; use precision: float32")
+        return states
+
+    def fingerprint(self) -> str:
+        """What the states depend on besides the texts: weights, configuration, tokeniser, length and precision."""
+        files = [(self.folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
+        rest = " ".join(hashlib.sha256(content).hexdigest() for content in files)
+        return f"{weights_hash(self.folder)} {rest} {self.length} {self.precision}"
+
+    def _encodings(self, texts: Sequence[str], first: int = 0, place: str = "") -> list[Any]:
+        encodings: list[Any] = self.tokenizer.encode_batch(list(texts))
+        for row, encoding in enumerate(encodings, first):
+            if len(encoding.ids) == sum(encoding.special_tokens_mask):
+                raise UserError(f"text {row}{place} has no tokens; leave out texts that are empty or white space")
+        return encodings
+
+
+def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key: str = "") -> None:
+    """Write a folder of features: SPLIT.npy with the states float32 [n, width] of each split, LAYERS and ABOUT.
+
+    ABOUT has kind, width and length, and how many texts a split has and how many of them were cut. States go to disk
+    block by block; after a kill the work continues with the block that was under way, and ends in the same bytes. key:
+    what the states depend on besides texts, weights and settings, a record of the code say; where it differs, what an
+    earlier run has left is thrown away. A split without texts gets no file. Raises UserError for a text of no tokens
+    before any work.
+    """
+    measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    _claim(unfinished, _digest(frozen, splits, key))
+    layers = last_layers(frozen.folder)
+    layers.save(folder / LAYERS)
+    counts = {}
+    for split, texts in splits.items():
+        lengths, cut = measured[split]
+        counts[split] = {"texts": len(texts), "cut": int(cut.sum())}
+        order = np.argsort(lengths, kind="stable")  # texts of about one length fill batches
+        with tables.ArrayWriter(folder / f"{split}.npy", len(texts)) as writer:
+            for rows, states in _blocks(frozen, texts, order, unfinished / split):
+                writer.write(rows, states)
+    about = {"kind": frozen.kind, "width": frozen.width, "length": frozen.length, "splits": counts}
+    tables.write_json(about, folder / ABOUT)
+    shutil.rmtree(unfinished)
+
+
+def read(folder: Path, split: str) -> NDArray[np.float32]:
+    """The states [n, width] of a split, mapped from disk. Raises UserError where there is no such split."""
+    path = folder / f"{split}.npy"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; the stage `features` writes it for each split of a data set")
+    states: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return states
+
+
+def positions_of(folder: Path) -> int:
+    """The longest sequence in tokens that a model's folder states."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    stated = [config[name] for name in ("max_position_embeddings", "n_positions", "n_ctx") if name in config]
+    return int(min(stated)) if stated else (512 if kind_of(folder) == BERT else 1024)
+
+
+def _blocks(
+    frozen: Frozen, texts: Sequence[str], order: NDArray[np.int64], unfinished: Path
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Rows and their states, block by block; those that an earlier run has left are read."""
+    starts = range(0, len(order), BLOCK)
+    for start in track(starts, len(starts), f"states of {unfinished.name}"):
+        rows, path = order[start : start + BLOCK], unfinished / f"{start}.npy"
+        if not path.exists():
+            tables.write_array(frozen.states([texts[i] for i in rows]), path)
+        yield rows, np.load(path, allow_pickle=False)
+
+
+def _claim(unfinished: Path, digest: str) -> None:
+    """Empty the folder of unfinished work, unless it is of the same texts, weights and settings."""
+    stamp = unfinished / "digest"
+    if not (stamp.is_file() and stamp.read_text() == digest):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        tables.write_text(digest, stamp)
+
+
+def _digest(frozen: Frozen, splits: Mapping[str, Sequence[str]], key: str) -> str:
+    every = hashlib.sha256(json.dumps([key, frozen.fingerprint(), BLOCK]).encode())
+    for split, texts in splits.items():
+        every.update(json.dumps([split, len(texts)]).encode())
+        for text in texts:
+            every.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return every.hexdigest()
+
+
+class _PackedBert:
+    """The first token of a BERT on the house's own code."""
+
+    def __init__(self, folder: Path, precision: str, device: str) -> None:
+        from epsilometer.models.bert import Bert
+
+        self._bert = Bert(folder, precision, device)
+        self.width = self._bert.width
+
+    def __call__(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        segments = [np.zeros(len(one), np.int64) for one in ids]
+        states: NDArray[np.float32] = self._bert.states(ids, segments, [0] * len(ids)).cpu().numpy()
+        return states
+
+
+class _ByTransformers:
+    """The first token of any BERT, or a GPT-2's last one before its last norm, by transformers."""
+
+    def __init__(self, folder: Path, kind: str, precision: str, device: str) -> None:
+        import torch
+
+        self._network = _load(folder, kind, precision, device)
+        if kind == GPT2:
+            self._network.ln_f = torch.nn.Identity()
+        self._kind, self._device, self._pad = kind, device, _padding(folder)
+        self.width = int(self._network.config.hidden_size)
+        self._window = positions_of(folder)
+
+    def __call__(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        states = np.empty((len(ids), self.width), np.float32)
+        widths = np.array([min(self._window, -(-len(one) // MULTIPLE) * MULTIPLE) for one in ids])
+        for width in np.unique(widths):
+            members = np.flatnonzero(widths == width)
+            for start in range(0, len(members), ROWS[self._device]):
+                rows = members[start : start + ROWS[self._device]]
+                states[rows] = self._batch([ids[i] for i in rows], int(width))
+        return states
+
+    def _batch(self, ids: Sequence[Sequence[int]], width: int) -> NDArray[np.float32]:
+        """The states of up to ROWS texts, padded on the right."""
+        import torch
+
+        tokens = np.full((ROWS[self._device], width), self._pad, np.int64)
+        mask, places = np.zeros_like(tokens), np.zeros(len(tokens), np.int64)
+        mask[:, 0] = 1
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)], mask[row, : len(one)] = one, 1
+            if self._kind == GPT2:
+                places[row] = last_place(one, self._pad)
+        given = {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask)}
+        with torch.inference_mode():
+            hidden = self._network(**{name: one.to(self._device) for name, one in given.items()}).last_hidden_state
+            chosen = hidden[torch.arange(len(ids)), torch.from_numpy(places[: len(ids)])]
+        states: NDArray[np.float32] = chosen.float().cpu().numpy()
+        return states
+
+
+def last_place(ids: Sequence[int], pad: int) -> int:
+    """The place of the last token that is no padding, as transformers' classifiers read it; 0 where all are."""
+    return max((place for place, token in enumerate(ids) if token != pad), default=0)
+
+
+def _network(folder: Path, kind: str, precision: str, device: str) -> _PackedBert | _ByTransformers:
+    from epsilometer.models.bert import readable
+
+    if kind == BERT and readable(folder):
+        return _PackedBert(folder, precision, device)
+    return _ByTransformers(folder, kind, precision, device)
+
+
+def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
+    """The network by transformers, in evaluation mode and without a pooler.
+
+    Raises UserError naming a layer that the checkpoint lacks.
+    """
+    from epsilometer.models.bert import number_type
+
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"the BERT in {folder} has relative positions, which are not read; give one with absolute ones")
+    with quiet_loading():
+        from transformers import AutoModel
+
+        settings = {"add_pooling_layer": False} if kind == BERT else {}
+        try:
+            network, report = AutoModel.from_pretrained(
+                folder,
+                dtype=number_type(precision, device),
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+                **settings,
+            )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise UserError(f"{folder} does not load as a {kind}: {str(error)[:300]}") from error
+    if report["missing_keys"]:
+        raise UserError(f"the {kind} in {folder} lacks {min(report['missing_keys'])}; give a whole checkpoint")
+    return network.eval().to(device)
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = True  # from here on "[SEP]" written in a text is text
+    return tokenizer
+
+
+def _padding(folder: Path) -> int:
+    """The id of the padding token: the configuration's, or its end token. Raises UserError where it names neither."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for name in ("pad_token_id", "eos_token_id"):
+        stated = config.get(name)
+        stated = stated[0] if isinstance(stated, list) else stated
+        if stated is not None:
+            return int(stated)
+    raise UserError(f"the model in {folder} has neither a padding nor an end token; name one in its config.json")

@@ -1,0 +1,380 @@
+"""The layers that private fine-tuning trains on a frozen network, in closed form.
+
+As transformers' `BertForSequenceClassification` and `GPT2ForSequenceClassification` have them, with the network below
+frozen (paper: "Empirical Calibration and Metric Differential Privacy in Language Models", IEEE Access 13, 2025):
+
+BERT, x the last hidden state of the first token, m a mask of dropout (1 where there is none):
+    p = tanh(W x + b), logits = C (m p) + c.   Width w, k classes: w^2 + w + k w + k numbers, 592,130 in bert-base.
+GPT-2, h the state of the last token before the last norm, less its mean and over its deviation:
+    y = gamma h + beta, logits = S y.          2 w + k w numbers, 3,072 in gpt2.
+
+The loss is the cross-entropy. With e = softmax(logits) - (1 at the label), the gradients of one example are
+
+    BERT:   a = (1 - p^2) m (C' e);  W: a x', b: a, C: e (m p)', c: e
+    GPT-2:  gamma: (S' e) h, beta: S' e, S: e y'
+
+which are outer products (`factored`): norms, sums and inner products need no gradient of an example. Hidden states are
+float32, and so is what is computed of them; losses, probabilities and norms are float64.
+
+Many models of one shape are one head, whose vector is [models, d]: losses are then [models, L] and so on, by one call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.atomic import whole
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.models.locate import locate
+from epsilometer.training.factored import Factor, FactoredGradients
+
+BERT, GPT2 = "bert", "gpt2"
+KINDS = (BERT, GPT2)
+_ABOUT = "about"  # the one key of a file's metadata, since the order of several is not fixed
+
+
+@dataclass(frozen=True, eq=False)
+class Head(ABC):
+    """Trainable layers on hidden states.
+
+    vector:  float32 [..., d], all parameters, one tensor after the other; an optimiser may change it in place.
+    width:   of a hidden state; classes: number of them.
+    """
+
+    vector: NDArray[np.float32]
+    width: int
+    classes: int
+
+    def __post_init__(self) -> None:
+        if self.vector.dtype != np.float32 or self.vector.shape[-1:] != (self.size,):
+            raise ValueError(f"the vector must be float32 [..., {self.size}], got {self.vector.dtype}")
+
+    @property
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the tensors by the names that transformers gives them, in its order."""
+
+    @abstractmethod
+    def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Returns [..., L, classes] for states [..., L, width]; masks: of dropout, [..., L, width]."""
+
+    @abstractmethod
+    def gradients(
+        self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
+    ) -> FactoredGradients:
+        """Returns the gradients of the losses of L examples, one by one.
+
+        states: [..., L, width]; labels: [..., L]; masks: of dropout, [..., L, width], or None for none.
+        """
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """Returns what is no parameter, but belongs to the head."""
+
+    def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
+        """Masks of dropout [count, width] for a batch in training; None where the model has no dropout here."""
+        return None
+
+    @property
+    def size(self) -> int:
+        """d, of one model."""
+        return sum(self.parts)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The lengths of the tensors, in order."""
+        return tuple(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def parameters(self) -> dict[str, NDArray[np.float32]]:
+        """The tensors [..., *shape] by name, in order: views of the vector."""
+        out, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + math.prod(shape)
+            out[name] = self.vector[..., start:stop].reshape(*self.vector.shape[:-1], *shape, copy=False)
+            start = stop
+        return out
+
+    def probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Returns [..., L, classes], without dropout."""
+        return softmax(self.logits(states))
+
+    def losses(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Returns the cross-entropies [..., L] in nats, without dropout."""
+        logits = self.logits(states).astype(np.float64)
+        logits -= logits.max(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(logits, np.broadcast_to(labels, logits.shape[:-1])[..., None], axis=-1)[..., 0]
+        losses: NDArray[np.float64] = np.log(np.exp(logits).sum(axis=-1)) - chosen
+        return losses
+
+    def save(self, path: Path) -> None:
+        """Write the tensors and `about` as safetensors, whole or not at all; the same bytes for the same head."""
+        about = {**self.about(), "width": self.width, "classes": self.classes}
+        _write(self.parameters, about, path)
+
+
+@dataclass(frozen=True, eq=False)
+class BertHead(Head):
+    """Pooler and classifier; dropout: the share of the pooled state that is left out in training."""
+
+    dropout: float = 0.0
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of pooler and classifier."""
+        return {
+            "bert.pooler.dense.weight": (self.width, self.width),
+            "bert.pooler.dense.bias": (self.width,),
+            "classifier.weight": (self.classes, self.width),
+            "classifier.bias": (self.classes,),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Returns kind and dropout."""
+        return {"kind": BERT, "dropout": self.dropout}
+
+    def masks(self, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
+        """Masks [count, width]: 0 with the probability of dropout, else 1 / (1 - dropout)."""
+        if not self.dropout:
+            return None
+        stays = generator.random((count, self.width), np.float32) >= self.dropout
+        return stays.astype(np.float32) / np.float32(1 - self.dropout)
+
+    def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """As `Head.logits`."""
+        pooled = self._pooled(states)
+        return self._classified(pooled if masks is None else pooled * masks)
+
+    def gradients(
+        self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
+    ) -> FactoredGradients:
+        """As `Head.gradients`."""
+        pooled = self._pooled(states)
+        shown = pooled if masks is None else pooled * masks
+        errors = _errors(self._classified(shown), labels)
+        back = (1 - pooled * pooled) * (errors @ self.parameters["classifier.weight"])
+        if masks is not None:
+            back *= masks
+        return FactoredGradients([Factor(back, states), Factor(back), Factor(errors, shown), Factor(errors)])
+
+    def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.tanh(_affine(states, *list(self.parameters.values())[:2]))
+
+    def _classified(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+        return _affine(pooled, *list(self.parameters.values())[2:])
+
+
+@dataclass(frozen=True, eq=False)
+class GptHead(Head):
+    """Last norm and scorer; epsilon: what the norm adds to the variance."""
+
+    epsilon: float = 1e-5
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of norm and scorer."""
+        return {
+            "transformer.ln_f.weight": (self.width,),
+            "transformer.ln_f.bias": (self.width,),
+            "score.weight": (self.classes, self.width),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Returns kind and epsilon."""
+        return {"kind": GPT2, "epsilon": self.epsilon}
+
+    def logits(self, states: NDArray[np.float32], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """As `Head.logits`; GPT-2 has no dropout here."""
+        return self._scored(self._scaled(self._normed(states)))
+
+    def gradients(
+        self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
+    ) -> FactoredGradients:
+        """As `Head.gradients`."""
+        normed = self._normed(states)
+        scaled = self._scaled(normed)
+        errors = _errors(self._scored(scaled), labels)
+        back = errors @ self.parameters["score.weight"]
+        return FactoredGradients([Factor(back * normed), Factor(back), Factor(errors, scaled)])
+
+    def _normed(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """States less their mean, over their deviation: computed in float64, since some coordinates are thousands."""
+        exact = states.astype(np.float64)
+        exact -= exact.mean(axis=-1, keepdims=True)
+        exact /= np.sqrt(np.mean(exact * exact, axis=-1, keepdims=True) + self.epsilon)
+        return exact.astype(np.float32)
+
+    def _scaled(self, normed: NDArray[np.float32]) -> NDArray[np.float32]:
+        gamma, beta, _ = self.parameters.values()
+        return normed * gamma[..., None, :] + beta[..., None, :]
+
+    def _scored(self, scaled: NDArray[np.float32]) -> NDArray[np.float32]:
+        return scaled @ self.parameters["score.weight"].swapaxes(-1, -2)
+
+
+@dataclass(frozen=True)
+class LastLayers:
+    """What a checkpoint has of a head, from which heads of any number of classes begin.
+
+    kind: one of KINDS; width: of a hidden state; deviation: of new weights (initializer_range). tensors: those that the
+    checkpoint has, named as in `Head.shapes`. settings: dropout, or epsilon.
+    """
+
+    kind: str
+    width: int
+    deviation: float
+    settings: Mapping[str, float]
+    tensors: Mapping[str, NDArray[np.float32]] = field(repr=False)
+
+    def head(self, classes: int, noise: Noise) -> Head:
+        """A head to begin with: the checkpoint's tensors where they fit, the rest as transformers begins it.
+
+        That is weights from N(0, deviation^2), drawn from the first of the noise's streams, and biases of 0. A scorer
+        or classifier of another number of classes is not used. Raises UserError for fewer than two classes.
+        """
+        if classes < 2:
+            raise UserError(f"a head needs at least 2 classes, got {classes}; give labels of two classes or more")
+        head = _empty(self.kind, self.width, classes, self.settings)
+        generator = noise.generator(0)
+        for name, tensor in head.parameters.items():
+            fresh = generator.standard_normal(tensor.shape, np.float32) * np.float32(self.deviation)
+            given = self.tensors.get(name)
+            if given is not None and given.shape == tensor.shape:
+                tensor[...] = given
+            else:
+                tensor[...] = 0 if name.endswith("bias") else fresh
+        return head
+
+    def save(self, path: Path) -> None:
+        """Write them as safetensors, whole or not at all."""
+        rest = {"kind": self.kind, "width": self.width, "deviation": self.deviation, "settings": dict(self.settings)}
+        _write(self.tensors, rest, path)
+
+
+def last_layers(model: str | Path) -> LastLayers:
+    """The pooler and classifier of a BERT, or the last norm and scorer of a GPT-2, as far as the checkpoint has them.
+
+    model: whatever `models.locate` knows. Raises UserError for another architecture, and for a GPT-2 without its last
+    norm, by name.
+    """
+    from safetensors import safe_open
+
+    folder = locate(model)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    kind, width = kind_of(folder), int(config.get("hidden_size") or config.get("n_embd") or 768)
+    wanted, tensors = _empty(kind, width, 2, {}).shapes, {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, "np") as file:
+            for stored in file.keys():  # noqa: SIM118  not a mapping
+                name = _named(stored)
+                if name in wanted:
+                    tensors[name] = file.get_tensor(stored).astype(np.float32)
+                    if tensors[name].shape[-1] not in (width, tensors[name].size):
+                        raise UserError(f"{path}: {stored} does not fit a width of {width}; give a whole checkpoint")
+    if kind == GPT2:
+        missing = [name for name in wanted if "ln_f" in name and name not in tensors]
+        if missing:
+            raise UserError(f"model {str(model)!r} has no {missing[0]}: its last norm is to be trained; give a GPT-2")
+        settings = {"epsilon": float(config.get("layer_norm_epsilon", 1e-5))}
+    else:
+        stated = config.get("classifier_dropout")
+        settings = {"dropout": float(config.get("hidden_dropout_prob", 0.1) if stated is None else stated)}
+    deviation = float(config.get("initializer_range", 0.02))
+    return LastLayers(kind, width, deviation, settings, tensors=tensors)
+
+
+def kind_of(folder: Path) -> str:
+    """The architecture of a model's folder, one of KINDS. Raises UserError for another one."""
+    path = folder / "config.json"
+    kind = json.loads(path.read_text(encoding="utf-8")).get("model_type") if path.is_file() else None
+    if kind not in KINDS:
+        raise UserError(
+            f"the model in {folder} is {kind or 'of no stated type'}; heads are those of {' and '.join(KINDS)}: give a "
+            "BERT or a GPT-2"
+        )
+    return str(kind)
+
+
+def load(path: Path) -> Head:
+    """The head that `Head.save` wrote. Raises UserError for a file that holds none."""
+    about, tensors = _read(path)
+    if "classes" not in about:
+        raise UserError(f"{path} holds no trained head; give a file that a training wrote")
+    settings = {str(name): float(about[name]) for name in ("dropout", "epsilon") if name in about}
+    leading = tensors["classifier.weight" if about["kind"] == BERT else "score.weight"].shape[:-2]
+    head = _empty(about["kind"], about["width"], about["classes"], settings, leading=leading)
+    for name, tensor in head.parameters.items():
+        tensor[...] = tensors[name]
+    return head
+
+
+def load_last_layers(path: Path) -> LastLayers:
+    """The layers that `LastLayers.save` wrote. Raises UserError for a file that holds none."""
+    about, tensors = _read(path)
+    if "deviation" not in about:
+        raise UserError(f"{path} holds no layers of a checkpoint; give a file that the stage `features` wrote")
+    return LastLayers(**about, tensors=tensors)
+
+
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities along the last axis, in float64."""
+    powers = np.exp((logits - logits.max(axis=-1, keepdims=True)).astype(np.float64))
+    shares: NDArray[np.float64] = powers / powers.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _empty(kind: str, width: int, classes: int, settings: Mapping[str, float], leading: tuple[int, ...] = ()) -> Head:
+    """A head of zeros."""
+    build = BertHead if kind == BERT else GptHead
+    size = (width + 1) * (width + classes) if kind == BERT else (2 + classes) * width
+    return build(np.zeros((*leading, size), np.float32), width, classes, **settings)
+
+
+def _affine(rows: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
+    out: NDArray[np.float32] = rows @ weight.swapaxes(-1, -2) + bias[..., None, :]
+    return out
+
+
+def _errors(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float32]:
+    """The gradient of the loss by the logits, [..., L, classes]: softmax less 1 at the label."""
+    errors = softmax(logits)
+    errors -= np.asarray(labels)[..., None] == np.arange(logits.shape[-1])
+    return errors.astype(np.float32)
+
+
+def _named(stored: str) -> str:
+    """The name of a checkpoint's tensor in the model with a classifier; older ones have gamma, beta and no prefix."""
+    name = stored.replace(".gamma", ".weight").replace(".beta", ".bias")
+    for start, prefix in (("pooler.", "bert."), ("ln_f.", "transformer.")):
+        if name.startswith(start):
+            return prefix + name
+    return name
+
+
+def _write(tensors: Mapping[str, NDArray[np.float32]], about: Mapping[str, Any], path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    stated = json.dumps(about, sort_keys=True)
+    with whole(path) as partial:
+        save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, partial, metadata={_ABOUT: stated})
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "np") as file:
+            about = json.loads((file.metadata() or {}).get(_ABOUT, "{}"))
+            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); train again") from error

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.training import features
+from epsilometer.training.features import ABOUT, LAYERS, Frozen, read, write
+from epsilometer.training.heads import last_layers, load_last_layers
+from tests.support.tiny_classifiers import SAVE, save_bert_classifier, save_gpt2_classifier
+from tests.support.tiny_models import save_qwen
+
+TEXTS = ["a b c", "document of the a b c d e f g h h h h a", "d e", " a b c b", "g", "h g f e d c b a a b"]
+
+
+def first_or_last(folder: Path, frozen: Frozen) -> NDArray[np.float32]:
+    """The states by transformers' own network, a text at a time and without padding."""
+    model: Any = AutoModel.from_pretrained(folder).eval()
+    if frozen.kind == "gpt2":
+        model.ln_f = torch.nn.Identity()
+    place = 0 if frozen.kind == "bert" else -1
+    with torch.no_grad():
+        rows = [model(input_ids=torch.tensor([ids])).last_hidden_state[0, place].numpy() for ids in frozen.ids(TEXTS)]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("kind", [*SAVE])
+def test_states_are_those_of_the_first_token_or_of_the_last_before_the_norm(kind: str, tmp_path: Path) -> None:
+    folder = SAVE[kind](tmp_path)
+    frozen = Frozen(folder, 12)
+    states = frozen.states(TEXTS)
+    assert states.shape == (len(TEXTS), frozen.width)
+    np.testing.assert_allclose(states, first_or_last(folder, frozen), atol=2e-5)
+    assert np.abs(states[0] - states[2]).max() > 0.05  # the texts can be told apart
+
+
+def test_a_bert_of_another_activation_runs_by_transformers(tmp_path: Path) -> None:
+    folder = save_bert_classifier(tmp_path, hidden_act="gelu_new")
+    frozen = Frozen(folder, 12)
+    np.testing.assert_allclose(frozen.states(TEXTS), first_or_last(folder, frozen), atol=2e-5)
+
+
+def test_the_end_token_pads_as_in_the_classifier(tmp_path: Path) -> None:
+    """transformers' GPT-2 classifier, padded with the end token, has the logits of the states."""
+    folder = save_gpt2_classifier(tmp_path)
+    frozen, end = Frozen(folder, 12), 1
+    model: Any = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    assert model.config.pad_token_id is None
+    model.config.pad_token_id = end
+    ids = frozen.ids(TEXTS)
+    width = max(map(len, ids)) + 2
+    padded = torch.tensor([[*one, *[end] * (width - len(one))] for one in ids])
+    with torch.no_grad():
+        logits = model(input_ids=padded, attention_mask=(padded != end).long()).logits
+    head = last_layers(folder).head(2, Noise.named(1, "begin"))
+    np.testing.assert_allclose(head.logits(frozen.states(TEXTS)), logits, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", [*SAVE])
+def test_a_state_depends_on_its_text_alone(kind: str, tmp_path: Path) -> None:
+    frozen = Frozen(SAVE[kind](tmp_path), 12)
+    together = frozen.states(TEXTS)
+    np.testing.assert_array_equal(together[::-1], frozen.states(TEXTS[::-1]))
+    np.testing.assert_array_equal(together, np.concatenate([frozen.states([text]) for text in TEXTS]))
+
+
+def test_a_special_token_in_a_text_is_text(tmp_path: Path) -> None:
+    frozen = Frozen(save_bert_classifier(tmp_path), 12)
+    assert frozen.ids(["a [SEP] b"])[0].count(2) == 1
+
+
+@pytest.mark.parametrize("kind", [*SAVE])
+def test_a_killed_extraction_goes_on_to_the_same_bytes(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "BLOCK", 2)
+    frozen = Frozen(SAVE[kind](tmp_path / "model"), 12)
+    splits = {"train": TEXTS, "test": TEXTS[:3], "empty": []}
+    write(frozen, splits, tmp_path / "whole")
+    asked: list[str] = []
+
+    class Killed(Exception):
+        pass
+
+    class Mortal(Frozen):
+        left = 2
+
+        def states(self, texts: Any) -> NDArray[np.float32]:
+            if not self.left:
+                raise Killed
+            self.left -= 1
+            asked.extend(texts)
+            return super().states(texts)
+
+    for key in ("a", "b", "b"):  # what was left under another key is not used
+        mortal = Mortal(frozen.folder, 12)
+        with pytest.raises(Killed):
+            write(mortal, splits, tmp_path / "resumed", key)
+    assert not (tmp_path / "resumed" / "test.npy").exists()
+    write(frozen, splits, tmp_path / "resumed", "b")
+    assert len(asked) == 2 * 3 * 2
+    assert sorted(asked[4:10]) == sorted(TEXTS)  # the third run went on where the second ended
+    names = {path.name for path in (tmp_path / "whole").iterdir()}
+    assert names == {"train.npy", "test.npy", LAYERS, ABOUT} == {p.name for p in (tmp_path / "resumed").iterdir()}
+    for name in names:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes()
+    assert not [*tmp_path.glob(".*")]
+
+
+def test_a_folder_of_features_says_what_it_is(tmp_path: Path) -> None:
+    frozen = Frozen(save_gpt2_classifier(tmp_path / "model"), 12)
+    write(frozen, {"train": TEXTS, "test": TEXTS[:1]}, tmp_path / "features")
+    about = json.loads((tmp_path / "features" / ABOUT).read_text())
+    assert about["splits"] == {"train": {"texts": 6, "cut": 1}, "test": {"texts": 1, "cut": 0}}
+    assert (about["kind"], about["width"], about["length"]) == ("gpt2", 32, 12)
+    np.testing.assert_array_equal(read(tmp_path / "features", "train"), frozen.states(TEXTS))
+    noise = Noise.named(1, "begin")
+    head = load_last_layers(tmp_path / "features" / LAYERS).head(2, noise)
+    np.testing.assert_array_equal(head.vector, last_layers(frozen.folder).head(2, noise).vector)
+    with pytest.raises(UserError, match=r"validation\.npy does not exist"):
+        read(tmp_path / "features", "validation")
+
+
+@pytest.mark.parametrize("kind", [*SAVE])
+@pytest.mark.parametrize("text", ["", "  \t "])
+def test_a_text_of_no_tokens_is_refused_before_any_work(kind: str, text: str, tmp_path: Path) -> None:
+    frozen = Frozen(SAVE[kind](tmp_path / "model"), 12)
+    with pytest.raises(UserError, match="text 1 has no tokens"):
+        frozen.states(["a", text])
+    with pytest.raises(UserError, match="text 6 of test has no tokens"):
+        write(frozen, {"train": TEXTS, "test": [*TEXTS, text]}, tmp_path / "features")
+    assert {path.name for path in tmp_path.iterdir()} == {"model"}
+
+
+@pytest.mark.parametrize(("kind", "least"), [("bert", 3), ("gpt2", 1)])
+def test_a_length_that_the_model_cannot_read_is_refused(kind: str, least: int, tmp_path: Path) -> None:
+    folder = SAVE[kind](tmp_path)
+    Frozen(folder, least)
+    for length in (least - 1, 65):
+        with pytest.raises(UserError, match=f"length must be {least} to 64 tokens .* got {length}"):
+            Frozen(folder, length)
+
+
+def test_a_model_without_what_is_needed_is_refused_by_name(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    with pytest.raises(UserError, match="qwen3"):
+        Frozen(save_qwen(tmp_path / "qwen"), 12)
+    folder = save_gpt2_classifier(tmp_path / "gpt2")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["transformer.h.1.mlp.c_fc.weight"]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"lacks h\.1\.mlp\.c_fc\.weight"):
+        Frozen(folder, 12)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"no tokenizer\.json"):
+        Frozen(folder, 12)
+    folder = save_bert_classifier(tmp_path / "bert")
+    config = BertConfig.from_pretrained(folder).to_dict() | {"position_embedding_type": "relative_key"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="relative positions"):
+        Frozen(folder, 12)
