@@ -9,9 +9,9 @@ token, the padding token being the end token). `masked`: the cross-entropy at ma
 what stood there. `causal`: the mean cross-entropy of every token after the first. Which one the paper's Decepticons ran
 on is not said.
 
-**Tensors.** A client sends the gradient by `all` parameters, by all but the table of word embeddings
-(`no_embeddings`), whose rows would name the words, or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer
-and last norm). Tied weights are one tensor.
+**Tensors.** A client sends the gradient by `all` parameters, by all but the table of word embeddings, whose rows would
+name the words (`without_embeddings`), or by the `head` alone (BERT: pooler and classifier; GPT-2: scorer and last
+norm). Tied weights are one tensor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.models.locate import locate, quiet_loading
 
 Objective = Literal["classification", "masked", "causal"]
-Tensors = Literal["all", "no_embeddings", "head"]
+Tensors = Literal["all", "without_embeddings", "head"]
 Target = int | Sequence[int] | None
 """A label; or, for `masked`, the token at each masked place and -100 elsewhere; or, for `causal`, None."""
 
@@ -57,7 +57,7 @@ class SharedModel:
         classes: int = 2,
         *,
         objective: Objective = "classification",
-        tensors: Tensors = "no_embeddings",
+        tensors: Tensors = "without_embeddings",
         longest: int = 128,
         seed: int = 0,
     ) -> None:

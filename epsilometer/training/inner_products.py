@@ -1,0 +1,154 @@
+"""Inner products and lengths of the gradients of many texts, tensor by tensor, without forming any of them.
+
+A layer's gradient is a sum over tokens of products of what goes into the layer and what comes back to its output. With
+the inputs h_t and the derivatives e_t of the loss by the outputs, t the tokens of one text,
+
+    weight of a dense layer:  G = sum_t e_t h_t',   <G, Y> = sum_t e_t' Y h_t,   |G|^2 = sum_{s,t} (e_s'e_t)(h_s'h_t);
+    bias:                     g = sum_t e_t;
+    norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
+    table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
+
+So one forward and one backward pass over many texts of one length give what would take as many gradients of millions of
+numbers (the norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything is made of
+torch's operations on activations and may be differentiated once more, by the word embeddings that went in. Equal to
+autograd's gradients up to float32's rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from epsilometer.core.errors import UserError
+from epsilometer.training.shared_model import SharedModel
+
+
+@dataclass(frozen=True)
+class Products:
+    """Of B texts and the m tensors of a model, in its order.
+
+    inner: [B, m], of each text's gradient by a tensor with that tensor of a given vector. squares: [B, m], the squared
+    lengths of the gradients. losses: [B].
+    """
+
+    inner: Tensor
+    squares: Tensor
+    losses: Tensor
+
+
+@dataclass
+class _Call:
+    """One call of a layer: its name, itself, its input (token numbers for a table) and its output."""
+
+    name: str
+    layer: nn.Module
+    into: Tensor
+    out: Tensor
+
+
+def products(
+    model: SharedModel,
+    texts: Tensor,
+    labels: Sequence[int] | Tensor,
+    vector: Sequence[Tensor],
+    *,
+    create_graph: bool = False,
+) -> Products:
+    """Returns inner products with a vector, and squared lengths, of the gradients of texts of one length.
+
+    texts: token ids [B, T], or word embeddings [B, T, width], special tokens included; vector: a tensor for each that
+    the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
+    for a language model's objective and for layers other than BERT's and GPT-2's.
+    """
+    if model.objective != "classification":
+        raise UserError(
+            f"inner products are for classifiers, whose tensors belong to one layer each, got {model.objective}"
+        )
+    with _recorded(model) as calls:
+        losses = _losses(model, texts, torch.as_tensor(labels))
+    outs = [call.out for call in calls]
+    backs = torch.autograd.grad(losses.sum(), outs, create_graph=create_graph, allow_unused=True)
+    place = {name: i for i, name in enumerate(model.names)}
+    empty = losses.new_zeros(len(losses))
+    inner, squares = [empty] * len(place), [empty] * len(place)
+    with torch.set_grad_enabled(create_graph):
+        for call, back in zip(calls, backs, strict=True):
+            for name, product, square in _of_layer(call, back, place, vector):
+                inner[place[name]], squares[place[name]] = product, square
+    return Products(torch.stack(inner, 1), torch.stack(squares, 1), losses if create_graph else losses.detach())
+
+
+def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
+    """The losses [B]. Places and token types are given for every text, so that each has rows of its own."""
+    count, length = texts.shape[:2]
+    into: dict[str, Tensor] = {"position_ids": torch.arange(length).expand(count, length)}
+    if model.architecture == "bert":
+        into["token_type_ids"] = torch.zeros(count, length, dtype=torch.int64)
+    into["inputs_embeds" if texts.is_floating_point() else "input_ids"] = texts
+    return nn.functional.cross_entropy(model.network(**into).logits, labels, reduction="none")
+
+
+@contextmanager
+def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
+    """The calls of the layers whose tensors are sent, while the context lasts."""
+    calls: list[_Call] = []
+    owners = {name.rpartition(".")[0] for name in model.names}
+    hooks = []
+
+    def hook(name: str) -> Any:
+        def record(layer: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
+            calls.append(_Call(name, layer, inputs[0], out))
+
+        return record
+
+    for name, layer in model.network.named_modules():
+        if name in owners:
+            hooks.append(layer.register_forward_hook(hook(name)))
+    try:
+        yield calls
+    finally:
+        for one in hooks:
+            one.remove()
+
+
+def _of_layer(
+    call: _Call, back: Tensor | None, place: dict[str, int], vector: Sequence[Tensor]
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Name, inner product [B] and squared length [B] of each tensor of a layer that is sent."""
+    if back is None:  # the loss does not depend on it
+        return
+    back = back.reshape(len(back), -1, back.shape[-1])  # [B, T, outputs]
+    weight, bias = f"{call.name}.weight", f"{call.name}.bias"
+    if weight in place:
+        yield weight, *_of_weight(call, back, vector[place[weight]])
+    if bias in place:
+        yield bias, *_of_vector(back.sum(1), vector[place[bias]])
+
+
+def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if isinstance(call.layer, nn.LayerNorm):
+        normed = nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps)
+        return _of_vector((back * normed).sum(1), target)
+    likeness = back @ back.transpose(1, 2)  # [B, T, T]
+    if isinstance(call.layer, nn.Embedding):
+        rows = call.into.expand(len(back), -1)
+        same = rows[:, :, None] == rows[:, None, :]
+        return (back * target[rows]).sum((1, 2)), (likeness * same).sum((1, 2))
+    into = call.into.reshape(len(back), -1, call.into.shape[-1])
+    if type(call.layer).__name__ == "Conv1D":  # GPT-2's dense layer, whose weight is [inputs, outputs]
+        target = target.T
+    elif not isinstance(call.layer, nn.Linear):
+        raise UserError(
+            f"{call.name} is a {type(call.layer).__name__}; give a BERT or a GPT-2 as transformers has them"
+        )
+    return (back * (into @ target.T)).sum((1, 2)), (likeness * (into @ into.transpose(1, 2))).sum((1, 2))
+
+
+def _of_vector(gradient: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Of gradients that are formed, [B, numbers]."""
+    return gradient @ target, (gradient**2).sum(1)

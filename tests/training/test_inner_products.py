@@ -1,0 +1,74 @@
+"""Inner products and lengths of gradients from activations, against autograd's gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from epsilometer.core.errors import UserError
+from epsilometer.training.inner_products import products
+from epsilometer.training.shared_model import SharedModel, Tensors
+from tests.support.tiny_models import save_gpt2, save_word_bert
+
+WORDS = ["good", "bad", "food", "service", "the", "was"]
+LABELS = [0, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {
+        "bert": save_word_bert(tmp_path_factory.mktemp("bert"), WORDS),
+        "gpt2": save_gpt2(tmp_path_factory.mktemp("gpt2")),
+    }
+
+
+def texts(model: SharedModel) -> torch.Tensor:
+    """Three texts of one length, in one of which a word stands twice."""
+    each = ["the food was", "bad bad service", "good the food"]
+    return torch.tensor(model.encode(each if model.architecture == "bert" else ["the of a", "b b c", "d e f"]))
+
+
+@pytest.mark.parametrize("tensors", ["all", "without_embeddings", "head"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_they_are_autograds(folders: dict[str, Path], kind: str, tensors: Tensors) -> None:
+    model = SharedModel(folders[kind], tensors=tensors)
+    ids = texts(model)
+    vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(0)))
+    found = products(model, ids, LABELS, vector)
+    for row, (text, label) in enumerate(zip(ids, LABELS, strict=True)):
+        gradient = model.gradient(text, label)
+        whole = float(sum((grad**2).sum() for grad in gradient)) ** 0.5
+        for i, (grad, other) in enumerate(zip(gradient, vector, strict=True)):
+            scale = 3e-5 * float(grad.norm()) + 1e-7 * whole  # that of a key's bias is zero, but for rounding
+            assert abs(float((grad * other).sum()) - float(found.inner[row, i])) < scale * float(other.norm())
+            assert abs(float((grad**2).sum()) - float(found.squares[row, i])) < scale * whole
+    assert not found.inner.requires_grad
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_they_are_differentiated_by_the_embeddings(folders: dict[str, Path], kind: str) -> None:
+    """Against autograd's second derivative of the whole gradient."""
+    model = SharedModel(folders[kind])
+    vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(1)))
+    one = model.words[texts(model)[:1]].detach()
+
+    def by(whole: bool) -> np.ndarray:
+        at = one.clone().requires_grad_()
+        if whole:
+            gradient = model.gradient(at[0], 1, create_graph=True)
+            value = sum((g * v).sum() - 0.3 * (g**2).sum() for g, v in zip(gradient, vector, strict=True))
+        else:
+            found = products(model, at, [1], vector, create_graph=True)
+            value = (found.inner - 0.3 * found.squares).sum()
+        return torch.autograd.grad(value, at)[0].numpy()  # type: ignore[arg-type]
+
+    np.testing.assert_allclose(by(False), by(True), atol=2e-4 * np.abs(by(True)).max())
+
+
+def test_language_models_are_refused(folders: dict[str, Path]) -> None:
+    model = SharedModel(folders["gpt2"], objective="causal")
+    with pytest.raises(UserError, match=r"for classifiers, .* got causal"):
+        products(model, texts(model), LABELS, model.parameters)
