@@ -58,11 +58,7 @@ class FillMask(MaskedLM):
 
         whole: only outputs that begin a word; of equally likely ones the first.
         """
-        encodings = self._encoded(texts, places)
-        inputs = []
-        for place in places:
-            ids, first, last = encodings[place]
-            inputs.append(self._input([*ids[:first], self._frame.mask, *ids[last:]], first))
+        inputs = self._masked(texts, places)
         allowed = np.flatnonzero(self.whole) if whole else np.arange(len(self.outputs))
         count = min(count, len(allowed))
         outputs, log_p = np.empty((len(places), count), np.int64), np.empty((len(places), count))
@@ -74,6 +70,25 @@ class FillMask(MaskedLM):
                 best = near[np.argsort(-law[near], kind="stable")[:count]]
                 outputs[row], log_p[row] = allowed[best], law[best]
         return outputs, log_p
+
+    def drawn(
+        self,
+        texts: Sequence[str],
+        places: Sequence[Place],
+        uniforms: NDArray[np.float64],
+        allowed: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """One output in place of each word, drawn from the model's law over the allowed outputs [V]: [n].
+
+        uniforms: [n], one a draw, by inverse CDF.
+        """
+        inputs = self._masked(texts, places)
+        among, outputs = np.flatnonzero(allowed), np.empty(len(places), np.int64)
+        for rows, laws in self._laws(inputs):
+            cdf = np.exp(laws[:, among]).cumsum(axis=1)
+            for row, one in zip(rows, cdf, strict=True):
+                outputs[row] = among[min(np.searchsorted(one, uniforms[row] * one[-1], side="right"), len(among) - 1)]
+        return outputs
 
     def log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
         """How likely the words at some places are: [n], the sum over a word's pieces, each masked alone.
@@ -100,6 +115,15 @@ class FillMask(MaskedLM):
             each[rows] = laws[np.arange(len(rows)), outputs[rows]]
         np.add.at(totals, owners, each)
         return totals
+
+    def _masked(self, texts: Sequence[str], places: Sequence[Place]) -> list[PairInput]:
+        """Each place's text with one mask in place of all pieces of its word."""
+        encodings = self._encoded(texts, places)
+        inputs = []
+        for place in places:
+            ids, first, last = encodings[place]
+            inputs.append(self._input([*ids[:first], self._frame.mask, *ids[last:]], first))
+        return inputs
 
     def _encoded(self, texts: Sequence[str], places: Sequence[Place]) -> dict[Place, tuple[list[int], int, int]]:
         """For each place its text's pieces, and the first and the last (exclusive) of those that stand there."""

@@ -78,3 +78,15 @@ def test_of_a_long_text_the_window_around_the_mask_is_read(model: FillMask) -> N
     window = "word " * before + TEXTS[0] + " word" * after
     shifted = Place(0, 5 * before + TABLE.start, 5 * before + TABLE.end)
     assert model.log_probabilities([text], [place]) == model.log_probabilities([window], [shifted])
+
+
+def test_draws_follow_the_law_among_allowed_outputs(model: FillMask) -> None:
+    """By inverse CDF: uniforms evenly spaced give each output as often as its law says, to one draw."""
+    best, log_p = model.likeliest(TEXTS, [TABLE], 5)
+    allowed = np.zeros(len(model.outputs), bool)
+    allowed[best[0]] = True
+    uniforms = (np.arange(1000) + 0.5) / 1000
+    drawn = model.drawn(TEXTS, [TABLE] * 1000, uniforms, allowed)
+    shares = np.exp(log_p[0]) / np.exp(log_p[0]).sum()
+    assert [(drawn == output).sum() for output in best[0]] == pytest.approx(shares * 1000, abs=1.01)
+    assert (model.drawn(TEXTS, [TABLE], np.array([1.0]), allowed) == best[0].max()).all()

@@ -1,0 +1,75 @@
+"""LiRA: the likelihood ratio of a model that was trained on the example to one that was not (Carlini, Chien, Nasr,
+Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
+
+phi = ln p / (1 - p), for p the probability of the label, is about normal over models. Its mean and variance for one
+example come from the shadow models that were trained on it and from those that were not:
+
+    online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
+    offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that a model without x says less.
+
+With 64 shadows or more each example has variances of its own. With fewer these are too rough, and all examples share
+one variance inside and one outside: the mean square of deviations from each example's own mean, over the degrees of
+freedom. The authors' code takes the deviation of all values at once, in which the examples' means differ as well.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.attacks.membership.shared.references import check_outside, references
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.membership import Evidence, log_odds
+
+OWN_VARIANCES = 64  # shadows from which on an example has variances of its own
+_LEAST = 1e-30  # of a variance
+
+
+@component
+class LiRA:
+    """online: whether shadows were trained on the examples that are asked about, as the overlapping halves are."""
+
+    online: bool = True
+
+    needs_references: ClassVar[bool] = True
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """As `MembershipAttack.score`. Raises UserError for too few shadows on either side."""
+        answers, trained = references(evidence, "lira")
+        asked = evidence.asked
+        inside = trained[:, asked]
+        check_outside(inside, 2, "lira")
+        phi = log_odds(answers, evidence.labels)[:, asked]
+        own = log_odds(evidence.targets, evidence.labels)[:, asked]
+        single = len(phi) < OWN_VARIANCES
+        mean, variance = moments(phi, ~inside, single)
+        if not self.online:
+            return (own - mean) / np.sqrt(variance)
+        if int(inside.sum(axis=0).min()) < 2:
+            raise UserError(
+                "lira needs 2 shadows that were trained on an example, and some example has fewer; train more "
+                "references (count), or set online: false"
+            )
+        return _log_density(own, *moments(phi, inside, single)) - _log_density(own, mean, variance)
+
+
+def moments(
+    phi: NDArray[np.float64], which: NDArray[np.bool_], single: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means and variances [q] of phi [m, q] over those models [m, q], two or more; single: one variance for all."""
+    counts = which.sum(axis=0)
+    mean = np.where(which, phi, 0).sum(axis=0) / counts
+    squares = np.where(which, phi - mean, 0) ** 2
+    own = squares.sum(axis=0) / (counts - 1)
+    variance = np.full(len(mean), squares.sum() / (counts - 1).sum()) if single else own
+    return mean, np.maximum(variance, _LEAST)
+
+
+def _log_density(
+    values: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of normal laws, without the constant."""
+    return -((values - mean) ** 2) / (2 * variance) - np.log(variance) / 2

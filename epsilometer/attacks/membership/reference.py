@@ -1,0 +1,56 @@
+"""MIA-R: the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda, Bindschaedler and
+Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
+
+An example's losses under the reference models, which were not trained on it, are a sample of what a model says that
+does not know it. For a false positive rate alpha its threshold is the alpha-quantile of that sample, by linear
+interpolation between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any
+example. An example is called a member at alpha if its loss under the target is below; so
+
+    score(x) = - the least alpha at which x is called a member.
+
+The library sweeps 100 values of alpha from 1e-5 to 1; the score has them all. With r references thresholds below 1 / (r
++ 1) lie between the smallest loss seen and m, so that small false positive rates are extrapolated.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.attacks.membership.shared.references import check_outside, references
+from epsilometer.core.component import component
+from epsilometer.core.membership import Evidence, losses
+
+_MARGIN = 1e-4
+
+
+@component
+class Reference:
+    """models: how many references, those that were not trained on the example; the paper's number by default."""
+
+    models: PositiveInt = 10
+
+    needs_references: ClassVar[bool] = True
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """As `MembershipAttack.score`. Raises UserError for too few references."""
+        answers, trained = references(evidence, "reference")
+        asked = evidence.asked
+        check_outside(trained[:, asked], self.models, "reference")
+        all_losses = losses(answers, evidence.labels)
+        outside = np.argsort(trained[:, asked], axis=0, kind="stable")[: self.models]
+        sample = np.sort(np.take_along_axis(all_losses[:, asked], outside, axis=0), axis=0).T  # [q, models]
+        own = losses(evidence.targets, evidence.labels)
+        low, high = float(all_losses.min()), float(all_losses.max())
+        return np.stack([_ranks(one[asked], sample, min(low, one.min()), max(high, one.max())) for one in own])
+
+
+def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], in ascending order."""
+    alphas = np.linspace(0, 1, sample.shape[1] + 2)
+    ends = [low - _MARGIN], [high + _MARGIN]
+    quantiles = (np.concatenate([ends[0], row, ends[1]]) for row in sample)
+    return -np.array([np.interp(x, row, alphas) for x, row in zip(own, quantiles, strict=True)])

@@ -1,0 +1,88 @@
+"""Shadow models teach a classifier what a model says of its own training texts (Shokri, Stronati, Song and Shmatikov,
+S&P 2017).
+
+Each shadow model, trained by the same recipe on texts whose membership the adversary knows, gives examples of "in" and
+"out": what it says of a text of class c, all k class probabilities. For each class c a classifier, a network with one
+hidden layer of 64 units as in the paper, learns to tell the two apart, and is then asked about the target's answers:
+
+    score(x) = its log-odds of "in".
+
+The network sees ln p / (1 - p) of each class instead of p: a target is sure of nearly all of its training texts, and
+probabilities between .999 and 1 would all look alike to it. It learns from as many answers of either kind, at most
+`answers` of each class.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from epsilometer.attacks.membership.shared.references import references
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.membership import Evidence, log_odds
+
+HIDDEN = 64
+_FARTHEST = 50.0  # of log-odds: beyond, no two are told apart
+
+
+@component
+class Shadow:
+    """answers: of shadow models that a class's classifier learns from, at most."""
+
+    answers: PositiveInt = 10_000
+
+    needs_references: ClassVar[bool] = True
+
+    def score(self, evidence: Evidence) -> NDArray[np.float64]:
+        """As `MembershipAttack.score`. Raises UserError where a class has not both kinds of answers."""
+        answers, trained = references(evidence, "shadow")
+        scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
+        rng = evidence.noise.generator(0)
+        for c in np.unique(evidence.labels[evidence.asked]):
+            rows = np.flatnonzero(evidence.labels == c)
+            places = np.flatnonzero(evidence.labels[evidence.asked] == c)
+            inside = trained[:, rows].ravel()
+            shown = features(answers[:, rows]).reshape(len(inside), -1)
+            learn = self._balanced(inside, int(c), rng)
+            target = features(evidence.targets[:, evidence.asked[places]])
+            scores[:, places] = _classified(shown[learn], inside[learn], target, int(rng.integers(2**31)))
+        return scores
+
+    def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Some answers, as many inside as outside."""
+        kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
+        count = min(self.answers // 2, *(len(kind) for kind in kinds))
+        if not count:
+            missing = "in" if len(kinds[1]) else "out of"
+            raise UserError(
+                f"shadow: no reference has an example of class {c} {missing} its training set, so there is nothing to "
+                "learn from; give references of overlapping halves"
+            )
+        return np.sort(np.concatenate([rng.choice(kind, count, replace=False) for kind in kinds]))
+
+
+def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log-odds [..., k] of each class."""
+    classes = range(log_probabilities.shape[-1])
+    each = [log_odds(log_probabilities, np.full(log_probabilities.shape[-2], c)) for c in classes]
+    return np.clip(np.stack(each, axis=-1), -_FARTHEST, _FARTHEST)
+
+
+def _classified(
+    shown: NDArray[np.float64], inside: NDArray[np.bool_], asked: NDArray[np.float64], seed: int
+) -> NDArray[np.float64]:
+    """The log-odds of "in" of asked answers [t, q, k], by a network that learns from the shown ones."""
+    from sklearn.neural_network import MLPClassifier  # loads slowly
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=40, n_iter_no_change=5, random_state=seed)
+    model = make_pipeline(StandardScaler(), network)
+    model.fit(shown, inside)
+    log_p = model.predict_log_proba(asked.reshape(-1, asked.shape[-1]))
+    odds: NDArray[np.float64] = (log_p[:, 1] - log_p[:, 0]).reshape(asked.shape[:2])
+    return odds
