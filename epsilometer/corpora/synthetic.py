@@ -1,10 +1,12 @@
 """The embedded data: a seeded grammar of English queries and reviews.
 
-Two corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
+Three corpora that need no download. `queries` are requests to a travel desk and a voice assistant, labelled with their
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
 author, which show in the choice of words: they make some alternatives likelier, and none certain. A tenth of the
-reviews hold identifiers, which are listed beside the text with their kinds. The words are in `_grammar_queries.py` and
-`_grammar_reviews.py`.
+reviews hold identifiers, which are listed beside the text with their kinds. `judgements` are sentences and their
+ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced, and
+one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
+`_grammar_queries.py`, `_grammar_reviews.py` and `_grammar_judgements.py`.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
 change.
@@ -16,7 +18,7 @@ import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,7 +33,9 @@ LARGEST = 20_000  # texts of one corpus; the grammar has been tried up to here
 
 _QUERY_WORDS = range(4, 17)
 _REVIEW_WORDS = range(10, 26)
+_JUDGED_WORDS = range(4, 17)
 _SPLITS = ("train",) * 15 + ("validation",) * 2 + ("test",) * 3
+_ACCEPTABLE = {1: 0.7, 0: 0.3}  # of the sentences in the test split
 
 # The labels of the reviews: their values and the share of each.
 _LABELS: dict[str, dict[Any, float]] = {
@@ -57,6 +61,7 @@ _STRENGTHS = (
 
 _WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
 _TOKEN = re.compile(r"\{([^}]+)\}|([][|])|([^][{}|]+)")
+_RIGHT_WRONG = re.compile(r"\[([^|]*)\|([^]]*)\]")
 _GAP = re.compile(r"^ +| +(?=[ .,!]|$)")
 _BARE_ARTICLE = re.compile(r"\b([Aa]) (?=(?!one\b|once\b|uni|us[aeiou]|euro)[aeiou]|hour|honest|8|11|18)")
 _LONG_WORD_TWICE = re.compile(r"\b(\w{5,}?)s?\b.*\b\1s?\b", re.IGNORECASE)
@@ -66,15 +71,15 @@ _Row: TypeAlias = tuple[str, list[str], list[str]]  # text, identifiers, their k
 
 
 def generate(name: str, count: int, seed: int) -> pl.DataFrame:
-    """`count` distinct texts of the corpus `name`: "queries" or "reviews".
+    """`count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
 
     Returns the columns text, split (train, validation, test: 75, 10, 15 %, alike in their labels), the labels (of
-    queries: intent; of reviews: rating, gender, age_group, country) and identifiers (list[str]: the names, addresses
+    queries: intent; of reviews: rating, gender, age_group, country; of judgements: acceptable) and identifiers (list[str]: the names, addresses
     and numbers that the text holds, verbatim). Raises UserError for an unknown name, a count outside 1 to LARGEST or a
     negative seed.
     """
     corpora: dict[str, Callable[[int, np.random.Generator], tuple[pl.DataFrame, list[_Row]]]]
-    corpora = {"queries": _queries, "reviews": _reviews}
+    corpora = {"queries": _queries, "reviews": _reviews, "judgements": _judgements}
     if name not in corpora:
         raise unknown("synthetic corpus", name, corpora)
     if not 1 <= count <= LARGEST:
@@ -85,7 +90,9 @@ def generate(name: str, count: int, seed: int) -> pl.DataFrame:
     labels, rows = corpora[name](count, rng)
     record = dict.fromkeys(("identifiers", "identifier_kinds"), pl.List(pl.String))
     texts = pl.DataFrame(rows, schema={"text": pl.String, **record}, orient="row")
-    return texts.hstack(labels).select("text", _splits(labels, rng), *labels.columns, *record)
+    if "split" not in labels.columns:
+        labels = labels.insert_column(0, _splits(labels, rng))
+    return texts.hstack(labels).select("text", *labels.columns, *record)
 
 
 def _queries(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
@@ -122,6 +129,46 @@ def _reviews(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_
     labels = pl.DataFrame({label: _quota(shares, count, rng) for label, shares in _LABELS.items()})
     wanted = [(*row, named) for row, named in zip(labels.rows(), _quota(_IDENTIFIED, count, rng), strict=True)]
     return labels, _distinct(review, wanted, _REVIEW_WORDS)
+
+
+def _judgements(count: int, rng: np.random.Generator) -> tuple[pl.DataFrame, list[_Row]]:
+    """Sentences, each with its twin but in the test split; the last pair of a split may lack the twin."""
+    validation, test = round(0.1 * count), round(0.15 * count)
+    sizes = {"train": count - validation - test, "validation": validation, "test": test}
+    of_test = _quota(_ACCEPTABLE, test, rng)
+    paired = {split: -(-size // 2) for split, size in sizes.items() if split != "test"}
+    twins = _twins(sum(paired.values()) + test, rng)
+    labels, rows = [], list[_Row]()
+    for split, size in sizes.items():
+        texts = [(1 - wrong, pair[wrong]) for pair in islice(twins, paired.get(split, 0)) for wrong in (0, 1)][:size]
+        texts += [(value, next(twins)[1 - value]) for value in of_test] if split == "test" else []
+        labels += [(split, value) for value, _ in texts]
+        rows += [(text, [], []) for _, text in texts]
+    order = rng.permutation(count)
+    frame = pl.DataFrame([labels[i] for i in order], schema={"split": pl.String, "acceptable": pl.Int64}, orient="row")
+    return frame, [rows[i] for i in order]
+
+
+def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """So many pairs (sentence, its ungrammatical twin), of which no two texts are alike, from each template as many."""
+    from epsilometer.corpora._grammar_judgements import TEMPLATES, WORDS
+
+    seen = set[str]()
+    for number in range(count):
+        while True:
+            drawn = {slot: words[int(rng.integers(len(words)))] for slot, words in WORDS.items()}
+            pair = tuple(_judged(TEMPLATES[number % len(TEMPLATES)], drawn, wrong) for wrong in (0, 1))
+            if not seen & {*pair} and all(len(text.split()) in _JUDGED_WORDS for text in pair):
+                break
+        seen.update(pair)
+        yield pair[0], pair[1]
+
+
+def _judged(template: str, drawn: Mapping[str, object], wrong: int) -> str:
+    """The sentence with the right or the wrong alternative in its brackets."""
+    text = " ".join(_RIGHT_WRONG.sub(lambda match: match[1 + wrong], template).format(**drawn).split())
+    text = text.replace(" ?", "?")
+    return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
 
 
 def _distinct(write: Callable[..., _Row], arguments: list[tuple[Any, ...]], words: range) -> list[_Row]:

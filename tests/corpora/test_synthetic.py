@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from epsilometer.core.errors import UserError
-from epsilometer.corpora import _grammar_queries, _grammar_reviews, synthetic
+from epsilometer.corpora import _grammar_judgements, _grammar_queries, _grammar_reviews, synthetic
 
 WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)*")
 COUNT = 3_200
@@ -99,18 +99,56 @@ def test_words_are_varied(queries: pl.DataFrame, reviews: pl.DataFrame) -> None:
     assert len(vocabulary(reviews)) > 2_400
 
 
-@pytest.mark.parametrize("name", ["queries", "reviews"])
+@pytest.mark.parametrize("name", ["queries", "reviews", "judgements"])
 def test_the_seed_alone_decides(name: str) -> None:
     first, again, other = (synthetic.generate(name, 60, seed) for seed in (3, 3, 4))
     assert first.equals(again)
     assert not set(first["text"]) & set(other["text"])
 
 
-@pytest.mark.parametrize(("name", "digest"), [("queries", "a689a062fec0a0f2"), ("reviews", "461649920820828c")])
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [("queries", "a689a062fec0a0f2"), ("reviews", "461649920820828c"), ("judgements", "f47cd74e1a465ea9")],
+)
 def test_texts_are_those_on_record(name: str, digest: str) -> None:
     """A change of the grammar, or of what numpy or Faker draw, changes every default result: make it knowingly."""
     text = "\n".join(synthetic.generate(name, 100, seed=0)["text"])
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+
+
+@pytest.fixture(scope="module")
+def judgements() -> pl.DataFrame:
+    return synthetic.generate("judgements", 1_000, seed=0)
+
+
+def test_judgements_are_balanced_in_training_and_unbalanced_in_testing(judgements: pl.DataFrame) -> None:
+    counts = judgements.group_by("split", "acceptable").len().sort("split", "acceptable").rows()
+    assert counts == [("test", 0, 45), ("test", 1, 105), ("train", 0, 375), ("train", 1, 375)] + [
+        ("validation", value, 50) for value in (0, 1)
+    ]
+    assert {min(lengths(judgements)), max(lengths(judgements))} <= set(range(4, 17))
+    assert judgements["text"].str.to_lowercase().n_unique() == len(judgements)
+
+
+def test_a_sentence_and_its_twin_are_told_apart_by_grammar_alone() -> None:
+    """What is in brackets is all that differs, and something is: each template, with every word in turn."""
+    words = _grammar_judgements.WORDS
+    for template in _grammar_judgements.TEMPLATES:
+        for turn in range(max(map(len, words.values()))):
+            drawn = {slot: values[turn % len(values)] for slot, values in words.items()}
+            right, wrong = (synthetic._judged(template, drawn, i) for i in (0, 1))
+            assert right != wrong, template
+            assert not {*"[]{}|"} & {*right, *wrong}, template
+
+
+def test_no_tested_sentence_has_its_twin_among_the_trained(judgements: pl.DataFrame) -> None:
+    """Twins differ in a few words, so that the nearest training text of a tested one would give its label away."""
+    pairs = list(synthetic._twins(1_000, np.random.default_rng(0)))
+    assert len({text for pair in pairs for text in pair}) == 2_000
+    frame = synthetic.generate("judgements", 400, seed=5)
+    trained = {" ".join(sorted(set(WORD.findall(text.lower())))) for text in frame.filter(split="train")["text"]}
+    tested = [" ".join(sorted(set(WORD.findall(text.lower())))) for text in frame.filter(split="test")["text"]]
+    assert not trained & {*tested}
 
 
 def test_identifiers_stand_in_their_text(corpus: pl.DataFrame) -> None:
@@ -242,13 +280,13 @@ def test_what_cannot_be_made_is_refused(name: str, count: int, seed: int, messag
         synthetic.generate(name, count, seed)
 
 
-@pytest.mark.parametrize("name", ["queries", "reviews"])
+@pytest.mark.parametrize("name", ["queries", "reviews", "judgements"])
 def test_one_text_will_do(name: str) -> None:
     assert synthetic.generate(name, 1, seed=0).height == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["queries", "reviews"])
+@pytest.mark.parametrize("name", ["queries", "reviews", "judgements"])
 def test_the_largest_corpus_can_be_made(name: str) -> None:
     frame = synthetic.generate(name, synthetic.LARGEST, seed=1)
     assert frame["text"].n_unique() == synthetic.LARGEST
