@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -32,6 +32,8 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         asked=Asked(params.audit.seed, count or dataset.count, dataset.part),
     )
     made = prepare(raw, columns)
+    for label, merged in dataset.merge.items():
+        made = replace(made, table=_merged(made.table, label, merged, f"datasets.{name}.merge"))
     for label, classes in dataset.classes.items():
         made = replace(made, table=_of_classes(made.table, label, classes, f"datasets.{name}.classes"))
     if not dataset.group and dataset.resplit is None:
@@ -41,6 +43,13 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         split = resplit(table[GROUP].to_numpy(), dataset.resplit.model_dump(), params.audit.seed)
         table = table.with_columns(split)
     return replace(made, table=table)
+
+
+def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
+    """The table with the label's classes by their new names, null for a class that has none. Raises as `_of_classes`."""
+    table = _of_classes(table, label, [one for parts in merged.values() for one in parts], place)
+    names = {one: name for name, parts in merged.items() for one in parts}
+    return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))
 
 
 def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: str) -> pl.DataFrame:

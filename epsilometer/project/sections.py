@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PositiveInt,
@@ -30,6 +31,7 @@ def _seed(value: int) -> int:
     return value
 
 
+Class = Annotated[str, BeforeValidator(str)]  # of a label, be it a number in the file
 Seed = Annotated[int, AfterValidator(_seed)]
 Match = Literal["words", "none"]
 Precision = Literal["float32", "bfloat16", "auto"]
@@ -84,8 +86,9 @@ class Dataset(Section):
     examples may be shown in the report.
 
     group: the columns that together name an author or a pair, whose rows stay together when parts are drawn; resplit:
-    draws the splits anew, by group, the rest being "train". classes: of some labels those that count; a text of a class
-    that is too rare to be learnt then has no such label.
+    draws the splits anew, by group, the rest being "train". merge: of some labels the classes that are made of others, as
+    in rating: {good: [4, 5], bad: [1, 2]}; a text of none of these has no such label. classes: of some labels those
+    that count; a text of a class that is too rare to be learnt then has no such label.
     """
 
     source: str
@@ -101,7 +104,17 @@ class Dataset(Section):
     public: bool = False
     group: tuple[str, ...] = ()
     resplit: Resplit | None = None
+    merge: Mapping[str, Mapping[str, Annotated[tuple[Class, ...], Field(min_length=1)]]] = {}
     classes: Mapping[str, Annotated[tuple[str, ...], Field(min_length=2)]] = {}
+
+    @field_validator("merge")
+    @classmethod
+    def _apart(cls, value: Mapping[str, Mapping[str, tuple[str, ...]]]) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        for label, merged in value.items():
+            every = [one for parts in merged.values() for one in parts]
+            if twice := sorted({one for one in every if every.count(one) > 1}):
+                raise ValueError(f"{label}: class {twice[0]!r} is in two classes; name it once")
+        return value
 
     @field_validator("group", mode="before")
     @classmethod
