@@ -83,13 +83,17 @@ class Noised(Section):
 class TrainingCell(Noised):
     """A head trained on features, at every level of a noise: what DVC reruns as a whole, and the stage level by level.
 
-    label: of the data set, with two or more classes; rate: of learning; sampling: independent coins (poisson) or fixed
-    disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to train too long on
-    purpose.
+    label: of the data set, with two or more classes; texts: of the train split at most so many, all by default;
+    balance: as many of each class; test: the split that is tested on; rate: of learning; sampling: independent coins
+    (poisson) or fixed disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to
+    train too long on purpose.
     """
 
     features: str
     label: str
+    texts: PositiveInt | None = None
+    balance: bool = False
+    test: str = "test"
     batch: PositiveInt = 128
     epochs: PositiveInt = 10
     rate: Positive = 1e-3

@@ -1,0 +1,86 @@
+"""AdamW and plain stochastic gradient descent on one vector of parameters, in place, in blocks that a cache holds.
+
+AdamW as torch's default (Loshchilov and Hutter 2019, algorithm 2, without a schedule): betas .9 and .999, eps 1e-8,
+weight decay .01, which shrinks every parameter, biases too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Name = Literal["adamw", "sgd"]
+
+BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-8, 0.01
+_BLOCK = 1 << 15  # numbers at a time
+
+
+class Optimiser(Protocol):
+    """One step after the other on a vector. state: what a checkpoint has to hold beside the vector, by name."""
+
+    state: dict[str, NDArray[np.float32]]
+
+    def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
+        """Change the vector in place, by its gradient. number: of the step, from 1."""
+        ...
+
+
+@dataclass
+class AdamW:
+    """rate: of learning; state: running means of the gradient and of its square, zeros at first."""
+
+    rate: float
+    state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
+        """As `Optimiser.step`."""
+        if not self.state:
+            self.state |= {"mean": np.zeros_like(vector), "square": np.zeros_like(vector)}
+        flat = vector.reshape(-1, copy=False), gradient.reshape(-1)
+        mean, square = (self.state[name].reshape(-1, copy=False) for name in ("mean", "square"))
+        for start in range(0, len(flat[0]), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            self._block(flat[0][part], flat[1][part], mean[part], square[part], number=number)
+
+    def _block(
+        self,
+        values: NDArray[np.float32],
+        gradient: NDArray[np.float32],
+        mean: NDArray[np.float32],
+        square: NDArray[np.float32],
+        number: int,
+    ) -> None:
+        one, two = np.float32(BETAS[0]), np.float32(BETAS[1])
+        mean *= one
+        mean += (1 - one) * gradient
+        square *= two
+        scratch = gradient * gradient
+        scratch *= 1 - two
+        square += scratch
+        np.sqrt(square, out=scratch)
+        scratch *= np.float32((1 - BETAS[1] ** number) ** -0.5)
+        scratch += np.float32(EPSILON)
+        np.divide(mean, scratch, out=scratch)
+        scratch *= np.float32(self.rate / (1 - BETAS[0] ** number))
+        values *= np.float32(1 - self.rate * DECAY)
+        values -= scratch
+
+
+@dataclass
+class Descent:
+    """Stochastic gradient descent without momentum or decay. rate: of learning."""
+
+    rate: float
+    state: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def step(self, vector: NDArray[np.float32], gradient: NDArray[np.float32], number: int) -> None:
+        """As `Optimiser.step`."""
+        vector -= np.float32(self.rate) * gradient
+
+
+def optimiser(name: Name, rate: float) -> AdamW | Descent:
+    """Returns a new optimiser of this name."""
+    return AdamW(rate) if name == "adamw" else Descent(rate)
