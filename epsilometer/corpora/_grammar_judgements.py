@@ -42,6 +42,10 @@ class Person(NamedTuple):
     other: str
 
 
+def _words(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
 def _nouns(words: str) -> tuple[Noun, ...]:
     pairs = (word.partition(":") for word in words.split())
     return tuple(Noun(one, many or f"{one}s") for one, _, many in pairs)
@@ -95,13 +99,18 @@ WORDS: dict[str, tuple[object, ...]] = {
     )
     + tuple(Person(name, *_SHE) for name in ("the queen", "my aunt", "his sister", "the nun", "Maria", "your mother")),
     "a": tuple(
-        Adjective(*word.split(":"))
-        for word in "tall:taller old:older young:younger kind:kinder quiet:quieter rude:ruder strong:stronger "
-        "slow:slower clever:cleverer proud:prouder busy:busier happy:happier".split()
+        Adjective(plain, more)
+        for plain, _, more in (
+            word.partition(":")
+            for word in _words(
+                "tall:taller old:older young:younger kind:kinder quiet:quieter rude:ruder strong:stronger slow:slower "
+                "clever:cleverer proud:prouder busy:busier happy:happier"
+            )
+        )
     ),
-    "b": tuple("heavy small red green broken expensive dusty wooden strange useful empty dirty".split()),
-    "wants": tuple("wants hopes plans promises decides refuses agrees".split()),
-    "enjoys": tuple("enjoys avoids finishes dislikes keeps denies".split()),
+    "b": _words("heavy small red green broken expensive dusty wooden strange useful empty dirty"),
+    "wants": _words("wants hopes plans promises decides refuses agrees"),
+    "enjoys": _words("enjoys avoids finishes dislikes keeps denies"),
     "place": (
         *("in the kitchen", "at the station", "in the garden", "behind the house", "near the river", "in the library"),
         *("at the market", "on the train", "under the bridge", "beside the church", "in the cellar", "on the roof"),
@@ -110,7 +119,7 @@ WORDS: dict[str, tuple[object, ...]] = {
         *("yesterday", "this morning", "last week", "on Monday", "before lunch", "after the storm", "in the evening"),
         *("again", "in the end", "at noon", "without a word", "for the first time"),
     ),
-    "number": ("two", "three", "four", "five", "several", "many"),
+    "number": _words("two three four five several many"),
 }
 
 TEMPLATES: tuple[str, ...] = (

@@ -4,8 +4,8 @@ Three corpora that need no download. `queries` are requests to a travel desk and
 intent. `reviews` are short reviews of shops and services, labelled with their rating and with three attributes of the
 author, which show in the choice of words: they make some alternatives likelier, and none certain. A tenth of the
 reviews hold identifiers, which are listed beside the text with their kinds. `judgements` are sentences and their
-ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced, and
-one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
+ungrammatical twins, labelled `acceptable`: both of a pair in the training and validation splits, which are balanced,
+and one of a pair in the test split, seven in ten of them acceptable, about as in CoLA. The words are in
 `_grammar_queries.py`, `_grammar_reviews.py` and `_grammar_judgements.py`.
 
 The same (name, count, seed) gives the same frame on every machine, as long as the versions of numpy and Faker do not
@@ -73,10 +73,10 @@ _Row: TypeAlias = tuple[str, list[str], list[str]]  # text, identifiers, their k
 def generate(name: str, count: int, seed: int) -> pl.DataFrame:
     """`count` distinct texts of the corpus `name`: "queries", "reviews" or "judgements".
 
-    Returns the columns text, split (train, validation, test: 75, 10, 15 %, alike in their labels), the labels (of
-    queries: intent; of reviews: rating, gender, age_group, country; of judgements: acceptable) and identifiers (list[str]: the names, addresses
-    and numbers that the text holds, verbatim). Raises UserError for an unknown name, a count outside 1 to LARGEST or a
-    negative seed.
+    Returns the columns text, split (train, validation, test: 75, 10, 15 %, but for judgements alike in their labels),
+    the labels (of queries: intent; of reviews: rating, gender, age_group, country; of judgements: acceptable) and
+    identifiers (list[str]: the names, addresses and numbers that the text holds, verbatim). Raises UserError for an
+    unknown name, a count outside 1 to LARGEST or a negative seed.
     """
     corpora: dict[str, Callable[[int, np.random.Generator], tuple[pl.DataFrame, list[_Row]]]]
     corpora = {"queries": _queries, "reviews": _reviews, "judgements": _judgements}

@@ -46,7 +46,7 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:
-    """The table with the label's classes by their new names, null for a class that has none. Raises as `_of_classes`."""
+    """The table with the label's classes by their new names, null for a class without. Raises as `_of_classes`."""
     table = _of_classes(table, label, [one for parts in merged.values() for one in parts], place)
     names = {one: name for name, parts in merged.items() for one in parts}
     return table.with_columns(pl.col(label).replace_strict(names, default=None, return_dtype=pl.String))

@@ -86,8 +86,8 @@ class Dataset(Section):
     examples may be shown in the report.
 
     group: the columns that together name an author or a pair, whose rows stay together when parts are drawn; resplit:
-    draws the splits anew, by group, the rest being "train". merge: of some labels the classes that are made of others, as
-    in rating: {good: [4, 5], bad: [1, 2]}; a text of none of these has no such label. classes: of some labels those
+    draws the splits anew, by group, the rest being "train". merge: of some labels the classes that are made of others,
+    as in rating: {good: [4, 5], bad: [1, 2]}; a text of none of these has no such label. classes: of some labels those
     that count; a text of a class that is too rare to be learnt then has no such label.
     """
 
@@ -109,7 +109,7 @@ class Dataset(Section):
 
     @field_validator("merge")
     @classmethod
-    def _apart(cls, value: Mapping[str, Mapping[str, tuple[str, ...]]]) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    def _apart(cls, value: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
         for label, merged in value.items():
             every = [one for parts in merged.values() for one in parts]
             if twice := sorted({one for one in every if every.count(one) > 1}):

@@ -53,12 +53,11 @@ class AdamW:
         square: NDArray[np.float32],
         number: int,
     ) -> None:
-        one, two = np.float32(BETAS[0]), np.float32(BETAS[1])
-        mean *= one
-        mean += (1 - one) * gradient
-        square *= two
+        mean *= np.float32(BETAS[0])
+        mean += np.float32(1 - BETAS[0]) * gradient
+        square *= np.float32(BETAS[1])
         scratch = gradient * gradient
-        scratch *= 1 - two
+        scratch *= np.float32(1 - BETAS[1])
         square += scratch
         np.sqrt(square, out=scratch)
         scratch *= np.float32((1 - BETAS[1] ** number) ** -0.5)

@@ -2,8 +2,8 @@
 
 The accountant takes the same schedule, so that what is claimed is claimed of the batches that were drawn.
 
-- `Poisson`: for every step and every example a coin of its own, which says yes with chance q = 1 / ceil(N / B) exactly (a
-  whole number below ceil(N / B) is 0). A batch may have any size, 0 included, and an empty batch is a step as well:
+- `Poisson`: for every step and every example a coin of its own, which says yes with chance q = 1 / ceil(N / B) exactly
+  (a whole number below ceil(N / B) is 0). A batch may have any size, 0 included, and an empty batch is a step as well:
   whoever skipped it would tell that no example was in it.
 - `Shuffled`: one random order of all examples, cut into ceil(N / B) batches whose sizes are public, the same ones in
   every pass.

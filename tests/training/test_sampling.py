@@ -21,7 +21,7 @@ def drawn(schedule: Poisson | Shuffled, seed: int = 0) -> np.ndarray:
 
 
 def test_poisson_coins_are_fair_and_independent() -> None:
-    """Totals of steps and of examples are binomial (two chi-square tests), and neighbours in text and time are strangers.
+    """Totals of steps and of examples are binomial (two chi-square tests), and neighbours in text and time independent.
 
     False alarm: 1e-4 for each of the four. Batches of one size fail the first, passes over all examples the second.
     """
