@@ -1,0 +1,78 @@
+"""A head on states of six numbers, whose training takes a moment; as a program, a slow one that can be killed.
+
+python -m tests.support.small_training CHECKPOINT OUT
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.accounting.schedule import Poisson, Schedule
+from epsilometer.training import private
+from epsilometer.training.gradients import ExampleGradients
+from epsilometer.training.heads import BertHead
+from epsilometer.training.private import Settings, train
+
+WIDTH, TEXTS = 6, 40
+
+
+def head(dropout: float = 0.1) -> BertHead:
+    vector = np.random.default_rng(0).standard_normal((WIDTH + 1) * (WIDTH + 2)).astype(np.float32)
+    return BertHead(vector, WIDTH, 2, dropout)
+
+
+def texts() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """States whose first coordinate tells the label."""
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal((TEXTS, WIDTH)).astype(np.float32)
+    return states, (states[:, 0] > 0).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Gaussian noise by hand, which notes what it saw. It has settings of its own, as every noise does."""
+
+    sigma: float = 0.1
+    seen: list[tuple[int, Fraction, float]] = field(default_factory=list, repr=False, compare=False)
+
+    def update(
+        self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        norms = gradients.norms()
+        total = gradients.weighted_sum(1 / np.maximum(norms, 1))
+        noise = generator.standard_normal(gradients.size) * self.sigma
+        self.seen.append((gradients.count, Fraction(expected_batch), float(noise[0])))
+        return ((total + noise) / float(expected_batch)).astype(np.float32)
+
+    def release(self, parts: object) -> None:
+        return None
+
+
+def settings(schedule: Schedule | None = None, **changes: object) -> Settings:
+    one = Settings(schedule or Poisson(TEXTS, 10, 5), Recorded(), rate=0.01)
+    return replace(one, **changes)  # type: ignore[arg-type]
+
+
+def slowly(checkpoint: Path, out: Path) -> None:
+    """Train with a checkpoint after every step, and some time in each; write what comes of it."""
+    private.SECONDS = 0.0
+    move = private._Run.move
+
+    def wait(run: private._Run, *batch: NDArray[np.generic]) -> None:
+        time.sleep(0.02)
+        move(run, *batch)  # type: ignore[arg-type]
+
+    private._Run.move = wait  # type: ignore[method-assign, assignment]
+    trained = train(head(), *texts(), settings(), checkpoint)
+    out.write_bytes(trained.head.vector.tobytes() + trained.norms.tobytes() + trained.losses.tobytes())
+
+
+if __name__ == "__main__":
+    slowly(Path(sys.argv[1]), Path(sys.argv[2]))
