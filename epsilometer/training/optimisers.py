@@ -43,7 +43,7 @@ class AdamW:
         mean, square = (self.state[name].reshape(-1, copy=False) for name in ("mean", "square"))
         for start in range(0, len(flat[0]), _BLOCK):
             part = slice(start, start + _BLOCK)
-            self._block(flat[0][part], flat[1][part], mean[part], square[part], number=number)
+            self._block(flat[0][part], flat[1][part], mean=mean[part], square=square[part], number=number)
 
     def _block(
         self,
