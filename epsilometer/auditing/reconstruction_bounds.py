@@ -1,0 +1,118 @@
+"""What no attack on a noisy gradient can do better than: bits of the text, exact matches, and guesses among two.
+
+All are about one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`),
+whatever the text's law and the adversary's knowledge of the other texts in the batch.
+
+**Information** (nats). For any law Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the origin, KL is
+|v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa), for each of several
+parts. A text that costs more nats than that cannot be named by its gradient but by luck.
+
+**Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be how often the best guess without the gradient
+is right. An adversary names x on the outputs S_x, which are disjoint, so that their masses under Q sum to at most 1.
+With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and concave,
+
+    success = sum_x p(x) P_x(S_x) <= sum_x p(x) f(Q(S_x)) <= f(sum_x p(x) Q(S_x)) <= f(p0).
+
+By Neyman and Pearson S is a half-space or a cap: f(p0) = Phi(Phi^-1(p0) + 1 / sigma) for the Gaussian, and
+P(W > c) with P(U > c) = p0 for one von Mises-Fisher draw, W its cosine and U a uniform direction's.
+
+**Two texts.** The likelier one is the source with probability Phi(distance / 2 sigma), distance that between the two
+gradients after clipping. After a draw about u, with v the unit vector along u - u', a = v'u = |u - u'| / 2 and r the
+cosine of a uniform direction of R^(d-1),
+
+    P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q,
+
+one integral over W, as r^2 is a Beta(1/2, (d-2)/2) variable.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, ndtr, ndtri
+
+from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
+from epsilometer.core import von_mises_fisher
+from epsilometer.core.errors import UserError
+
+_GRID = 257  # distances at which the success between two texts is integrated; between them its probit is nearly linear
+_SURE = 1 - 2.0**-53
+
+
+def information(release: Release) -> float:
+    """Returns the most nats that one release tells about a text."""
+    if isinstance(release, Gaussian):
+        return 1 / (2 * release.sigma**2)
+    return sum(von_mises_fisher.information(release.kappa, dimension) for dimension in release.dimensions)
+
+
+def exact_match(release: Release, blind: float) -> float:
+    """Returns how often at most any adversary names the text; blind: how often the best guess without it is right.
+
+    Raises UserError for a blind guess outside (0, 1], and for draws by parts, of which no such bound is known here.
+    """
+    if not 0 < blind <= 1:
+        raise UserError(f"the success of a blind guess must be in (0, 1], got {blind}")
+    if blind == 1:
+        return 1.0
+    if isinstance(release, Gaussian):
+        return float(ndtr(ndtri(blind) + 1 / release.sigma))
+    dimension = _whole(release)
+    cosine = _upper_quantile(blind, dimension)
+    return _beyond(cosine, release.kappa, dimension)
+
+
+def pair_success(release: Release, distances: ArrayLike) -> NDArray[np.float64]:
+    """Returns how often the best adversary is right between two texts, for distances [...] of their gradients.
+
+    For directional noise the distances are those of unit vectors, at most 2. Raises UserError for draws by parts.
+    """
+    given = np.asarray(distances, np.float64)
+    if isinstance(release, Gaussian):
+        halves: NDArray[np.float64] = ndtr(given / (2 * release.sigma))
+        return halves
+    dimension = _whole(release)
+    grid = np.linspace(0, 1, _GRID)  # of a
+    cosines, weights = von_mises_fisher.quadrature(release.kappa, dimension)
+    sine = np.sqrt((1 - cosines) * (1 + cosines))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.multiply.outer(grid / np.sqrt((1 - grid) * (1 + grid)), cosines / sine)
+    reach = np.clip(np.nan_to_num(ratio, nan=0.0), -1, 1)
+    below = 0.5 + 0.5 * np.sign(reach) * betainc(0.5, (dimension - 2) / 2, reach**2)
+    probits = ndtri(np.clip(below @ weights, 0.5, _SURE))
+    between: NDArray[np.float64] = ndtr(np.interp(np.clip(given / 2, 0, 1), grid, probits))
+    return between
+
+
+def _whole(release: VonMisesFisher) -> int:
+    if release.parts > 1:
+        raise UserError("this is known of one draw about the whole gradient, not of draws by parts; set parts: false")
+    return release.dimensions[0]
+
+
+def _upper_quantile(probability: float, dimension: int) -> float:
+    """The cosine that a uniform direction of R^d exceeds with a probability."""
+
+    def excess(cosine: float) -> float:
+        tail = 0.5 * float(betainc((dimension - 1) / 2, 0.5, (1 - cosine) * (1 + cosine)))
+        return (tail if cosine >= 0 else 1 - tail) - probability
+
+    return float(brentq(excess, -1.0, 1.0, xtol=1e-15))
+
+
+def _beyond(cosine: float, kappa: float, dimension: int) -> float:
+    """P(W > cosine), by quadrature of the angle's density up to the cosine's."""
+    low, high = von_mises_fisher.angle_range(kappa, dimension)
+    last = min(max(math.acos(cosine), low), high)
+
+    def mass(start: float, stop: float) -> float:
+        nodes, weights = np.polynomial.legendre.leggauss(400)
+        half = (stop - start) / 2
+        logs = von_mises_fisher.log_angle_density(start + half * (nodes + 1), kappa, dimension)
+        return float(half * weights @ np.exp(logs))
+
+    within, beyond = mass(low, last), mass(last, high)
+    return min(1.0, within / (within + beyond))
