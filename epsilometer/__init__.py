@@ -5,6 +5,7 @@
     epsilometer.calibrate(texts, "tem", target=1.0)
     epsilometer.compare(texts, ("tem", 11), ("mvc", 70))
     epsilometer.exact_loss(texts, "tem", epsilons=[5, 8])
+    epsilometer.one_run(included, excluded, delta=1e-5)
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from epsilometer.auditing.design import Design
     from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.one_call import audit
+    from epsilometer.auditing.one_run_scores import one_run
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
     from epsilometer.utility.one_call import AnonymityDesign, anonymity
@@ -36,6 +38,7 @@ __all__ = [
     "exact_curves",
     "exact_loss",
     "exact_pairs",
+    "one_run",
     "similarity",
 ]
 _MODULES = {
@@ -49,6 +52,7 @@ _MODULES = {
     "exact_curves": "auditing.exact_loss.one_call",
     "exact_loss": "auditing.exact_loss.one_call",
     "exact_pairs": "auditing.exact_loss.one_call",
+    "one_run": "auditing.one_run_scores",
     "similarity": "utility.similarity",
 }
 __version__ = "0.1.0"

@@ -13,9 +13,14 @@ Jagielski 2023, arXiv:2305.08846, theorem 5.1). So the levels of `abstention` ho
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
+As printed this fails near 1, where nobody tests: of 2 coins at epsilon 2 and delta .2 it gives P(right >= 1) <= .9972,
+and the mechanism that says both coins as they fell with probability .6, and one of them wrongly with .2 each, is never
+wrong twice. `one_run_fdp` has a bound that holds everywhere, and is larger only where delta is next to nothing.
+
 Several runs on coins of their own are one run of all of them together, since a coin still touches one output only.
-Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more of a mechanism whose whole trade-off curve is
-claimed; for a pure epsilon, whose worst case is randomised response, there is nothing to gain.
+Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more with a delta, and of a mechanism whose whole
+trade-off curve is claimed: `one_run_fdp`. For a pure epsilon, whose worst case is randomised response, there is nothing
+to gain.
 """
 
 from __future__ import annotations
@@ -40,7 +45,8 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
         return worst_output(right, scores, 2, alpha)
     successes = np.cumsum(right[np.argsort(-scores, kind="stable")])
     sizes = halves(len(right))
-    return max(_proved(int(successes[r - 1]), r, len(right), alpha=alpha / len(sizes), delta=delta) for r in sizes)
+    level = alpha / len(sizes) / 2
+    return max(proved(int(successes[r - 1]), r, len(right), delta=delta, level=level) for r in sizes)
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:
@@ -53,9 +59,14 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
     return min(1.0, pure + 2 * coins * delta * float((below / np.arange(1, successes + 1)).max()))
 
 
-def _proved(successes: int, guesses: int, coins: int, alpha: float, delta: float) -> float:
+def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
+    """The epsilon of one coin, in nats, that so many right guesses prove at confidence 1 - level.
+
+    guesses: a number fixed beforehand; coins: all that went into the run, guessed or not.
+    """
+
     def excess(loss: float) -> float:
-        return p_value(successes, guesses, coins, loss, delta=delta) - alpha / 2
+        return p_value(successes, guesses, coins, loss, delta=delta) - level
 
     if excess(0.0) > 0:
         return 0.0
