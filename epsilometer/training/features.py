@@ -20,7 +20,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.models.bounds import weights_hash
-from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.models.locate import quiet_loading
 from epsilometer.runtime.progress import track
-from epsilometer.training.heads import BERT, GPT2, kind_of, last_layers
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from epsilometer.training.heads import BERT, GPT2, last_layers
+from epsilometer.training.tokens import Tokens, last_place, padding, window
 
 BLOCK = 512  # texts between two writes: what a kill costs at most
 ROWS = {"cpu": 8, "cuda": 64}  # texts of every batch that transformers sees: a constant, since kernels differ by shape
@@ -41,45 +39,19 @@ MULTIPLE = 8  # tokens that a batch's width is a multiple of
 LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
 
 
-class Frozen:
-    """A BERT or GPT-2 without its trainable layers.
+class Frozen(Tokens):
+    """A BERT or GPT-2 without its trainable layers, and its tokeniser.
 
-    model:     whatever `models.locate` knows. length: tokens of a text that are read, special ones included.
-    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result.
-    kind:      one of `heads.KINDS`; width: of a state.
+    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result. width: of a state.
 
-    Raises UserError for another architecture, a model without layers that it needs, and a length that the model cannot
-    read.
+    Raises UserError as `Tokens`, and for a model without layers that it needs.
     """
 
     def __init__(self, model: str | Path, length: int, precision: str = "float32", device: str = "cpu") -> None:
-        self.folder = locate(model)
-        self.kind, self.length, self.precision = kind_of(self.folder), length, precision
-        self.tokenizer = _tokenizer(self.folder)
-        window = positions_of(self.folder)
-        special = self.tokenizer.num_special_tokens_to_add(is_pair=False)
-        if not special < length <= window:
-            raise UserError(
-                f"length must be {special + 1} to {window} tokens for the model in {self.folder}, got {length}"
-            )
-        self.tokenizer.enable_truncation(length)
+        super().__init__(model, length)
+        self.precision, self.device = precision, device
         self._network = _network(self.folder, self.kind, precision, device)
         self.width = self._network.width
-
-    def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, cut at `length`. Raises UserError for a text of no tokens but special ones."""
-        return [encoding.ids for encoding in self._encodings(texts)]
-
-    def lengths(self, texts: Sequence[str], place: str = "") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Returns how many tokens of each text are read [n], and whether it was cut [n].
-
-        Raises UserError as `ids`; place: of the texts, " of train" say, for its message.
-        """
-        lengths, cut = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
-        for start in range(0, len(texts), BLOCK):
-            for row, encoding in enumerate(self._encodings(texts[start : start + BLOCK], start, place), start):
-                lengths[row], cut[row] = len(encoding.ids), bool(encoding.overflowing)
-        return lengths, cut
 
     def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns the states [n, width] of texts. Raises UserError as `ids`, and for states that are not finite."""
@@ -91,17 +63,10 @@ class Frozen:
         return states
 
     def fingerprint(self) -> str:
-        """What the states depend on besides the texts: weights, configuration, tokeniser, length and precision."""
+        """What the states depend on besides the texts: weights, configuration, tokeniser and settings."""
         files = [(self.folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
         rest = " ".join(hashlib.sha256(content).hexdigest() for content in files)
-        return f"{weights_hash(self.folder)} {rest} {self.length} {self.precision}"
-
-    def _encodings(self, texts: Sequence[str], first: int = 0, place: str = "") -> list[Any]:
-        encodings: list[Any] = self.tokenizer.encode_batch(list(texts))
-        for row, encoding in enumerate(encodings, first):
-            if len(encoding.ids) == sum(encoding.special_tokens_mask):
-                raise UserError(f"text {row}{place} has no tokens; leave out texts that are empty or white space")
-        return encodings
+        return f"{weights_hash(self.folder)} {rest} {self.length} {self.precision} {self.device}"
 
 
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key: str = "") -> None:
@@ -138,13 +103,6 @@ def read(folder: Path, split: str) -> NDArray[np.float32]:
         raise UserError(f"{path} does not exist; the stage `features` writes it for each split of a data set")
     states: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
     return states
-
-
-def positions_of(folder: Path) -> int:
-    """The longest sequence in tokens that a model's folder states."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    stated = [config[name] for name in ("max_position_embeddings", "n_positions", "n_ctx") if name in config]
-    return int(min(stated)) if stated else (512 if kind_of(folder) == BERT else 1024)
 
 
 def _blocks(
@@ -200,9 +158,9 @@ class _ByTransformers:
         self._network = _load(folder, kind, precision, device)
         if kind == GPT2:
             self._network.ln_f = torch.nn.Identity()
-        self._kind, self._device, self._pad = kind, device, _padding(folder)
+        self._kind, self._device, self._pad = kind, device, padding(folder)
         self.width = int(self._network.config.hidden_size)
-        self._window = positions_of(folder)
+        self._window = window(folder)
 
     def __call__(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         states = np.empty((len(ids), self.width), np.float32)
@@ -231,11 +189,6 @@ class _ByTransformers:
             chosen = hidden[torch.arange(len(ids)), torch.from_numpy(places[: len(ids)])]
         states: NDArray[np.float32] = chosen.float().cpu().numpy()
         return states
-
-
-def last_place(ids: Sequence[int], pad: int) -> int:
-    """The place of the last token that is no padding, as transformers' classifiers read it; 0 where all are."""
-    return max((place for place, token in enumerate(ids) if token != pad), default=0)
 
 
 def _network(folder: Path, kind: str, precision: str, device: str) -> _PackedBert | _ByTransformers:
@@ -274,27 +227,3 @@ def _load(folder: Path, kind: str, precision: str, device: str) -> Any:
     if report["missing_keys"]:
         raise UserError(f"the {kind} in {folder} lacks {min(report['missing_keys'])}; give a whole checkpoint")
     return network.eval().to(device)
-
-
-def _tokenizer(folder: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
-    tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    tokenizer.encode_special_tokens = True  # from here on "[SEP]" written in a text is text
-    return tokenizer
-
-
-def _padding(folder: Path) -> int:
-    """The id of the padding token: the configuration's, or its end token. Raises UserError where it names neither."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    for name in ("pad_token_id", "eos_token_id"):
-        stated = config.get(name)
-        stated = stated[0] if isinstance(stated, list) else stated
-        if stated is not None:
-            return int(stated)
-    raise UserError(f"the model in {folder} has neither a padding nor an end token; name one in its config.json")

@@ -37,6 +37,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.locate import locate
 from epsilometer.training.factored import Factor, FactoredGradients
+from epsilometer.training.gradients import ExampleGradients
 
 BERT, GPT2 = "bert", "gpt2"
 KINDS = (BERT, GPT2)
@@ -71,7 +72,7 @@ class Head(ABC):
     @abstractmethod
     def gradients(
         self, states: NDArray[np.float32], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
-    ) -> FactoredGradients:
+    ) -> ExampleGradients:
         """Returns the gradients of the losses of L examples, one by one.
 
         states: [..., L, width]; labels: [..., L]; masks: of dropout, [..., L, width], or None for none.

@@ -1,0 +1,288 @@
+"""Any parameters of a classifying BERT or GPT-2, the slow way: gradients of examples by torch.func in micro-batches.
+
+For what has no closed form in `heads`: layers of the network itself, all of it, or adapters (LoRA, Hu et al. 2022, by
+peft). `NetworkHead` stands where a head does, in the training loop too; what a head is shown as hidden states are here
+token ids [L, length] (`Tokens.padded`).
+
+A micro-batch is one `vmap` of one `grad`, so that its examples' gradients are written out, micro x d numbers. A whole
+batch is written out where it takes at most MEMORY bytes; else each question (norms, a sum, inner products) goes through
+the micro-batches again. How large they are changes nothing but the rounding of float32.
+
+A tensor that two layers share is one parameter: it is counted once, and its gradient has what comes back from both. The
+network is in evaluation mode, without dropout, and every example runs by itself: no layer mixes examples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.models.locate import locate, quiet_loading
+from epsilometer.training.gradients import DenseGradients
+from epsilometer.training.heads import GPT2, Head, kind_of
+from epsilometer.training.tokens import NONE, padding
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+MEMORY = 1 << 28  # bytes that the gradients of a batch may take
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkHead(Head):
+    """Parameters of a network, trainable like those of a head; there are not many models of them in one.
+
+    vector: float32 [d], their values; those in `network` are not used. width: tokens of a padded text. network: as
+    transformers' classes for sequence classification are called, in evaluation mode. chosen: the parameters' shapes by
+    their names. pad: the id that stands behind a text's end; causal: whether tokens see only those before them.
+    micro: examples whose gradients are computed at a time.
+    """
+
+    network: Module = field(repr=False)
+    chosen: Mapping[str, tuple[int, ...]]
+    pad: int
+    causal: bool
+    micro: int = 8
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the parameters."""
+        return dict(self.chosen)
+
+    def about(self) -> dict[str, Any]:
+        """Returns the class of the network."""
+        return {"kind": type(self.network).__name__}
+
+    def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Returns [L, classes] for token ids [L, width]; masks are not used."""
+        import torch
+
+        out = np.empty((len(states), self.classes), np.float32)
+        with torch.inference_mode():
+            for rows in self.micro_batches(len(states)):
+                ids, mask = self._inputs(states[rows])
+                out[rows] = self._forward(self._tensors(), ids, mask).numpy()
+        return out
+
+    def gradients(
+        self, states: NDArray[Any], labels: NDArray[np.integer], masks: NDArray[np.float32] | None = None
+    ) -> MicroGradients:
+        """Returns the gradients of the losses of L examples, one by one.
+
+        states: token ids [L, width]; labels: [L]; masks are not used.
+        """
+        return MicroGradients(self, states, np.asarray(labels))
+
+    def micro_batches(self, count: int) -> Iterator[slice]:
+        """The micro-batches of so many examples."""
+        return (slice(start, start + self.micro) for start in range(0, count, self.micro))
+
+    def written_out(self, states: NDArray[Any], labels: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The gradients [L, d] of one micro-batch."""
+        import torch
+
+        def loss(tensors: dict[str, Tensor], ids: Tensor, mask: Tensor, label: Tensor) -> Tensor:
+            return torch.nn.functional.cross_entropy(self._forward(tensors, ids[None], mask[None]), label[None])
+
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0, 0))
+        with torch.no_grad():  # of what is frozen
+            gradients = each(self._tensors(), *self._inputs(states), torch.from_numpy(labels.astype(np.int64)))
+        rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).numpy()
+        return rows
+
+    def restored(self, path: Path) -> NetworkHead:
+        """The head with the values that `save` wrote. Raises UserError for a file of other parameters."""
+        from safetensors.numpy import load_file
+
+        tensors = load_file(path)
+        if {name: tensor.shape for name, tensor in tensors.items()} != self.shapes:
+            raise UserError(f"{path} holds other parameters than those of this network; give a file of the same choice")
+        vector = np.concatenate([tensors[name].ravel() for name in self.shapes])
+        return replace(self, vector=vector.astype(np.float32))
+
+    def _forward(self, tensors: dict[str, Tensor], ids: Tensor, mask: Tensor) -> Tensor:
+        import torch
+
+        given = {"input_ids": ids, "attention_mask": mask}
+        logits: Tensor = torch.func.functional_call(self.network, tensors, (), given).logits
+        return logits
+
+    def _tensors(self) -> dict[str, Tensor]:
+        import torch
+
+        return {name: torch.from_numpy(tensor) for name, tensor in self.parameters.items()}
+
+    def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
+        """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here.
+
+        A mask of that shape is used as it is; from a flat one transformers decides by its values, which vmap forbids.
+        """
+        import torch
+
+        there = states != NONE
+        there = there[:, : max(1, int(there.sum(axis=1).max(initial=0)))]
+        length = there.shape[1]
+        seen = np.broadcast_to(there[:, None, None, :], (len(states), 1, length, length))
+        if self.causal:
+            seen = seen & np.tri(length, dtype=bool)
+        hidden = np.where(seen, np.float32(0), np.finfo(np.float32).min)
+        ids = np.where(there, states[:, :length], self.pad).astype(np.int64)
+        return torch.from_numpy(ids), torch.from_numpy(hidden)
+
+
+@dataclass(frozen=True)
+class MicroGradients:
+    """`ExampleGradients` of a network's parameters, micro-batch by micro-batch.
+
+    states: token ids [L, width]; labels: [L]; chosen: the one tensor that they are by, or None for all.
+    """
+
+    head: NetworkHead
+    states: NDArray[Any]
+    labels: NDArray[np.integer]
+    chosen: int | None = None
+
+    @property
+    def count(self) -> int:
+        """L."""
+        return len(self.states)
+
+    @property
+    def size(self) -> int:
+        """d."""
+        return sum(self.parts)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The lengths of the tensors."""
+        return self.head.parts if self.chosen is None else (self.head.parts[self.chosen],)
+
+    def norms(self) -> NDArray[np.float64]:
+        """Returns the lengths of the gradients [L]."""
+        return np.concatenate([np.empty(0), *(part.norms() for _, part in self._blocks())])
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Returns the sum [d] of the gradients times their weights [L]."""
+        out = np.zeros(self.size, np.float32)
+        for rows, part in self._blocks():
+            out += part.weighted_sum(weights[rows])
+        return out
+
+    def gram(self) -> NDArray[np.float64]:
+        """Returns the inner products [L, L]; where a batch is not written out, micro-batches are computed in pairs."""
+        if self._fits:
+            return self._whole.gram()
+        out = np.zeros((self.count, self.count))
+        for rows, part in self._blocks():
+            for others, other in self._blocks(rows.stop):
+                both = DenseGradients(np.concatenate([part.finite, other.finite])).gram()
+                out[rows, others] = both[: part.count, part.count :]
+                out[others, rows] = out[rows, others].T
+            out[rows, rows] = part.gram()
+        return out
+
+    def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Returns the inner products [L] of the gradients with a vector [d]."""
+        return np.concatenate([np.empty(0), *(part.product(vector) for _, part in self._blocks())])
+
+    def part(self, number: int) -> MicroGradients:
+        """Returns the gradients by one tensor alone."""
+        return replace(self, chosen=number)
+
+    def _blocks(self, start: int = 0) -> Iterator[tuple[slice, DenseGradients]]:
+        """Rows from `start` on, and their gradients."""
+        for rows in self.head.micro_batches(self.count):
+            if rows.start >= start:
+                whole = self._whole.matrix[rows] if self._fits else self._matrix(rows)
+                yield rows, DenseGradients(whole, self.parts)
+
+    @property
+    def _fits(self) -> bool:
+        return 4 * self.count * self.size <= MEMORY
+
+    @cached_property
+    def _whole(self) -> DenseGradients:
+        rows = [self._matrix(rows) for rows in self.head.micro_batches(self.count)]
+        return DenseGradients(np.concatenate([np.empty((0, self.size), np.float32), *rows]), self.parts)
+
+    def _matrix(self, rows: slice) -> NDArray[np.floating]:
+        whole = DenseGradients(self.head.written_out(self.states[rows], self.labels[rows]), self.head.parts)
+        return whole.matrix if self.chosen is None else whole.part(self.chosen).matrix
+
+
+def network(model: str | Path, classes: int, noise: Noise) -> Module:
+    """A BERT or GPT-2 with a classifier, by transformers, in evaluation mode.
+
+    model: whatever `models.locate` knows. noise: one stream, from which what the checkpoint lacks is drawn. Raises
+    UserError for another architecture and for fewer than two classes.
+    """
+    import torch
+
+    if classes < 2:
+        raise UserError(f"a classifier needs at least 2 classes, got {classes}; give labels of two classes or more")
+    folder = locate(model)
+    kind_of(folder)
+    with quiet_loading(), torch.random.fork_rng():
+        from transformers import AutoModelForSequenceClassification
+
+        torch.manual_seed(int(noise.generator(0).integers(1 << 62)))
+        loaded: Any = AutoModelForSequenceClassification.from_pretrained(
+            folder,
+            num_labels=classes,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            attn_implementation="eager",
+            ignore_mismatched_sizes=True,
+        )
+    loaded.config.pad_token_id = padding(folder)
+    module: Module = loaded.eval()
+    return module
+
+
+def trainable(network: Any, length: int, names: Sequence[str] | None = None, micro: int = 8) -> NetworkHead:
+    """Some parameters of a network as a head.
+
+    network: of `network`, perhaps with adapters (`peft.get_peft_model`). length: tokens of a padded text. names: the
+    beginnings of the parameters' names, "bert.encoder.layer.5." say; None for those that require a gradient, which with
+    adapters are these. Raises UserError where nothing is trainable, for a name that no parameter begins with, and for
+    parameters of different types.
+    """
+    every = dict(network.named_parameters())  # those that layers share are there once
+    if names is None:
+        chosen = [name for name, one in every.items() if one.requires_grad]
+    else:
+        for name in names:
+            if not any(one.startswith(name) for one in every):
+                raise unknown("parameter", name, every)
+        chosen = [one for one in every if one.startswith(tuple(names))]
+    if not chosen:
+        raise UserError("nothing is trainable: no parameter was chosen; name some, or let some require a gradient")
+    if micro < 1:
+        raise UserError(f"micro must be at least 1 example, got {micro}")
+    shapes = {name: tuple(every[name].shape) for name in chosen}
+    vector = np.empty(sum(map(math.prod, shapes.values())), np.float32)
+    config = network.config
+    head = NetworkHead(
+        vector,
+        length,
+        int(config.num_labels),
+        network=network.eval(),
+        chosen=shapes,
+        pad=int(config.pad_token_id),
+        causal=config.model_type == GPT2,
+        micro=micro,
+    )
+    for name, tensor in head.parameters.items():
+        tensor[...] = every[name].detach().float().numpy()
+    return head
