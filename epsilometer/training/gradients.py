@@ -103,7 +103,11 @@ class DenseGradients:
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Returns the sum [d] of the gradients times their weights [L]."""
-        return (weights.astype(self.matrix.dtype) @ self.finite).astype(np.float32)
+        out = np.empty(self.size, np.float32)
+        for start in range(0, self.size, _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            out[part] = weights @ self.finite[:, part].astype(np.float64)
+        return out
 
     def gram(self) -> NDArray[np.float64]:
         """Returns the inner products [L, L] of the gradients, summed in float64."""

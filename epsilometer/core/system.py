@@ -1,0 +1,75 @@
+"""A numpy generator that draws every bit from the operating system, for what is given to others.
+
+numpy's own generators are invertible: who sees enough of their numbers knows all others. `generator` hands numpy the
+operating system's words instead, through the C interface that numpy documents for bit generators ("Extending"), so that
+all of its laws can be drawn. A number costs some .5 us so; `words` gives many at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+
+from epsilometer.core.exact import Words, system_words
+
+_BUFFER = 1 << 10  # words asked of the operating system at a time
+
+
+class _Interface(ctypes.Structure):
+    """numpy's bitgen_t."""
+
+    _fields_ = (
+        ("state", ctypes.c_void_p),
+        ("next_uint64", ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)),
+        ("next_uint32", ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)),
+        ("next_double", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)),
+        ("next_raw", ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)),
+    )
+
+
+class _SystemBits:
+    """numpy's interface of a bit generator: its capsule and its lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._words = np.empty(0, np.uint64)
+        self._used = 0
+        kinds: dict[str, Any] = dict(_Interface._fields_)
+        self._interface = _Interface(
+            None,
+            kinds["next_uint64"](lambda _: self._next()),
+            kinds["next_uint32"](lambda _: self._next() >> 32),
+            kinds["next_double"](lambda _: (self._next() >> 11) * 2.0**-53),
+            kinds["next_raw"](lambda _: self._next()),
+        )
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        self._name = b"BitGenerator"  # the capsule refers to it
+        self.capsule = new(ctypes.addressof(self._interface), self._name, None)
+
+    def _next(self) -> int:
+        if self._used == len(self._words):
+            self._words, self._used = system_words(_BUFFER), 0
+        self._used += 1
+        return int(self._words[self._used - 1])
+
+
+def generator() -> np.random.Generator:
+    """A generator whose bits are the operating system's; every call makes another one."""
+    bits: Any = _SystemBits()
+    return np.random.Generator(bits)
+
+
+def is_system(generator: np.random.Generator) -> bool:
+    """Whether a generator is one of `generator`'s, so that what it draws may be given to others."""
+    return isinstance(generator.bit_generator, _SystemBits)
+
+
+def words(generator: np.random.Generator, count: int) -> Words:
+    """Returns [count] words of 64 random bits, those of a system's generator from the operating system at once."""
+    if is_system(generator):
+        return system_words(count)
+    return generator.integers(0, np.iinfo(np.uint64).max, count, np.uint64, endpoint=True)
