@@ -12,6 +12,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, BertConf
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.embedded import EMBEDDED
 from epsilometer.training import features
 from epsilometer.training.features import ABOUT, LAYERS, Frozen, read, write
 from epsilometer.training.heads import last_layers, load_last_layers
@@ -168,3 +169,71 @@ def test_a_model_without_what_is_needed_is_refused_by_name(tmp_path: Path) -> No
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match="relative positions"):
         Frozen(folder, 12)
+
+
+@pytest.mark.parametrize("kind", [*SAVE])
+def test_a_model_is_named_by_folder_pin_or_id(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's client is asked for the pinned revision; what it gives is read like any folder."""
+    folder, commit = SAVE[kind](tmp_path / "hub"), "0123456789abcdef0123456789abcdef01234567"
+    asked = []
+
+    def snapshot(model: str, revision: str | None, **_: object) -> str:
+        asked.append((model, revision))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    pin = tmp_path / "pin.json"
+    pin.write_text(json.dumps({"model": "someone/small", "revision": commit}))
+    noise = Noise.named(1, "begin")
+    states, head = Frozen(folder, 12).states(TEXTS), last_layers(folder).head(2, noise)
+    for name in (pin, f"someone/small@{commit}"):
+        np.testing.assert_array_equal(Frozen(name, 12).states(TEXTS), states)
+        np.testing.assert_array_equal(last_layers(name).head(2, noise).vector, head.vector)
+    assert asked == [("someone/small", commit)] * 4
+
+
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", str(EMBEDDED / "minilm-paraphraser")])
+def test_the_embedded_bert_and_gpt2_are_read(model: str) -> None:
+    """The classifier that transformers builds of the whole model, with the same last layers, has the same losses."""
+    frozen, layers = Frozen(model, 24), last_layers(model)
+    assert len(layers.tensors) == 2  # a pooler, or a norm: neither has a classifier
+    head = layers.head(3, Noise.named(1, "begin"))
+    texts = ["The room was cold, and the waiter rude.", "Lovely!", "We shall come back " * 10]
+    whole: Any = AutoModelForSequenceClassification.from_pretrained(frozen.folder, num_labels=3, dtype=torch.float32)
+    report = whole.load_state_dict({n: torch.from_numpy(t) for n, t in head.parameters.items()}, strict=False)
+    assert not report.unexpected_keys
+    with torch.no_grad():
+        logits = torch.cat([whole.eval()(input_ids=torch.tensor([ids])).logits for ids in frozen.ids(texts)])
+    np.testing.assert_allclose(head.logits(frozen.states(texts)), logits, atol=1e-4)
+
+
+def test_a_checkpoint_of_the_first_berts_is_read(tmp_path: Path) -> None:
+    """bert-base-uncased calls its norms' weights gamma and beta; a norm's name begins no head."""
+    from safetensors.numpy import load_file, save_file
+
+    folder = save_bert_classifier(tmp_path)
+    states, layers = Frozen(folder, 12).states(TEXTS), last_layers(folder)
+    tensors = load_file(folder / "model.safetensors")
+    older = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in tensors.items()
+    }
+    assert older.keys() != tensors.keys()
+    save_file(older, folder / "model.safetensors", metadata={"format": "pt"})
+    np.testing.assert_array_equal(Frozen(folder, 12).states(TEXTS), states)
+    assert last_layers(folder).tensors.keys() == layers.tensors.keys()
+
+
+def test_a_gpt2_without_prefixes_is_read(tmp_path: Path) -> None:
+    """As gpt2 of the hub names its tensors: h.0..., ln_f.weight."""
+    from safetensors.numpy import load_file, save_file
+
+    folder = save_gpt2_classifier(tmp_path)
+    states, layers = Frozen(folder, 12).states(TEXTS), last_layers(folder)
+    tensors = load_file(folder / "model.safetensors")
+    bare = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items() if "score" not in name}
+    save_file(bare, folder / "model.safetensors", metadata={"format": "pt"})
+    np.testing.assert_array_equal(Frozen(folder, 12).states(TEXTS), states)
+    norm = {name for name in layers.tensors if "ln_f" in name}
+    assert last_layers(folder).tensors.keys() == norm
+    assert len(norm) == 2
