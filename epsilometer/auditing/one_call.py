@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims import trial_claims
-from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.estimates import Attacked, estimates
 from epsilometer.auditing.posteriors import DEPARTS
@@ -37,6 +37,7 @@ from epsilometer.core.attack import (
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.component import build, by_name, described, find, names
 from epsilometer.core.errors import UserError
+from epsilometer.core.extras import installed
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.likelihood import computed
 from epsilometer.core.mechanism import (
@@ -100,7 +101,7 @@ def audit(
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
     """
-    texts = distinct(texts)
+    texts, design = distinct(texts), as_installed(design)
     if epsilons is not None:
         check_epsilons(epsilons)
     chosen, made_by = chosen_attacks(attacks), as_mechanism(mechanism, settings, texts)
@@ -209,7 +210,7 @@ def embed(texts: Sequence[str]) -> Embedded:
 def chosen_attacks(attacks: Attacks | None) -> dict[str, Attack]:
     """The attacks by name: as given, objects by their class; None stands for all that need no large model."""
     if attacks is None:
-        attacks = [name for name in names(KIND) if not _large(name)]
+        attacks = [name for name in names(KIND) if not _large(name) and _installed(name)]
     return by_name(KIND, attacks, lambda name, settings: build(find(KIND, name, "guess"), settings, f"attacks.{name}"))
 
 
@@ -243,10 +244,17 @@ def say_what_is_left_out(attacks: Mapping[str, Attack], mechanism: Mechanism | N
     if not asked:
         large = ", ".join(name for name in names(KIND) if _large(name))
         note(f"not run: {large}, which read with a language model; name them among the attacks to run them too")
+        if absent := [name for name in names(KIND) if not (_large(name) or _installed(name))]:
+            note(f"not run: {', '.join(absent)}, which needs pip install 'epsilometer[models]'")
 
 
 def _large(name: str) -> bool:
     return getattr(find(KIND, name, "guess"), "large", False)
+
+
+def _installed(name: str) -> bool:
+    extra = getattr(find(KIND, name, "guess"), "extra", None)
+    return extra is None or installed(extra)
 
 
 def attacked(

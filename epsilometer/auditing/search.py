@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from epsilometer.auditing.calibration import Batch, Calibrated, Goal, Watch, calibrate, unwatched
-from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.one_call import Pool, embed
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials import sample
@@ -39,7 +39,7 @@ def search(
     rewritten, and gets what is counted. watch: as in `calibration.calibrate`. Raises UserError where the claim's delta
     depends on epsilon.
     """
-    candidates = design.k
+    candidates, design = design.k, as_installed(design)
     if pool.embedded is None and design.temperature:
         pool = replace(pool, embedded=embed(pool.texts))
     vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors

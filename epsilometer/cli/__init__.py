@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from epsilometer.core.errors import UserError, disk_trouble
+from epsilometer.core.extras import missing
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,6 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             app(words)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        if (advice := missing(error)) is None:
+            raise
+        print(f"error: {advice}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         denied = f"{error.filename} may not be read or written; change its permissions"

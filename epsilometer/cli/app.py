@@ -37,6 +37,7 @@ for command in (
     components.bounds,
     bench.bench,
     project.check,
+    project.doctor,
     project.report,
     project.accept,
     project.history,

@@ -70,6 +70,17 @@ def _check_component(
         raise typer.Exit(1)
 
 
+def doctor(as_json: Json = False) -> None:
+    """Say what this machine and installation can do, and what would be slow here."""
+    from epsilometer.runtime.machine import examined
+
+    lines = examined(Path())
+    if as_json:
+        show(lines, as_json)
+    else:
+        print(*(f"{topic:<12} {line}" for topic, line in lines.items()), sep="\n", flush=True)
+
+
 def report(as_json: Json = False) -> None:
     """Print where the report is, and its estimates."""
     from epsilometer.auditing.schemas import ESTIMATES

@@ -25,6 +25,8 @@ from epsilometer.core.imports import beside
 T = TypeVar("T")
 
 PACKAGE = Path(__file__).parents[1]
+_IN_WHEEL = PACKAGE / "embedded"
+EMBEDDED = (_IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent / "data" / "embedded") / "models"  # weights
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

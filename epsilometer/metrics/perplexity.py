@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.component import PACKAGE, component
+from epsilometer.core.component import EMBEDDED, component
 
 if TYPE_CHECKING:
     from epsilometer.models.causal_lm import CausalLM
 
-EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-paraphraser"
+PARAPHRASER = EMBEDDED / "minilm-paraphraser"
 
 
 @component
@@ -35,7 +35,7 @@ class Perplexity:
     model: a decoder-only language model by id or folder; by default the embedded one.
     """
 
-    model: str = EMBEDDED.name
+    model: str = PARAPHRASER.name
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     device: str = "cpu"
 
@@ -43,7 +43,7 @@ class Perplexity:
     def _reader(self) -> CausalLM:
         from epsilometer.models.causal_lm import CausalLM
 
-        return CausalLM(EMBEDDED if self.model == EMBEDDED.name else self.model, self.precision, self.device)
+        return CausalLM(PARAPHRASER if self.model == PARAPHRASER.name else self.model, self.precision, self.device)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""

@@ -12,14 +12,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from epsilometer.core.component import PACKAGE
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError, disk_trouble
 from epsilometer.models.locate import ENCODER, locate
 from epsilometer.runtime import checksums
 from epsilometer.runtime.progress import note
 from epsilometer.runtime.unfinished import abandoned
-
-EMBEDDED = PACKAGE.parent / "data" / "embedded" / "models"
 
 
 def masked_lm() -> Path:

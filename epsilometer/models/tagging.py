@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.component import PACKAGE
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import ENCODER, locate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-HEADS = PACKAGE.parent / "data" / "embedded" / "models" / "minilm-heads"
+HEADS = EMBEDDED / "minilm-heads"
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # as in the heads' training: contractions whole, punctuation apart
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\s*\n\s*")

@@ -11,13 +11,12 @@ from pathlib import Path
 import psutil
 
 from epsilometer.core.attack import KIND, Checked
-from epsilometer.core.component import build, find
+from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import hub, tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
 from epsilometer.models.classifier import TRANSFORMER
-from epsilometer.models.embedded import EMBEDDED
 from epsilometer.models.locate import would_download
 from epsilometer.project import cells
 from epsilometer.project.confinement import code_paths, data_paths

@@ -13,7 +13,7 @@ import polars as pl
 
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.comparison import Right, judged, paired_rows
-from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.one_call import Named
 from epsilometer.auditing.rewriting import Job, rewrite_all
@@ -111,7 +111,7 @@ def compare_texts(
     for (mechanism, _), (label, _) in zip(sides, named, strict=True):
         if not has_budget(mechanism):
             raise UserError(f"{label} {_NO_BUDGET}")
-    sampled, embedded = api.draw(texts, trials, design)
+    sampled, embedded = api.draw(texts, trials, as_installed(design))
     right = [_right(api.Pool(texts, embedded), sampled, at, attacks, design=design) for at in sides]
     return judged(_paired(name, named, right), _label(named[0]), _label(named[1]), design.alpha)
 

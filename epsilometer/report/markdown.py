@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
 from pathlib import Path
@@ -31,6 +29,7 @@ from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
 from epsilometer.report.wording import budget
+from epsilometer.runtime.machine import processor
 from epsilometer.utility.attackers import CLEAN
 from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.schemas import ANONYMITY, ATTACKERS, DOWNSTREAM, LEAKAGE, SIMILARITIES
@@ -87,12 +86,7 @@ def sections(results: Results) -> list[Section]:
 
 def hardware() -> str:
     """Returns the processor, its cores and the memory of this machine."""
-    try:
-        names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
-        names = []
-    processor = names[0].strip() if names else platform.processor() or platform.machine()
-    return f"{processor}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
+    return f"{processor()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory"
 
 
 def losses(estimates: pl.DataFrame, exact: pl.DataFrame) -> Iterator[Section]:

@@ -8,10 +8,11 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.models.beam_search import beam_search
 from epsilometer.models.bounds import bounds
-from epsilometer.models.embedded import EMBEDDED, seq2seq
+from epsilometer.models.embedded import seq2seq
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
 from epsilometer.pipeline.stages import model as stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ _CHUNK = 2048  # distinct rewrites encoded at a time; their embeddings are not k
 @component
 class EmbeddingAttack(ByScore):
     """model: a sentence-transformers model by id or path."""
+
+    extra: ClassVar[str] = "models"
 
     model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"

@@ -33,11 +33,10 @@ from pydantic import Field, PositiveInt, model_validator
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.attacks.identification.shared.judge_prompt import Question, message, numbers, parse
 from epsilometer.core.attack import Context, choose
-from epsilometer.core.component import component
+from epsilometer.core.component import EMBEDDED, component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.models.chat import Chat, Completion, Message, check_environment
-from epsilometer.models.embedded import EMBEDDED
 
 LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (docs/results.md)
 

@@ -96,7 +96,7 @@ def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort:
     if not share or math.isinf(row["average_low"]) or row["average_high"] - row["average_low"] <= 2 * effort.width:
         return row
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
-    mean = mean_loss(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), sampling)
+    mean = mean_loss(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
     if row["pairs"] == ALL:  # both hold, and the bounds by pairs without an error
         low, high = max(low, row["average_low"]), min(high, row["average_high"])

