@@ -6,7 +6,8 @@ size, order, worker count or on which other trials ran. The key is a hash of the
 
 A seeded stream is reproducible, hence invertible by whoever knows the seed: good for audits, not for publication.
 `Noise.operating_system` draws from the operating system instead, and its streams hold exact samplers
-(`epsilometer.core.exact`), which every mechanism with a claim draws from where the stream has them.
+(`epsilometer.core.exact`), which every mechanism with a claim draws from where the stream has them. Training draws from
+its numpy generators, whose bits are the operating system's too (`epsilometer.core.system`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core import system
 from epsilometer.core.exact import Exact
 
 _MULTIPLIER = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
@@ -103,7 +105,7 @@ class Noise:
     def generator(self, row: int) -> np.random.Generator:
         """A trial's own numpy generator, for code that needs one."""
         if self.key is None:
-            return np.random.default_rng()  # seeded by the operating system
+            return system.generator()
         # numpy's Philox is the 64-bit variant; trials are 2^128 counters apart, so their streams never meet.
         return np.random.Generator(
             np.random.Philox(key=[self.key[0] << 32 | self.key[1], 1], counter=[0, 0, int(self.trials[row]), 0])

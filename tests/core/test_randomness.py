@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from epsilometer.core import system
 from epsilometer.core.randomness import Noise, _rounds
 
 
@@ -74,3 +75,5 @@ def test_generators_differ_between_trials_and_repeat() -> None:
 def test_operating_system_noise_never_repeats() -> None:
     noise = Noise.operating_system(4)
     assert not np.array_equal(noise.uniforms(8), noise.uniforms(8))
+    assert system.is_system(noise.generator(2))
+    assert not system.is_system(Noise.named(4, "seeded").generator(2))
