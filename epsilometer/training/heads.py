@@ -110,13 +110,17 @@ class Head(ABC):
         """Returns [..., L, classes], without dropout."""
         return softmax(self.logits(states))
 
-    def losses(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Returns the cross-entropies [..., L] in nats, without dropout."""
+    def log_probabilities(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Returns the logarithms [..., L, classes] of `probabilities`, finite where these underflow."""
         logits = self.logits(states).astype(np.float64)
         logits -= logits.max(axis=-1, keepdims=True)
-        chosen = np.take_along_axis(logits, np.broadcast_to(labels, logits.shape[:-1])[..., None], axis=-1)[..., 0]
-        losses: NDArray[np.float64] = np.log(np.exp(logits).sum(axis=-1)) - chosen
-        return losses
+        logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        return logits
+
+    def losses(self, states: NDArray[np.float32], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Returns the cross-entropies [..., L] in nats, without dropout."""
+        log_p = self.log_probabilities(states)
+        return -np.take_along_axis(log_p, np.broadcast_to(labels, log_p.shape[:-1])[..., None], axis=-1)[..., 0]
 
     def save(self, path: Path) -> None:
         """Write the tensors and `about` as safetensors, whole or not at all; the same bytes for the same head."""

@@ -1,0 +1,123 @@
+"""Many heads of one recipe at once, each on its own texts: what membership attacks compare a target with.
+
+The features are shared, and the parameters of m models are one array [m, d]: a step gathers a batch of each model, pads
+them to one length, and takes all products forward and backward as products of stacks of matrices. What noise makes of a
+batch is computed for each model by itself, from its own rows alone. So a shadow is a training like any other, private
+ones too, and equals the one that `private.train` makes of the same texts, first head and settings, to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.training.factored import Factor, FactoredGradients
+from epsilometer.training.gradients import ExampleGradients
+from epsilometer.training.heads import Head
+from epsilometer.training.optimisers import optimiser
+from epsilometer.training.private import Settings
+from epsilometer.training.sampling import batches
+
+_ROWS = 1 << 11  # texts that a model is asked about at a time
+
+
+def train_together(
+    head: Head,
+    states: NDArray[np.float32],
+    labels: NDArray[np.integer],
+    chosen: NDArray[np.integer],
+    settings: Sequence[Settings],
+) -> Head:
+    """Train a copy of m heads of one shape, side by side.
+
+    head: its vector is [m, d]; states: [n, width]; labels: [n] numbers of classes; chosen: [m, N] rows, the training
+    texts of each model in order; settings: of each, alike but for the seed. Raises UserError where one model's texts do
+    not fit the schedule, or are of one class.
+    """
+    _check(head, labels, chosen, settings)
+    head = replace(head, vector=head.vector.copy())
+    recipe = settings[0]
+    mover = optimiser(recipe.optimizer, recipe.rate)
+    draws = [batches(one.schedule, one.streams("batches")) for one in settings]
+    dropout = [one.streams("dropout") for one in settings]
+    noises = [one.streams("noise", repr(one.noise)) for one in settings]
+    update = np.empty_like(head.vector)
+    for step in range(recipe.schedule.steps):
+        step_rows = [rows[next(draw)] for rows, draw in zip(chosen, draws, strict=True)]
+        batch = _padded(step_rows)
+        masks = _masks(head, batch, dropout, step) if recipe.dropout else None
+        gradients = head.gradients(states[batch.rows], labels[batch.rows], masks)
+        for model, size in enumerate(batch.sizes):
+            generator = noises[model].generator(step)
+            own = _of_one(gradients, model, size)
+            update[model] = settings[model].noise.update(own, recipe.schedule.expected_batch, generator)
+        mover.step(head.vector, update, step + 1)
+    return head
+
+
+def answers(head: Head, states: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The log-probabilities [m, n, classes] that heads, their vector [m, d], give states [n, width]."""
+    out = np.empty((len(head.vector), len(states), head.classes))
+    for model, vector in enumerate(head.vector):
+        one = replace(head, vector=vector)
+        for start in range(0, len(states), _ROWS):
+            out[model, start : start + _ROWS] = one.log_probabilities(states[start : start + _ROWS])
+    return out
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """rows: int [m, L], the rows of each model's batch, and row 0 beyond its size; sizes: of the batches."""
+
+    rows: NDArray[np.int64]
+    sizes: list[int]
+
+
+def _padded(step_rows: Sequence[NDArray[np.integer]]) -> _Batch:
+    sizes = [len(rows) for rows in step_rows]
+    padded = np.zeros((len(sizes), max(sizes)), np.int64)
+    for row, rows in zip(padded, step_rows, strict=True):
+        row[: len(rows)] = rows
+    return _Batch(padded, sizes)
+
+
+def _masks(head: Head, batch: _Batch, streams: Sequence[Noise], step: int) -> NDArray[np.float32] | None:
+    """Masks of dropout [m, L, width], each model's of its own stream; None where the head has no dropout."""
+    padded = np.ones((*batch.rows.shape, head.width), np.float32)
+    for row, size, stream in zip(padded, batch.sizes, streams, strict=True):
+        masks = head.masks(size, stream.generator(step))
+        if masks is None:
+            return None
+        row[:size] = masks
+    return padded
+
+
+def _of_one(gradients: ExampleGradients, model: int, size: int) -> FactoredGradients:
+    """The gradients of one model's batch, without what it was padded with."""
+    assert isinstance(gradients, FactoredGradients), "heads in closed form have factors"
+    sides = [(factor.left, factor.right) for factor in gradients.factors]
+    return FactoredGradients(
+        [Factor(left[model, :size], None if right is None else right[model, :size]) for left, right in sides]
+    )
+
+
+def _check(head: Head, labels: NDArray[np.integer], chosen: NDArray[np.integer], settings: Sequence[Settings]) -> None:
+    if not len(head.vector) == len(chosen) == len(settings):
+        raise ValueError(f"{len(head.vector)} heads, {len(chosen)} sets of texts, {len(settings)} settings")
+    if len({replace(one, seed=None) for one in settings}) > 1:
+        raise ValueError("models that are trained together differ in their seeds alone")
+    if chosen.shape[1] != settings[0].schedule.texts:
+        raise UserError(
+            f"the schedule is of {settings[0].schedule.texts} texts, and references have {chosen.shape[1]}; give them "
+            "as many as the target"
+        )
+    for model, rows in enumerate(chosen):
+        if len(np.unique(labels[rows])) < 2:
+            raise UserError(
+                f"reference {model} would be trained on texts of one class; give more texts, or another label"
+            )

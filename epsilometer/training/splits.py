@@ -1,0 +1,112 @@
+"""Who is asked about, and who trains on what: the texts of a membership game.
+
+A target was trained on N texts; H others have the same labels. Asked about are as many of either, and of each class as
+many of either: else an attack would tell the splits' shares of classes apart, where the training texts were balanced
+say, and not what the model has learnt. Everything that the splits of a file differ in beside it still shows; splits
+that are drawn at random (`resplit`) differ in nothing.
+
+- `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts, and on all training texts that
+  are not asked about, N as the target does. Two and two share a cut, so that every asked text is in exactly half of the
+  references. The adversary thus knows every training text but those in question, as differential privacy assumes.
+- `disjoint` (paper, table 6: 11 models on parts of 259 texts): references train on texts that no other model sees, and
+  that are not asked about. Needs N texts for each of them, so that the target's must be a small part of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+
+LEAST = 4  # members that are asked about: two to set thresholds on, two to measure them
+
+
+@dataclass(frozen=True)
+class Split:
+    """The parts of texts that are numbered with the N training texts first, and the H others after them.
+
+    examples: int [n], those of which models are asked, ascending. asked: int [q], which of these membership is asked
+    of,
+    in random order, and inside: bool [q], whether the target trained on them. chosen: int [m, N], the training texts of
+    each reference, ascending.
+    """
+
+    examples: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    inside: NDArray[np.bool_]
+    chosen: NDArray[np.int64]
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """Which reference trained on which example: [m, n]."""
+        return np.stack([np.isin(self.examples, rows) for rows in self.chosen])
+
+
+def overlapping(
+    labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
+) -> Split:
+    """A split in which references share the asked texts among them.
+
+    labels: [N + H] numbers of classes; training: N; count: of references, rounded up to whole pairs and cut.
+    Raises UserError where too few others have the labels of the training texts.
+    """
+    members, others = _alike(labels, training, rng, place)
+    asked = rng.permutation(np.concatenate([members, others]))
+    rest = np.setdiff1d(np.arange(training), members)
+    chosen = []
+    for _ in range((count + 1) // 2):
+        order = rng.permutation(asked)
+        chosen += [np.sort(np.concatenate([rest, half])) for half in np.split(order, 2)]
+    return _split(np.sort(asked), asked, training, np.stack(chosen[:count]))
+
+
+def disjoint(
+    labels: NDArray[np.integer], training: int, count: int, rng: np.random.Generator, place: str = "references"
+) -> Split:
+    """A split in which no two models train on one text, and each on as many of each class as the target.
+
+    As `overlapping`; asked about are all training texts, and as many others.
+    """
+    classes, sizes = np.unique(labels[:training], return_counts=True)
+    parts: list[list[NDArray[np.int64]]] = [[] for _ in range(count + 1)]
+    for c, size in zip(classes, sizes.tolist(), strict=True):
+        rows = rng.permutation(training + np.flatnonzero(labels[training:] == c))
+        if len(rows) < (count + 1) * size:
+            raise UserError(
+                f"{place}: {count} disjoint references of {training} texts, and as many others to ask about, need "
+                f"{(count + 1) * size} texts of class {c} outside of the training set, of which there are {len(rows)}; "
+                "train on fewer texts, take fewer references (count), or split: overlapping"
+            )
+        for number, part in enumerate(parts):
+            part.append(rows[number * size : (number + 1) * size])
+    others, *chosen = [np.sort(np.concatenate(part)) for part in parts]
+    asked = rng.permutation(np.concatenate([np.arange(training), others]))
+    return _split(np.sort(np.concatenate([asked, *chosen])), asked, training, np.stack(chosen))
+
+
+def _alike(
+    labels: NDArray[np.integer], training: int, rng: np.random.Generator, place: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As many training texts as others, as large a part of each class of the training texts as there are others for."""
+    classes, sizes = np.unique(labels[:training], return_counts=True)
+    there = np.array([(labels[training:] == c).sum() for c in classes])
+    share = min(1.0, float((there / sizes).min()))
+    taken = np.floor(share * sizes + 1e-9).astype(int)
+    if taken.sum() < LEAST:
+        raise UserError(
+            f"{place}: membership is asked of at least {LEAST} training texts and as many others of the same classes, "
+            f"got {training} and {len(labels) - training}, of which {taken.sum()} match; hold out more texts (resplit)"
+        )
+    members, others = [], []
+    for c, many in zip(classes, taken.tolist(), strict=True):
+        members.append(rng.permutation(np.flatnonzero(labels[:training] == c))[:many])
+        others.append(training + rng.permutation(np.flatnonzero(labels[training:] == c))[:many])
+    return np.concatenate(members), np.concatenate(others)
+
+
+def _split(examples: NDArray[np.int64], asked: NDArray[np.int64], training: int, chosen: NDArray[np.int64]) -> Split:
+    """asked: numbers of texts."""
+    return Split(examples, np.searchsorted(examples, asked), asked < training, chosen)
