@@ -1,0 +1,177 @@
+"""Canaries that are gradients: the audit of a training's noise and sampling by the strongest adversary, without a model.
+
+Each canary has an axis of its own, and a gradient of `LENGTH` along it whenever its text enters a batch, which clipping
+or scaling brings to 1. One fair coin a canary decides whether it takes part (neighbours added or removed), or which of
+the two directions its gradient has (replaced). All texts that are no canaries have one common gradient, along one more
+axis. A white-box adversary sees every update, and reads canary i off coordinate i: x_t, in units in which it adds 1
+where it takes part. All coordinates of Gaussian noise are alike, so that nothing is lost by having no others; of
+directional noise the number of dimensions counts, and updates have them all.
+
+An update of such gradients is of no use for any text: no model may learn from it, and nothing here has one.
+
+**Scores**, over all T steps of rate q with noise s a coordinate.
+
+- `likelihood`, with independent coins: the exact log-likelihood ratio of taking part, as the coins of steps are
+  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in an order that nobody knows it is
+  ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). Of two directions it is the difference of
+  the two, at x and at -x. For directional noise, whose law on a coordinate is all but Gaussian, s is the deviation.
+- `sum`: the sum of x_t, which released audits use. Under sampling it shows about half as much.
+- `spread`: the largest less the least x_t: nothing, if every step has noise of its own, and all, if steps share it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.accounting.releases import Gaussian, VonMisesFisher
+from epsilometer.accounting.schedule import Poisson, Schedule
+from epsilometer.accounting.statement import effective_noise
+from epsilometer.core.errors import UserError
+from epsilometer.core.randomness import Noise
+from epsilometer.core.von_mises_fisher import mean_cosine
+from epsilometer.training.noise import TrainingNoise
+from epsilometer.training.sampling import batches
+
+LENGTH = 8.0  # of a canary's gradient, above any clip in use
+_NO_NOISE = 0.05  # s of the scores where there is none
+
+
+@dataclass(frozen=True)
+class Axes:
+    """`ExampleGradients` along axes: of example i, `lengths[i]` (negative: the other way) on coordinate `axes[i]`."""
+
+    axes: NDArray[np.int64]
+    lengths: NDArray[np.float64]
+    size: int
+
+    @property
+    def count(self) -> int:
+        """L."""
+        return len(self.axes)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """One tensor."""
+        return (self.size,)
+
+    def norms(self) -> NDArray[np.float64]:
+        """Returns the lengths [L]."""
+        return np.abs(self.lengths)
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Returns the sum [d] of the gradients times their weights [L]."""
+        return np.bincount(self.axes, weights * self.lengths, self.size).astype(np.float32)
+
+    def gram(self) -> NDArray[np.float64]:
+        """Returns the inner products [L, L]: 0 but on one axis."""
+        return np.where(self.axes[:, None] == self.axes, np.outer(self.lengths, self.lengths), 0.0)
+
+    def product(self, vector: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Returns the inner products [L] with a vector [d]."""
+        return self.lengths * vector[self.axes].astype(np.float64)
+
+    def part(self, number: int) -> Axes:
+        """Returns these gradients: there is one tensor."""
+        return self
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an adversary has after one run: whether each canary took part, or had its first direction, and its scores.
+
+    coins: [canaries]; scores: by name, [canaries], larger where it looks more as if it did.
+    """
+
+    coins: NDArray[np.bool_]
+    scores: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """How many canaries, in how many dimensions, and whether neighbours are replaced instead of added or removed."""
+
+    count: int
+    size: int
+    replaced: bool = False
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.count < self.size:
+            raise UserError(
+                f"canaries need an axis each and the other texts one more, got {self.count} canaries in {self.size} "
+                "dimensions; plant fewer"
+            )
+
+
+def run(canaries: Canaries, noise: TrainingNoise, schedule: Schedule, seed: int = 0) -> Run:
+    """Take all steps of a training of texts of which the first are canaries, and score the canaries.
+
+    seed: of the coins, the batches and the noise. Raises UserError for more canaries than the schedule has texts.
+    """
+    if canaries.count > schedule.texts:
+        raise UserError(
+            f"the training has {schedule.texts} texts, got {canaries.count} canaries; plant as many at most"
+        )
+    coins = Noise.named(1, seed, "gradient canaries", "coins").generator(0).random(canaries.count) < 0.5
+    signs = np.where(coins, 1.0, -1.0 if canaries.replaced else 0.0)
+    draws = Noise.named(schedule.steps, seed, "gradient canaries", "batches")
+    streams = Noise.named(schedule.steps, seed, "gradient canaries", "noise", repr(noise))
+    unit, deviation = _units(noise, schedule, canaries.size)
+    scoring = _Scoring(canaries, schedule, deviation)
+    for step, batch in enumerate(batches(schedule, draws)):
+        axes = np.minimum(batch, canaries.count)
+        lengths = LENGTH * np.append(signs, 1.0)[axes]
+        there = lengths != 0
+        gradients = Axes(axes[there], lengths[there], canaries.size)
+        update = noise.update(gradients, schedule.expected_batch, streams.generator(step))
+        scoring.add(step, update[: canaries.count].astype(np.float64) * float(schedule.expected_batch) / unit)
+    return Run(coins, scoring.scores())
+
+
+def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, float]:
+    """What a canary adds to the sum of a step, and the noise of a coordinate over that."""
+    release = noise.release((size,))
+    if isinstance(release, VonMisesFisher):
+        return mean_cosine(release.kappa, size), effective_noise(release, schedule)
+    clip = getattr(noise, "clip", 1.0) or 1.0
+    return clip, release.sigma if isinstance(release, Gaussian) else _NO_NOISE
+
+
+class _Scoring:
+    """Scores as steps come in."""
+
+    def __init__(self, canaries: Canaries, schedule: Schedule, deviation: float) -> None:
+        self.canaries, self.schedule, self.deviation = canaries, schedule, deviation
+        self.sum = np.zeros(canaries.count)
+        self.least, self.most = np.full(canaries.count, np.inf), np.full(canaries.count, -np.inf)
+        places = 1 if isinstance(schedule, Poisson) else schedule.batches
+        self.first, self.second = np.zeros((places, canaries.count)), np.zeros((places, canaries.count))
+
+    def add(self, step: int, x: NDArray[np.float64]) -> None:
+        """Take a step's coordinates [canaries] in."""
+        self.sum += x
+        np.minimum(self.least, x, out=self.least)
+        np.maximum(self.most, x, out=self.most)
+        place = step % len(self.first)
+        self.first[place] += self._ratio(x)
+        if self.canaries.replaced:
+            self.second[place] += self._ratio(-x)
+
+    def scores(self) -> dict[str, NDArray[np.float64]]:
+        """By name, [canaries]."""
+        likelihood = _mean(self.first) - (_mean(self.second) if self.canaries.replaced else 0.0)
+        return {"likelihood": likelihood, "sum": self.sum, "spread": self.most - self.least}
+
+    def _ratio(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        exponent = (2 * x - 1) / (2 * self.deviation**2)
+        rate = self.schedule.rate if isinstance(self.schedule, Poisson) else Fraction(1)
+        return exponent if rate == 1 else np.logaddexp(math.log(1 - rate), math.log(rate) + exponent)
+
+
+def _mean(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln of the mean of e^ratios over batches, of which one is the canary's."""
+    return np.logaddexp.reduce(ratios, axis=0) - math.log(len(ratios))
