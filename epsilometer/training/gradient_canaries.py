@@ -1,4 +1,4 @@
-"""Canaries that are gradients: the audit of a training's noise and sampling by the strongest adversary, without a model.
+"""Canaries that are gradients: an audit of a training's noise and sampling by the strongest adversary, without a model.
 
 Each canary has an axis of its own, and a gradient of `LENGTH` along it whenever its text enters a batch, which clipping
 or scaling brings to 1. One fair coin a canary decides whether it takes part (neighbours added or removed), or which of
@@ -12,11 +12,11 @@ An update of such gradients is of no use for any text: no model may learn from i
 **Scores**, over all T steps of rate q with noise s a coordinate.
 
 - `likelihood`, with independent coins: the exact log-likelihood ratio of taking part, as the coins of steps are
-  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in an order that nobody knows it is
-  ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). Of two directions it is the difference of
-  the two, at x and at -x. For directional noise, whose law on a coordinate is all but Gaussian, s is the deviation.
+  independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in an order that nobody knows it
+  is ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). Of two directions it is the
+  difference of the two, at x and at -x. Directional noise is all but Gaussian on a coordinate, with s its deviation.
 - `sum`: the sum of x_t, which released audits use. Under sampling it shows about half as much.
-- `spread`: the largest less the least x_t: nothing, if every step has noise of its own, and all, if steps share it.
+- `spread`: the largest less the least x_t, which shows all where steps share their noise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from epsilometer.accounting.releases import Gaussian, VonMisesFisher
 from epsilometer.accounting.schedule import Poisson, Schedule
-from epsilometer.accounting.statement import effective_noise
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
@@ -136,7 +135,8 @@ def _units(noise: TrainingNoise, schedule: Schedule, size: int) -> tuple[float, 
     """What a canary adds to the sum of a step, and the noise of a coordinate over that."""
     release = noise.release((size,))
     if isinstance(release, VonMisesFisher):
-        return mean_cosine(release.kappa, size), effective_noise(release, schedule)
+        unit = mean_cosine(release.kappa, size)
+        return unit, math.sqrt(float(schedule.expected_batch) / (unit * release.kappa))  # of each draw A / kappa
     clip = getattr(noise, "clip", 1.0) or 1.0
     return clip, release.sigma if isinstance(release, Gaussian) else _NO_NOISE
 

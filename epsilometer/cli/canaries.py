@@ -1,0 +1,144 @@
+"""`epsilometer canaries` and `epsilometer one-run`: an audit of anybody's own training, before and after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epsilometer.cli.options import Encoding, Json, NoHeader, NoQuotes, Separator, number
+from epsilometer.cli.output import show
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.runtime.progress import note
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def canaries(
+    file: Annotated[Path, typer.Argument(help="A table of labelled texts: .parquet, .csv, .tsv or .jsonl.")],
+    label: Annotated[str, typer.Option(help="The column of the labels.")],
+    count: Annotated[int, typer.Option(help="How many canaries; each takes part by a fair coin.")] = 1000,
+    kind: Annotated[str, typer.Option(help="mislabelled: texts of the file with a wrong label; random: words.")] = (
+        "mislabelled"
+    ),
+    replaced: Annotated[
+        bool, typer.Option("--replaced", help="A coin chooses between two labels, for neighbours by replacement.")
+    ] = False,
+    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    out: Annotated[
+        Path | None, typer.Option(help="What to train on; FILE.planted in FILE's format by default.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Who was in, a CSV file; FILE.key.csv by default.")] = None,
+    separator: Separator = None,
+    no_quotes: NoQuotes = False,
+    no_header: NoHeader = False,
+    encoding: Encoding = "utf-8",
+    seed: Annotated[int | None, typer.Option(help="Reproducible; else from the operating system's randomness.")] = None,
+) -> None:
+    """Plant canaries in a training set, and write a key that says which of them took part.
+
+    Train on what is written. Then score every canary of the key, in or not, by minus the trained model's loss at its
+    label (with --replaced by its loss at other_label less that at label), and give the scores to `epsilometer one-run`.
+    Both files are private: the key undoes the canaries' privacy, and both hold texts.
+    """
+    from epsilometer.core.randomness import Noise
+    from epsilometer.corpora import files
+    from epsilometer.training.canaries import Asked, plant
+
+    layout = files.Layout(separator, not no_quotes, not no_header, encoding)
+    out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
+    key = key or file.with_name(f"{file.name.split('.')[0]}.key.csv")
+    for path in (out, key):
+        if path.exists():
+            raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
+    asked = Asked(text, label, count, kind, replaced)  # type: ignore[arg-type]  # it checks the kind
+    table = files.read(file, layout)
+    for column in (text, label):
+        if column not in table.columns:
+            raise UserError(
+                f"{file} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
+            )
+    streams = Noise.operating_system(1) if seed is None else Noise.named(1, seed, "canaries")
+    planted = plant(table, asked, streams.generator(0))
+    _write_private(key, files.write(planted.key, None, ".csv"))
+    _write_private(out, files.write(planted.training, None, files.suffix(out), layout))
+    note(
+        f"{out} has {len(planted.training)} texts, among them {int(planted.key['included'].sum())} of {count} canaries"
+        f"{' in their first version, and the others in their second' if replaced else ''}; the key is {key}"
+    )
+
+
+def one_run(
+    scores: Annotated[Path, typer.Argument(help="A table with the columns canary and score; larger: rather in.")],
+    key: Annotated[Path, typer.Option(help="The key that `epsilometer canaries` wrote.")],
+    delta: Annotated[float, typer.Option(help="Of the epsilon that is proved; below one over the texts.")],
+    guesses: Annotated[
+        int | None, typer.Option(help="How many, fixed before the scores were seen; else the best number, paid for.")
+    ] = None,
+    claim: Annotated[
+        list[str], typer.Option(metavar="EPSILON,DELTA", help="What is claimed; several pairs are one claim.")
+    ] = [],  # noqa: B006
+    alpha: Annotated[float, typer.Option(help="Lower bounds hold with probability 1 - alpha / 2.")] = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Bound epsilon from below by the scores of canaries, after one training run.
+
+    By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. 0 is no evidence.
+    """
+    from epsilometer.auditing import one_run_scores
+    from epsilometer.corpora import files
+
+    numbers = _joined(files.read(scores), files.read(key), scores, key)
+    claimed = [_pair(one) for one in claim] or None
+    table = one_run_scores.one_run(
+        numbers.filter(included="1")["score"],
+        numbers.filter(included="0")["score"],
+        delta,
+        guesses=guesses,
+        claim=claimed,
+        alpha=alpha,
+    )
+    show(table.to_dicts(), as_json)
+
+
+def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) -> pl.DataFrame:
+    """The score of every canary of the key, as a number, and whether it was included."""
+    import polars as pl
+
+    for table, path, columns in ((scores, scored, ("canary", "score")), (key, keyed, ("canary", "included"))):
+        for column in columns:
+            if column not in table.columns:
+                raise UserError(
+                    f"{path} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
+                )
+    known = key.select(pl.col("canary", "included").cast(pl.String))
+    given = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
+    if given["canary"].is_duplicated().any():
+        raise UserError(f"{scored} has several scores of a canary; give one for each")
+    joined = known.join(given, on="canary", how="left")
+    if missing := joined["score"].null_count():
+        raise UserError(
+            f"{scored} has no score, or one that is no number, for {missing} of the {len(known)} canaries of {keyed}; "
+            "score all of them, those that were left out too"
+        )
+    return joined
+
+
+def _pair(text: str) -> tuple[float, float]:
+    epsilon, comma, delta = text.partition(",")
+    rule = "--claim must be an epsilon and a delta, 8,1e-5"
+    if not comma:
+        raise UserError(f"{rule}, got {text!r}")
+    return number(epsilon, rule), number(delta, rule)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a new file that its owner alone may read."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except FileNotFoundError:
+        raise UserError(f"there is no folder {path.parent}; make it, or name another file") from None

@@ -1,0 +1,149 @@
+"""Texts that are planted in a training set by fair coins, to see afterwards what the training says of the coins.
+
+- `mislabelled`: texts of the training set, taken out of it, that come back with a wrong label.
+- `random`: words of the training set in random order, with a random label.
+
+Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
+texts is public, it takes part always, with one of two labels. Coins are independent, so the number that takes part is
+random, as the bounds of `auditing.one_run` need it. Gradient canaries are `gradient_canaries`: they would spoil a
+model, and texts do not.
+
+A planted training set is as private as the training set. The key, which names the coins, undoes what privacy the
+canaries have, and quotes texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.text.words import words
+
+Kind = Literal["mislabelled", "random"]
+KINDS = ("mislabelled", "random")
+CANARY, TEXT, VERSIONS, INCLUDED = "canary", "text", ("label", "other_label"), "included"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of canaries [n], as numbers of classes: of the first version, and of the other one."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+
+def coins(count: int, generator: np.random.Generator) -> NDArray[np.bool_]:
+    """Returns [count] fair coins: whether a canary takes part, or does in its first version."""
+    return generator.random(count) < 0.5
+
+
+def wrong_labels(right: NDArray[np.int64], classes: int, generator: np.random.Generator) -> Labels:
+    """Returns a wrong label, uniform among the others, for each right one [n], which is the other version's."""
+    return Labels((right + generator.integers(1, classes, len(right))) % classes, right)
+
+
+def random_labels(count: int, classes: int, generator: np.random.Generator) -> Labels:
+    """Returns two different labels for each of `count` canaries, uniform."""
+    other = generator.integers(classes, size=count)
+    return Labels(wrong_labels(other, classes, generator).first, other)
+
+
+def random_texts(texts: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:
+    """Returns texts of random words: each as long as a text of the training set, of words uniform among its words."""
+    split = [words(text) for text in texts]
+    vocabulary = sorted({word for one in split for word in one})
+    lengths = np.array([len(one) for one in split if one])
+    if not vocabulary:
+        raise UserError("the texts have no words to make canaries of; give texts with words")
+    picked = generator.choice(lengths, count)
+    return [" ".join(vocabulary[i] for i in generator.integers(len(vocabulary), size=size)) for size in picked]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """training: the table to train on; key: a row a canary, `canary`, `kind`, the text and its label columns,
+    `other_label` (null where a canary is left out instead) and `included`.
+    """
+
+    training: pl.DataFrame
+    key: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Asked:
+    """text, label: columns; count: of canaries; kind: one of KINDS; replaced: whether each has two versions."""
+
+    text: str
+    label: str
+    count: int
+    kind: Kind = "mislabelled"
+    replaced: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UserError(
+                f"kind must be mislabelled or random, got {self.kind!r}; canaries that are gradients spoil a model and "
+                "are for audits without one (one_run in params.yaml)"
+            )
+        if self.count < 2:
+            raise UserError(f"count must be >= 2, got {self.count}; a thousand canaries show up to some 5 nats")
+
+
+def plant(table: pl.DataFrame, asked: Asked, generator: np.random.Generator) -> Planted:
+    """Plant canaries in a table of labelled texts, in random places; canaries of random words have no other columns.
+
+    Raises UserError for a column that is missing or has gaps, for one class, and for more canaries than texts.
+    """
+    classes = _classes(table, asked)
+    numbers = {one: i for i, one in enumerate(classes)}
+    if asked.kind == "mislabelled":
+        rows = generator.choice(len(table), asked.count, replace=False)
+        right = np.array([numbers[one] for one in table[asked.label].gather(rows)])
+        labels = wrong_labels(right, len(classes), generator)
+        texts, others = table.gather(rows), table.filter(~pl.int_range(pl.len()).is_in(rows.tolist()))
+    else:
+        labels = random_labels(asked.count, len(classes), generator)
+        made_up = random_texts(table[asked.text].to_list(), asked.count, generator)
+        texts = pl.DataFrame({asked.text: made_up}).select(
+            pl.col(name) if name == asked.text else pl.lit(None, kind).alias(name)
+            for name, kind in table.schema.items()
+        )
+        others = table
+    included = coins(asked.count, generator)
+    first, second = ([classes[i] for i in one] for one in (labels.first, labels.second))
+    shown = [a if takes or not asked.replaced else b for a, b, takes in zip(first, second, included, strict=True)]
+    canaries = texts.with_columns(pl.Series(asked.label, shown, dtype=table.schema[asked.label]))
+    there = canaries if asked.replaced else canaries.filter(pl.Series(included))
+    training = pl.concat([others, there])
+    key = pl.DataFrame(
+        {
+            CANARY: np.arange(asked.count),
+            "kind": [asked.kind] * asked.count,
+            TEXT: texts[asked.text],
+            VERSIONS[0]: pl.Series(first, dtype=table.schema[asked.label]),
+            VERSIONS[1]: pl.Series(second if asked.replaced else [None] * asked.count, dtype=table.schema[asked.label]),
+            INCLUDED: included.astype(np.int64),
+        }
+    )
+    return Planted(training[generator.permutation(len(training))], key)
+
+
+def _classes(table: pl.DataFrame, asked: Asked) -> list[object]:
+    """The classes, in order. Raises UserError where canaries cannot be planted."""
+    for name in (asked.text, asked.label):
+        if table[name].null_count():
+            raise UserError(f"{table[name].null_count()} rows have no value in the column {name!r}; leave them out")
+    classes = sorted(table[asked.label].unique())
+    if len(classes) < 2:
+        raise UserError(
+            f"the column {asked.label!r} has one class; a canary needs another label to be mislabelled with"
+        )
+    if asked.kind == "mislabelled" and asked.count > len(table):
+        raise UserError(f"{asked.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")
+    return classes

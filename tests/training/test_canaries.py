@@ -1,0 +1,83 @@
+"""Texts that are planted: fair coins, wrong labels, and a training set that is else what it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+from epsilometer.core.errors import UserError
+from epsilometer.text.words import words
+from epsilometer.training.canaries import Asked, plant, random_texts
+
+TABLE = pl.DataFrame(
+    {
+        "text": [f"text number {i} of many" for i in range(600)],
+        "label": ["a", "b", "c"] * 200,
+        "author": list(range(600)),
+    }
+)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def test_mislabelled_texts_replace_their_own() -> None:
+    planted = plant(TABLE, Asked("text", "label", 400), rng())
+    included = planted.key.filter(included=1)
+    assert len(planted.training) == 200 + len(included)
+    right = dict(zip(TABLE["text"], TABLE["label"], strict=True))
+    assert all(right[text] != label for text, label in planted.key.select("text", "label").iter_rows())
+    known = dict(zip(planted.training["text"], planted.training["label"], strict=True))
+    for text, label, there in planted.key.select("text", "label", "included").iter_rows():
+        assert (known.get(text) == label) == bool(there)
+    unplanted = {text: label for text, label in known.items() if text not in set(planted.key["text"])}
+    assert len(unplanted) == 200
+    assert all(right[text] == label for text, label in unplanted.items())
+    assert planted.training.schema == TABLE.schema
+    assert planted.key["other_label"].null_count() == 400
+
+
+def test_coins_are_fair_and_places_random() -> None:
+    """False alarm 1e-6 for the count, and once in 400! for the order."""
+    planted = plant(TABLE, Asked("text", "label", 400), rng())
+    included = int(planted.key["included"].sum())
+    assert binom.ppf(5e-7, 400, 0.5) <= included <= binom.isf(5e-7, 400, 0.5)
+    assert planted.training["author"].to_list() != sorted(planted.training["author"])
+
+
+def test_with_replaced_neighbours_the_number_of_texts_is_public() -> None:
+    planted = plant(TABLE, Asked("text", "label", 300, replaced=True), rng())
+    assert len(planted.training) == 600
+    assert (planted.key["label"] != planted.key["other_label"]).all()
+    known = dict(zip(planted.training["text"], planted.training["label"], strict=True))
+    for text, first, second, coin in planted.key.select("text", "label", "other_label", "included").iter_rows():
+        assert known[text] == (first if coin else second)
+
+
+def test_random_texts_are_words_of_the_texts() -> None:
+    planted = plant(TABLE, Asked("text", "label", 50, "random"), rng())
+    vocabulary = {word for text in TABLE["text"] for word in words(text)}
+    assert all(set(words(text)) <= vocabulary and len(words(text)) == 5 for text in planted.key["text"])
+    assert len(planted.training) == 600 + int(planted.key["included"].sum())
+    assert planted.training.filter(pl.col("author").is_null())["text"].to_list() != []
+    with pytest.raises(UserError, match="no words"):
+        random_texts(["...", "!"], 2, rng())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"count": 1}, "count must be >= 2, got 1"),
+        ({"count": 601}, "601 texts cannot be mislabelled, as there are 600"),
+        ({"kind": "gradient"}, "kind must be mislabelled or random, got 'gradient'.*spoil a model"),
+        ({"label": "one"}, "one class"),
+        ({"label": "gaps"}, "300 rows have no value in the column 'gaps'"),
+    ],
+)
+def test_bad_input(settings: dict[str, object], message: str) -> None:
+    table = TABLE.with_columns(one=pl.lit("a"), gaps=pl.when(pl.col("author") < 300).then("label"))
+    with pytest.raises(UserError, match=message):
+        plant(table, Asked(**{"text": "text", "label": "label", "count": 10, **settings}), rng())
