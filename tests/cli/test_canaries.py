@@ -51,7 +51,7 @@ def test_the_files_are_private_and_never_overwritten(capsys: pytest.CaptureFixtu
         assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
     before = Path("texts.key.csv").read_bytes()
     code, _, err = call(capsys, *arguments)
-    assert code == 1
+    assert code == 2
     assert "texts.planted.csv exists" in err
     code, _, err = call(capsys, *arguments, "--out", "other.csv")
     assert "texts.key.csv exists" in err
