@@ -14,6 +14,7 @@ network is in evaluation mode, without dropout, and every example runs by itself
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 MEMORY = 1 << 28  # bytes that the gradients of a batch may take
+MICRO = 8  # examples in a micro-batch, or as many as MEMORY holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class NetworkHead(Head):
     chosen: Mapping[str, tuple[int, ...]]
     pad: int
     causal: bool
-    micro: int = 8
+    micro: int = MICRO
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -60,8 +62,12 @@ class NetworkHead(Head):
         return dict(self.chosen)
 
     def about(self) -> dict[str, Any]:
-        """Returns the class of the network."""
-        return {"kind": type(self.network).__name__}
+        """Returns the class of the network, and a digest of what is frozen in it."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name, tensor in self.network.state_dict().items():
+            if name not in self.chosen:
+                digest.update(name.encode() + tensor.detach().numpy().tobytes())
+        return {"kind": type(self.network).__name__, "frozen": digest.hexdigest()}
 
     def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Returns [L, classes] for token ids [L, width]; masks are not used."""
@@ -250,13 +256,14 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
     return module
 
 
-def trainable(network: Any, length: int, names: Sequence[str] | None = None, micro: int = 8) -> NetworkHead:
+def trainable(network: Any, length: int, names: Sequence[str] | None = None, micro: int | None = None) -> NetworkHead:
     """Some parameters of a network as a head.
 
     network: of `network`, perhaps with adapters (`peft.get_peft_model`). length: tokens of a padded text. names: the
     beginnings of the parameters' names, "bert.encoder.layer.5." say; None for those that require a gradient, which with
-    adapters are these. Raises UserError where nothing is trainable, for a name that no parameter begins with, and for
-    parameters of different types.
+    adapters are these. micro: examples in a micro-batch; None for MICRO, or fewer where d is large.
+
+    Raises UserError where nothing is trainable, for a name that no parameter begins with, and a micro-batch of none.
     """
     every = dict(network.named_parameters())  # those that layers share are there once
     if names is None:
@@ -268,7 +275,7 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
         chosen = [one for one in every if one.startswith(tuple(names))]
     if not chosen:
         raise UserError("nothing is trainable: no parameter was chosen; name some, or let some require a gradient")
-    if micro < 1:
+    if micro is not None and micro < 1:
         raise UserError(f"micro must be at least 1 example, got {micro}")
     shapes = {name: tuple(every[name].shape) for name in chosen}
     vector = np.empty(sum(map(math.prod, shapes.values())), np.float32)
@@ -281,7 +288,7 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
         chosen=shapes,
         pad=int(config.pad_token_id),
         causal=config.model_type == GPT2,
-        micro=micro,
+        micro=micro or max(1, min(MICRO, MEMORY // vector.nbytes)),
     )
     for name, tensor in head.parameters.items():
         tensor[...] = every[name].detach().float().numpy()

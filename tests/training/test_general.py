@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from epsilometer.accounting.schedule import Poisson
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.training import general
@@ -15,6 +16,8 @@ from epsilometer.training.features import Frozen
 from epsilometer.training.general import MicroGradients, NetworkHead, network, trainable
 from epsilometer.training.gradients import DenseGradients, ExampleGradients
 from epsilometer.training.heads import last_layers
+from epsilometer.training.noise import GaussianNoise
+from epsilometer.training.private import Settings, train
 from tests.support.tiny_classifiers import SAVE, save_bert_classifier, save_gpt2_classifier
 from tests.support.tiny_models import save_qwen
 
@@ -78,6 +81,39 @@ def test_gradients_by_all_parameters_whatever_the_micro_batch(
         truth = truth or DenseGradients(by_autograd(head, frozen.ids(TEXTS)), head.parts)
         assert truth.norms().min() > 0.1
         same(head.gradients(frozen.padded(TEXTS), LABELS), truth)
+
+
+def test_a_training_by_the_second_way_ends_where_one_by_the_first_does(tmp_path: Path) -> None:
+    """The same batches and noise, step by step; a Poisson batch of two of five texts is sometimes empty."""
+    folder = save_bert_classifier(tmp_path / "model")
+    frozen, closed = Frozen(folder, LENGTH), last_layers(folder).head(2, NOISE)
+    second = trainable(network(folder, 2, NOISE), LENGTH, [*closed.shapes], micro=2)
+    settings = Settings(Poisson(5, 2, 4), GaussianNoise(0.5), 0.05, "sgd", dropout=False)
+    one = train(closed, frozen.states(TEXTS), LABELS, settings)
+    two = train(second, frozen.padded(TEXTS), LABELS, settings)
+    assert 0 in one.batches
+    assert np.abs(one.head.vector - closed.vector).max() > 0.1
+    np.testing.assert_allclose(two.head.vector, one.head.vector, atol=1e-5)
+    np.testing.assert_allclose(two.losses, one.losses, atol=1e-4)
+
+
+def test_a_checkpoint_tells_networks_apart_by_what_is_frozen(tmp_path: Path) -> None:
+    module: Any = network(save_bert_classifier(tmp_path), 2, NOISE)
+    about = trainable(module, LENGTH, ["classifier"]).about()
+    with torch.no_grad():
+        module.classifier.bias += 1
+    assert trainable(module, LENGTH, ["classifier"]).about() == about
+    with torch.no_grad():
+        module.bert.pooler.dense.bias += 1
+    assert trainable(module, LENGTH, ["classifier"]).about() != about
+
+
+def test_a_micro_batch_is_as_large_as_memory_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = network(save_gpt2_classifier(tmp_path), 2, NOISE)
+    assert trainable(module, LENGTH, ["score"]).micro == general.MICRO
+    for memory, micro in ((3 * 4 * 64, 3), (1, 1)):
+        monkeypatch.setattr(general, "MEMORY", memory)
+        assert trainable(module, LENGTH, ["score"]).micro == micro
 
 
 def test_a_tensor_that_layers_share_is_counted_once(tmp_path: Path) -> None:
