@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from epsilometer.cli import (
+    account,
     anonymize,
     audit,
     bench,
@@ -36,6 +37,7 @@ for command in (
     canaries.one_run,
     claims.claims,
     claims.plan,
+    account.account,
     components.mechanisms,
     components.bounds,
     bench.bench,

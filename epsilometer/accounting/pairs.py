@@ -1,0 +1,334 @@
+"""Dominating pairs: for each release and relation the two laws, P and P', that are hardest to tell apart in one step.
+
+P dominates where sup_S P(S) - e^eps P'(S) is at least that of any two neighbouring data sets, for every eps. Dominating
+pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function",
+theorem 10), so T steps lose at most what T independent copies of the pair lose, and lose that in the worst case. What
+counts of a pair is the law of its loss L = ln P/P' under P.
+
+**Gaussian, Poisson with rate q, one example added or removed** (the same text: zeroed, as its gradient is then no
+term of the sum). P = (1-q) N(0, s^2) + q N(1, s^2) and P' = N(0, s^2), where the example is removed, and the reverse
+where it is added (Zhu, Dong and Wang 2022, theorem 11). Both are needed: neither loses more at every eps.
+
+**Gaussian, Poisson, one example replaced**: P = (1-q) N(0, s^2) + q N(1, s^2), P' = (1-q) N(0, s^2) + q N(-1, s^2).
+Proof that it dominates the pair of any two gradients g, g' of length at most 1. Let k = e^eps >= 1, R = N(0, s^2 I),
+A = N(g, s^2 I), B = N(g', s^2 I), and S any set. Then P(S) - k P'(S) = q A(S) - (k-1)(1-q) R(S) - k q B(S). By Neyman
+and Pearson R(S) >= Phi(Phi^-1(A(S)) - |g|/s) and B(S) >= Phi(Phi^-1(A(S)) - |g - g'|/s), where |g| <= 1 and |g - g'|
+<= 2. In the pair above a half-line of the same A(S) attains both at |g| = 1 and |g - g'| = 2 at once. For k < 1 the
+same holds with P and P' exchanged, which is a pair of that kind again.
+
+**A directional draw, replaced**: the von Mises-Fisher laws about opposite directions. The loss is 2 kappa W with W
+the cosine of a draw. Proof that H(theta) = sup_S P_mu(S) - e^eps P_nu(S) grows with the angle: the best S is a
+half-space {v'y > c} with v in the plane of mu and nu; turning nu away from mu in the plane lowers v'nu, and P_m(v'y >
+c) falls with v'm (reflect in the hyperplane between the two means: on the side where the nearer law is denser, v'y >
+v'Ry).
+
+**A directional draw, zeroed**: the law about a direction and the uniform one, which is what a zero gradient draws.
+Every direction is as good as another, and loses kappa W - ln M, or ln M - kappa U in reverse.
+
+Neighbours of the directional draw are never added or removed: without one example an average of L unit vectors is one
+of L - 1, whose support is another, and no finite pure epsilon covers that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from epsilometer.core.von_mises_fisher import angle_range, log_angle_density, log_moment
+
+Array = NDArray[np.float64]
+
+_LOG_ROOT = math.log(math.sqrt(2 * math.pi))
+_UNIFORM = 1e-150  # a concentration whose law is the uniform one in float64
+
+
+class Pair(Protocol):
+    """The loss L of a pair of laws under the first, by a coordinate x in which L increases."""
+
+    @property
+    def scale(self) -> float:
+        """A distance in x in which the density changes by about its own size."""
+        ...
+
+    @property
+    def largest(self) -> float:
+        """The largest loss of any output; inf where there is none."""
+        ...
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """Intervals of x, ascending and apart, outside which P has at most the probability 2 `tail`."""
+        ...
+
+    def loss(self, x: Array) -> Array:
+        """L at x, elementwise."""
+        ...
+
+    def place(self, losses: Array) -> Array:
+        """The x at which L has these values; an end of the line where it has none."""
+        ...
+
+    def log_density(self, x: Array) -> Array:
+        """The log-density of P by x, elementwise."""
+        ...
+
+
+@dataclass(frozen=True)
+class Removed:
+    """(1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2), for sigma s and rate q."""
+
+    sigma: float
+    rate: float
+
+    @property
+    def scale(self) -> float:
+        """The noise's deviation."""
+        return self.sigma
+
+    @property
+    def largest(self) -> float:
+        """None."""
+        return math.inf
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """About both means, or about the one where every example enters."""
+        return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
+
+    def loss(self, x: Array) -> Array:
+        """ln(1 - q + q e^((2x - 1) / 2s^2))."""
+        return _mixed(x, self.sigma, self.rate)
+
+    def place(self, losses: Array) -> Array:
+        """The inverse: -inf at losses of at most ln(1 - q)."""
+        return 0.5 + self.sigma**2 * (_log_over(losses, self.rate) - math.log(self.rate))
+
+    def log_density(self, x: Array) -> Array:
+        """Of the mixture."""
+        return _normal(x, self.sigma) + self.loss(x)
+
+
+@dataclass(frozen=True)
+class Added:
+    """N(0, s^2) against (1-q) N(0, s^2) + q N(1, s^2); x is minus the output."""
+
+    sigma: float
+    rate: float
+
+    @property
+    def scale(self) -> float:
+        """The noise's deviation."""
+        return self.sigma
+
+    @property
+    def largest(self) -> float:
+        """Of an output at which the example would have been seen."""
+        return math.inf if self.rate == 1 else -math.log1p(-self.rate)
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """About 0."""
+        return _about([0.0], self.sigma, tail)
+
+    def loss(self, x: Array) -> Array:
+        """-ln(1 - q + q e^((-2x - 1) / 2s^2))."""
+        return -_mixed(-x, self.sigma, self.rate)
+
+    def place(self, losses: Array) -> Array:
+        """The inverse: +inf at losses of -ln(1 - q) and more."""
+        return -0.5 - self.sigma**2 * (_log_over(-losses, self.rate) - math.log(self.rate))
+
+    def log_density(self, x: Array) -> Array:
+        """Of the noise."""
+        return _normal(x, self.sigma)
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2): the reverse is its mirror image."""
+
+    sigma: float
+    rate: float
+
+    @property
+    def scale(self) -> float:
+        """The noise's deviation."""
+        return self.sigma
+
+    @property
+    def largest(self) -> float:
+        """None."""
+        return math.inf
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """About both means, or about the one where every example enters."""
+        return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
+
+    def loss(self, x: Array) -> Array:
+        """The difference of the mixtures' logarithms."""
+        return _mixed(x, self.sigma, self.rate) - _mixed(-x, self.sigma, self.rate)
+
+    def place(self, losses: Array) -> Array:
+        """s^2 (L/2 + arsinh((1-q)/q e^(1 / 2s^2) sinh(L/2))), from a quadratic equation in e^(x / s^2)."""
+        if self.rate == 1:
+            return self.sigma**2 * losses / 2
+        half = np.abs(losses) / 2
+        with np.errstate(divide="ignore"):
+            log_sinh = half + np.log(-np.expm1(-2 * half)) - math.log(2)
+        log = math.log1p(-self.rate) - math.log(self.rate) + 1 / (2 * self.sigma**2) + log_sinh
+        arsinh = np.where(log > 300, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 300))))
+        return np.copysign(self.sigma**2 * (half + arsinh), losses)
+
+    def log_density(self, x: Array) -> Array:
+        """Of the first mixture."""
+        return _normal(x, self.sigma) + _mixed(x, self.sigma, self.rate)
+
+
+@dataclass(frozen=True)
+class Opposite:
+    """Two directional draws about opposite means in d dimensions; x is minus the angle to the first one's."""
+
+    kappa: float
+    dimension: int
+
+    @property
+    def scale(self) -> float:
+        """About one deviation of the angle."""
+        return _angle_scale(self.kappa, self.dimension)
+
+    @property
+    def largest(self) -> float:
+        """Of a draw that is its mean."""
+        return 2 * self.kappa
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """The angles that have mass."""
+        low, high = _angles(self.kappa, self.dimension, tail)
+        return [(-high, -low)]
+
+    def loss(self, x: Array) -> Array:
+        """2 kappa cos x."""
+        return 2 * self.kappa * np.cos(x)
+
+    def place(self, losses: Array) -> Array:
+        """The inverse, from the distance to the largest loss, 2 kappa, so that small angles keep their digits."""
+        return -_angle(1 - losses / (2 * self.kappa))
+
+    def log_density(self, x: Array) -> Array:
+        """Of the angle."""
+        return log_angle_density(-x, self.kappa, self.dimension)
+
+
+@dataclass(frozen=True)
+class ToUniform:
+    """A directional draw against a uniform one; x is minus the angle to its mean."""
+
+    kappa: float
+    dimension: int
+
+    @property
+    def scale(self) -> float:
+        """About one deviation of the angle."""
+        return _angle_scale(self.kappa, self.dimension)
+
+    @property
+    def largest(self) -> float:
+        """Of a draw that is its mean."""
+        return self.kappa - log_moment(self.kappa, self.dimension)
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """The angles that have mass."""
+        low, high = _angles(self.kappa, self.dimension, tail)
+        return [(-high, -low)]
+
+    def loss(self, x: Array) -> Array:
+        """kappa cos x - ln M."""
+        return self.kappa * np.cos(x) - log_moment(self.kappa, self.dimension)
+
+    def place(self, losses: Array) -> Array:
+        """The inverse."""
+        return -_angle(1 - (losses + log_moment(self.kappa, self.dimension)) / self.kappa)
+
+    def log_density(self, x: Array) -> Array:
+        """Of the angle."""
+        return log_angle_density(-x, self.kappa, self.dimension)
+
+
+@dataclass(frozen=True)
+class FromUniform:
+    """A uniform draw against a directional one; x is the angle to the latter's mean."""
+
+    kappa: float
+    dimension: int
+
+    @property
+    def scale(self) -> float:
+        """About one deviation of the angle."""
+        return _angle_scale(_UNIFORM, self.dimension)
+
+    @property
+    def largest(self) -> float:
+        """Of a draw opposite to the mean."""
+        return self.kappa + log_moment(self.kappa, self.dimension)
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """The angles that have mass."""
+        return [_angles(_UNIFORM, self.dimension, tail)]
+
+    def loss(self, x: Array) -> Array:
+        """ln M - kappa cos x."""
+        return log_moment(self.kappa, self.dimension) - self.kappa * np.cos(x)
+
+    def place(self, losses: Array) -> Array:
+        """The inverse."""
+        return _angle(1 - (log_moment(self.kappa, self.dimension) - losses) / self.kappa)
+
+    def log_density(self, x: Array) -> Array:
+        """Of the angle."""
+        return log_angle_density(x, _UNIFORM, self.dimension)
+
+
+def _mixed(x: Array, sigma: float, rate: float) -> Array:
+    """ln(1 - q + q e^((2x - 1) / 2s^2))."""
+    exponent = (2 * x - 1) / (2 * sigma**2)
+    return exponent if rate == 1 else np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)
+
+
+def _log_over(losses: Array, rate: float) -> Array:
+    """ln(e^l - (1 - q)); -inf where that is not positive."""
+    if rate == 1:
+        return losses
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        small = np.log(np.maximum(np.expm1(np.minimum(losses, 1)) + rate, 0))
+        large = losses + np.log1p(-(1 - rate) * np.exp(-np.maximum(losses, 1)))
+    return np.where(losses > 1, large, small)
+
+
+def _normal(x: Array, sigma: float) -> Array:
+    return -((x / sigma) ** 2) / 2 - _LOG_ROOT - math.log(sigma)
+
+
+def _about(means: list[float], sigma: float, tail: float) -> list[tuple[float, float]]:
+    reach = -float(ndtri(tail)) * sigma
+    if len(means) == 2 and 2 * reach < 1:
+        return [(mean - reach, mean + reach) for mean in means]
+    return [(means[0] - reach, means[-1] + reach)]
+
+
+def _angle(deficit: Array) -> Array:
+    """The angle whose cosine is 1 - deficit; 0 or pi beyond."""
+    return 2 * np.arcsin(np.sqrt(np.clip(deficit / 2, 0, 1)))
+
+
+def _angle_scale(kappa: float, dimension: int) -> float:
+    low, high = angle_range(kappa, dimension, 0.5)
+    return (high - low) / 2
+
+
+def _angles(kappa: float, dimension: int, tail: float) -> tuple[float, float]:
+    """Beyond a drop of x nats below the mode of a density that falls there at least as fast as at that point, less than
+    e^-x of the mass remains, up to the ratio of the range to the scale, for which 12 nats are more than enough.
+    """
+    return angle_range(kappa, dimension, 12 - math.log(tail))

@@ -1,0 +1,105 @@
+"""Renyi divergences of a step, and the epsilon that they give: an upper end, in closed form or by one integral.
+
+Steps add: T of them have T times the divergence at each order alpha > 1. With it, by Balle et al. 2020 ("Hypothesis
+testing interpretations and Renyi differential privacy", theorem 21),
+
+    epsilon = divergence + ln((alpha - 1) / alpha) - (ln delta + ln alpha) / (alpha - 1),
+
+the least over all orders. Any order holds, so a grid of orders only costs tightness: the one of released accountants
+(`RELEASED`) starts at 1.1, which overstates an epsilon of 10^4 more than fivefold. Here they start at
+1.00001.
+
+- Sampled Gaussian, one example added or removed: A = E_{x ~ N(0, s^2)} (1 - q + q e^((2x - 1) / 2s^2))^alpha, whose
+  logarithm over alpha - 1 is at least that of the reverse (Mironov, Talwar and Zhang 2019, "Renyi differential
+  privacy of the sampled Gaussian mechanism", theorem 5). Replaced: the same integral of its pair, which is symmetric.
+  By the trapezoidal rule, whose error falls like e^(-2 pi^2 s^2 q / h) with the step h, also at the singularities
+  that lie pi s^2 beside the real line.
+- Directional draws: E e^((alpha - 1) L) under P, for opposite means, is M((2 alpha - 1) kappa) / M(kappa), and to or
+  from the uniform law M(alpha kappa) / M(kappa)^alpha and M((alpha - 1) kappa) M(kappa)^(alpha - 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
+from epsilometer.accounting.steps import Step
+from epsilometer.core.von_mises_fisher import log_moment
+
+RELEASED = (*(1 + i / 10 for i in range(1, 100)), *(float(i) for i in range(12, 64)))  # 1.1 to 10.9, 12 to 63
+_LOWEST, _HIGHEST = 1e-5, 1e4  # of alpha - 1
+_POINTS = 200_000  # of an integral: higher orders, at which it would take more, are left out
+_PER_SIGMA = 16
+
+
+def renyi(directions: Sequence[Step], steps: int, delta: float) -> float:
+    """Returns the epsilon at delta of so many equal steps, in nats, by the best order from 1.00001 on."""
+    return max(_best(step, steps, delta) for step in directions)
+
+
+def renyi_on(orders: Sequence[float], directions: Sequence[Step], steps: int, delta: float) -> float:
+    """As `renyi`, by these orders alone."""
+    return max(min(_epsilon(step, steps, delta, order - 1) for order in orders) for step in directions)
+
+
+def log_moment_of(step: Step, excess: float) -> float:
+    """Returns ln E e^(excess L) under P of one step's loss L: the divergence of order 1 + excess, times excess."""
+    parts = sum(_log_moment(pair, excess) for pair in step.pairs)
+    coin = step.coin
+    return parts if coin == 1 else float(np.logaddexp(math.log1p(-coin), math.log(coin) + parts))
+
+
+def _best(step: Step, steps: int, delta: float) -> float:
+    def epsilon(log_excess: float) -> float:
+        return _epsilon(step, steps, delta, math.exp(log_excess))
+
+    grid = np.log(np.geomspace(_LOWEST, _HIGHEST, 46))
+    values = [epsilon(x) for x in grid]
+    best = int(np.argmin(values))
+    ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    least = minimize_scalar(epsilon, bounds=ends, method="bounded", options={"xatol": 1e-4})
+    return min(values[best], float(least.fun))
+
+
+def _epsilon(step: Step, steps: int, delta: float, excess: float) -> float:
+    divergence = steps * log_moment_of(step, excess) / excess
+    order = 1 + excess
+    return max(0.0, divergence + math.log(excess / order) - (math.log(delta) + math.log(order)) / excess)
+
+
+def _log_moment(pair: Pair, excess: float) -> float:
+    if isinstance(pair, Opposite):
+        return _moments(pair.kappa, pair.dimension, 2 * excess + 1) - _moments(pair.kappa, pair.dimension, 1)
+    if isinstance(pair, ToUniform):
+        return _moments(pair.kappa, pair.dimension, excess + 1) - (excess + 1) * _moments(pair.kappa, pair.dimension, 1)
+    if isinstance(pair, FromUniform):
+        return _moments(pair.kappa, pair.dimension, excess) + excess * _moments(pair.kappa, pair.dimension, 1)
+    if isinstance(pair, Removed | Added):  # the reverse is never more than the divergence of `Removed`
+        if pair.rate == 1:
+            return excess * (excess + 1) / (2 * pair.sigma**2)
+        return _integral(Removed(pair.sigma, pair.rate), excess, excess + 1)
+    assert isinstance(pair, Replaced)
+    if pair.rate == 1:
+        return 4 * excess * (excess + 1) / (2 * pair.sigma**2)
+    return _integral(pair, excess, 2 * excess + 1)
+
+
+def _moments(kappa: float, dimension: int, factor: float) -> float:
+    return log_moment(factor * kappa, dimension)
+
+
+def _integral(pair: Removed | Replaced, excess: float, furthest: float) -> float:
+    """ln of the integral of P e^(excess L); its mass lies between means 0 and `furthest`. inf where too long."""
+    reach = 40 * pair.sigma
+    points = math.ceil((furthest + 2 * reach) / pair.sigma * _PER_SIGMA)
+    if points > _POINTS:
+        return math.inf
+    x: NDArray[np.float64] = np.linspace(-reach, furthest + reach, points)
+    total = float(logsumexp(pair.log_density(x) + excess * pair.loss(x)))
+    return max(0.0, total + math.log(float(x[1] - x[0])))

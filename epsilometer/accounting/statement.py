@@ -1,0 +1,153 @@
+"""What may be said of a training's privacy, each epsilon with all that it depends on: who counted it, for which
+neighbours, under which sampling, at which delta.
+
+Ours: `loss distribution` (the bracket of the exact epsilon), `Renyi` (an upper end), `pure` (delta 0).
+
+Published, beside them: what "Empirical Calibration and Metric Differential Privacy in Language Models" (IEEE Access 13,
+2025) states of the same training.
+
+- Gaussian: Renyi by the orders of released accountants, 1.1 to 63: an upper end, loose from 100 on.
+- Directional: 2 kappa, whatever the number of passes (corollary 2). Its proof composes disjoint batches, so it holds
+  for one pass; E passes draw about each gradient E times and lose 2 kappa E at y = (mu - nu) / |mu - nu| every time.
+- Directional in m parts: 2 kappa sqrt(m) (corollary 1). Each part is scaled to length 1 and drawn with kappa, so for
+  gradients opposite in every part, and draws at the first one's directions, the loss is 2 kappa m.
+- By angle: kappa times the angle between gradients (corollary 3), pi kappa at most. The exact loss is kappa times their
+  distance, 2 kappa sin(angle / 2): the bound is loose by up to pi / 2, and false after some passes as the others.
+
+Pure losses and brackets of directional draws are those of the draws. An average of them has the same largest loss (an
+average of length 1 shows every draw), and at a delta no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from epsilometer.accounting.loss_distribution import bracket
+from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
+from epsilometer.accounting.renyi import RELEASED, renyi, renyi_on
+from epsilometer.accounting.schedule import Poisson, Schedule
+from epsilometer.accounting.steps import Steps, steps_of
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.von_mises_fisher import mean_cosine
+
+LOSS_DISTRIBUTION, RENYI, PURE = "loss distribution", "Renyi", "pure"
+PUBLISHED, PUBLISHED_BY_ANGLE = "published", "published, by angle"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One epsilon of a training, in nats, for one example of its training set.
+
+    accountant:    who counted.
+    neighbours:    the training sets that it compares.
+    sampling:      how examples enter steps, `poisson` or `shuffled`.
+    delta:         its delta.
+    lower, upper:  the ends of the bracket; lower is None where the accountant knows none.
+    """
+
+    accountant: str
+    neighbours: Neighbours
+    sampling: str
+    delta: float
+    lower: float | None
+    upper: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim that the upper end makes."""
+        return Guarantee(self.upper, Granularity.EXAMPLE, self.neighbours, self.delta)
+
+
+def account(
+    release: Release, schedule: Schedule, delta: float | None = None, neighbours: Neighbours | None = None
+) -> list[Statement]:
+    """Returns what may be said, for these neighbours, or for all that the release is usually accounted for.
+
+    delta: 1/N where None; 0 leaves the pure losses, which only directional noise has.
+    """
+    delta = checked_delta(release, schedule, delta)
+    usual = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED)
+    if isinstance(release, VonMisesFisher):
+        usual = (Neighbours.REPLACED,)  # type: ignore[assignment]
+    said = []
+    for relation in usual if neighbours is None else (neighbours,):
+        steps = steps_of(release, schedule, relation)
+        said += _ours(steps, schedule, delta, relation)
+        said += _published(release, schedule, delta, relation)
+    return said
+
+
+def checked_delta(release: Release, schedule: Schedule, delta: float | None) -> float:
+    """Returns delta, 1/N where it is None, if this release has an epsilon there."""
+    if delta is None:
+        return 1 / schedule.texts if schedule.texts > 1 else 0.5
+    if not 0 <= delta < 1:
+        raise UserError(f"delta must be in [0, 1), got {delta}; take less than one over the number of texts")
+    if delta == 0 and isinstance(release, Gaussian):
+        raise UserError("Gaussian noise has no finite epsilon at delta 0; take a delta > 0, below one over the texts")
+    return delta
+
+
+def caveat(schedule: Schedule, delta: float) -> str | None:
+    """Returns what is to be said of a delta of 1/N or more; None of a smaller one."""
+    if delta * schedule.texts < 1:
+        return None
+    return (
+        f"delta {delta:g} is one over the {schedule.texts} texts or more: it allows to publish one of them outright; "
+        "figures at it compare with published ones, a promise needs a smaller one"
+    )
+
+
+def effective_noise(release: VonMisesFisher, schedule: Schedule) -> float:
+    """Returns the sigma of Gaussian noise that moves a step's sum of unit gradients as much as the draws do.
+
+    Exactly: L draws of mean A mu and tangent variance A / kappa a coordinate average to the mean of the gradients,
+    times A, so that over A their sum has the deviation sqrt(L / (A kappa)) a coordinate; L is the expected batch. Of
+    several parts, the largest. It says what the *average* hides; each draw is hidden by itself as well, which sigma
+    does not do.
+    """
+    examples = float(schedule.expected_batch)
+    return max(math.sqrt(examples / (mean_cosine(release.kappa, d) * release.kappa)) for d in release.dimensions)
+
+
+def refuted(claim: Statement, known: Sequence[Statement]) -> bool:
+    """Whether a claim is below what is known to be lost: by the same neighbours, at its delta or a larger one."""
+    return any(
+        one.lower is not None and one.lower > claim.upper * (1 + 1e-12)
+        for one in known
+        if one.neighbours is claim.neighbours and one.delta >= claim.delta
+    )
+
+
+def _ours(steps: Steps, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:
+    said = []
+    if delta > 0:
+        ends = bracket(steps.directions, steps.count, delta)
+        hidden = any(step.coin < 1 for step in steps.directions)  # an upper end only: the coin was given away
+        lower = None if hidden else ends.lower
+        said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
+        upper = renyi(steps.directions, steps.count, delta)
+        said.append(Statement(RENYI, relation, schedule.sampling, delta, lower=None, upper=upper))
+    largest = max(steps.count * sum(pair.largest for pair in step.pairs) for step in steps.directions)
+    if math.isfinite(largest):
+        said.append(Statement(PURE, relation, schedule.sampling, 0.0, lower=largest, upper=largest))
+    return said
+
+
+def _published(release: Release, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:
+    if isinstance(release, VonMisesFisher):
+        if relation is not Neighbours.REPLACED:
+            return []
+        root = math.sqrt(release.parts)
+        claims = {PUBLISHED: 2 * release.kappa * root, PUBLISHED_BY_ANGLE: math.pi * release.kappa * root}
+        return [
+            Statement(name, relation, schedule.sampling, 0.0, lower=None, upper=claim) for name, claim in claims.items()
+        ]
+    if relation is not Neighbours.ADDED_OR_REMOVED or not isinstance(schedule, Poisson):
+        return []
+    steps = steps_of(release, schedule, relation)
+    upper = renyi_on(RELEASED, steps.directions, steps.count, delta)
+    return [Statement(PUBLISHED, relation, schedule.sampling, delta, lower=None, upper=upper)]

@@ -1,0 +1,150 @@
+"""`epsilometer account`: what a private training may claim, by every accountant, and the noise for a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epsilometer.cli.options import Json, number
+from epsilometer.cli.output import show
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.runtime.progress import note
+
+if TYPE_CHECKING:
+    from epsilometer.accounting.releases import Release
+    from epsilometer.accounting.schedule import Schedule
+    from epsilometer.core.guarantees import Neighbours
+
+_NOISES = {"gaussian": "sigma", "vmf": "kappa"}
+
+
+def account(
+    texts: Annotated[int, typer.Option(help="Examples of the training set, a public number.")],
+    batch: Annotated[int, typer.Option(help="Examples of a step, nominally.")],
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")],
+    noise: Annotated[
+        str, typer.Option(help="gaussian: on the sum of clipped gradients; vmf: a draw for each one's direction.")
+    ] = "gaussian",
+    sigma: Annotated[float | None, typer.Option(help="Of gaussian: the noise's deviation over the clip bound.")] = None,
+    kappa: Annotated[float | None, typer.Option(help="Of vmf: the draws' concentration.")] = None,
+    dimensions: Annotated[
+        str | None, typer.Option(help="Of vmf: the numbers of the gradient, 592130; of each part, 590592,1538.")
+    ] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help="poisson: independent coins (default of gaussian); shuffled: disjoint batches.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="One over the number of texts by default.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="added or removed, replaced, or zeroed.")] = None,
+    target: Annotated[float | None, typer.Option(help="An epsilon: print the noise that meets it as well.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Count what a private training loses: the exact epsilon's bracket, Renyi, and what is published.
+
+    Nothing is trained. Prints a row for every statement: its accountant, neighbours, sampling, delta, and the ends of
+    the epsilon in nats; `-` where an accountant knows no lower end. With --target, also the sigma or kappa that meets
+    it.
+    """
+    if noise not in _NOISES:
+        raise unknown("--noise", noise, _NOISES)
+    from epsilometer.accounting import statement
+    from epsilometer.accounting.releases import VonMisesFisher
+
+    schedule = _schedule(sampling or ("poisson" if noise == "gaussian" else "shuffled"), texts, batch, epochs)
+    relation = _neighbours(neighbours)
+    parts = _parts(dimensions, noise)
+    release = _release(noise, sigma, kappa, parts)
+    if release is None and target is None:
+        raise UserError(f"{noise} noise needs --{_NOISES[noise]}, or a --target to find it for")
+    said: dict[str, Any] = {}
+    if target is not None:
+        said["for_target"] = {"target": target, **_for_target(parts, schedule, (target, delta, relation))}
+        if release is None:
+            release = _release(noise, said["for_target"].get("sigma"), said["for_target"].get("kappa"), parts)
+    assert release is not None
+    rows = [_row(one) for one in statement.account(release, schedule, delta, relation)]
+    if caution := statement.caveat(schedule, statement.checked_delta(release, schedule, delta)):
+        note(caution)
+    if isinstance(release, VonMisesFisher):
+        said["effective_noise"] = statement.effective_noise(release, schedule)
+    if as_json:
+        show({"statements": rows, **said}, True)
+        return
+    show(rows, False)
+    if parts:
+        note(
+            f"a step's average is as noisy as by Gaussian noise of sigma {said['effective_noise']:.4g} on the sum of "
+            "gradients of length 1"
+        )
+    if target is not None:
+        name = _NOISES[noise]
+        print(f"{name} {said['for_target'][name]:.6g} for epsilon {target:g}, {said['for_target']['neighbours']}")
+
+
+def _schedule(sampling: str, texts: int, batch: int, epochs: int) -> Schedule:
+    from epsilometer.accounting.schedule import Poisson, Shuffled
+
+    kinds = {kind.sampling: kind for kind in (Poisson, Shuffled)}
+    if sampling not in kinds:
+        raise unknown("--sampling", sampling, kinds)
+    return kinds[sampling](texts, batch, epochs)
+
+
+def _neighbours(given: str | None) -> Neighbours | None:
+    from epsilometer.accounting.steps import OF_TRAINING
+
+    if given is None:
+        return None
+    known = {one.value: one for one in OF_TRAINING}
+    if given not in known:
+        raise unknown("--neighbours", given, known)
+    return known[given]
+
+
+def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
+    rule = "--dimensions must be whole numbers separated by commas"
+    if (dimensions is None) == (noise == "vmf"):
+        raise UserError(
+            "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part"
+        )
+    values = [number(part, rule) for part in dimensions.split(",")] if dimensions is not None else []
+    if any(value != int(value) for value in values):
+        raise UserError(f"{rule}, got {dimensions!r}")
+    return tuple(int(value) for value in values)
+
+
+def _release(noise: str, sigma: float | None, kappa: float | None, parts: tuple[int, ...]) -> Release | None:
+    from epsilometer.accounting.releases import Gaussian, VonMisesFisher
+
+    if (noise == "gaussian" and kappa is not None) or (noise == "vmf" and sigma is not None):
+        raise UserError(f"{noise} noise takes --{_NOISES[noise]}, and no other")
+    if noise == "gaussian":
+        return None if sigma is None else Gaussian(sigma)
+    return None if kappa is None else VonMisesFisher(kappa, parts)
+
+
+def _for_target(
+    parts: tuple[int, ...], schedule: Schedule, asked: tuple[float, float | None, Neighbours | None]
+) -> dict[str, Any]:
+    """The noise that meets a target, and between which neighbours."""
+    from epsilometer.accounting.budget import directional_for, gaussian_for
+    from epsilometer.core.guarantees import Neighbours
+
+    target, delta, relation = asked
+    if parts:
+        relation = relation or Neighbours.REPLACED
+        draws = directional_for(target, parts, schedule, delta, neighbours=relation)
+        return {"kappa": draws.kappa, "neighbours": relation.value}
+    relation = relation or Neighbours.ADDED_OR_REMOVED
+    return {"sigma": gaussian_for(target, schedule, delta, relation).sigma, "neighbours": relation.value}
+
+
+def _row(one: Any) -> dict[str, Any]:
+    return {
+        "accountant": one.accountant,
+        "neighbours": one.neighbours.value,
+        "sampling": one.sampling,
+        "delta": one.delta,
+        "lower": one.lower,
+        "upper": one.upper,
+    }
