@@ -216,7 +216,7 @@ def _composed(spread: _Spread, h: float) -> Bracket:
     start = first - steps * shift
     losses_from = first * h
     tilted = np.roll(tilted, -(start % size))
-    composed = _Composed(tilted, losses_from, h, spread.tilt, steps * total)
+    composed = _Composed(tilted, losses_from, h, tilt=spread.tilt, log_moment=steps * total)
     mean, variance = coin * mean, coin * variance + coin * (1 - coin) * mean**2
     return _ends(spread, composed, steps * mean, (steps * variance, len(spread.step.pairs) * h))
 
@@ -304,7 +304,8 @@ def _rounded(spread: _Spread, pair: Pair, h: float, size: int) -> _Rounded:
         mean += float(plain @ (up * h - over))
         square += float(plain @ (up * (h - over) ** 2 + (1 - up) * over**2))
     total = float(masses.sum())
-    return _Rounded(masses / total, shift, scale + math.log(total), mean, max(square - mean**2, 0.0))
+    variance = max(square - mean**2, 0.0)
+    return _Rounded(masses / total, shift, scale + math.log(total), mean=mean, variance=variance)
 
 
 def _quadrature(pair: Pair, spans: Iterable[tuple[float, float]], h: float | None) -> Iterator[tuple[Array, Array]]:
