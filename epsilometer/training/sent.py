@@ -15,24 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.training.gradients import DenseGradients, ExampleGradients
+from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.shared_model import SharedModel, Target
-
-
-class Update(Protocol):
-    """Noise as `training.noise` and `OnMean` add it."""
-
-    def update(
-        self, gradients: ExampleGradients, expected_batch: float, generator: np.random.Generator
-    ) -> NDArray[np.float32]:
-        """Returns the noised mean [d]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,7 @@ class OnMean:
             raise UserError(f"law must be gaussian or laplace, got {self.law!r}")
 
     def update(
-        self, gradients: ExampleGradients, expected_batch: float, generator: np.random.Generator
+        self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
     ) -> NDArray[np.float32]:
         """Returns the mean [d] of the gradients, noised."""
         mean = gradients.weighted_sum(np.full(gradients.count, 1 / float(expected_batch)))
@@ -58,6 +50,10 @@ class OnMean:
         gaussian = self.law == "gaussian"
         draw = generator.standard_normal(len(mean), np.float32) if gaussian else generator.laplace(size=len(mean))
         return (mean + np.float32(self.scale) * draw.astype(np.float32)).astype(np.float32)
+
+    def release(self, parts: Sequence[int]) -> None:
+        """Returns None: nothing bounds what a text adds, so there is no epsilon."""
+        return
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class Sent:
 
     update: NDArray[np.float32] = field(repr=False)
     model: SharedModel
-    noise: Update
+    noise: TrainingNoise
     labels: tuple[int, ...]
     lengths: tuple[int, ...]
 
@@ -85,7 +81,7 @@ def send(
     model: SharedModel,
     sequences: Sequence[Sequence[int]],
     targets: Sequence[Target],
-    noise: Update,
+    noise: TrainingNoise,
     generator: np.random.Generator,
 ) -> Sent:
     """Returns what a client sends for one batch of texts; sequences: their token ids (`SharedModel.encode`).

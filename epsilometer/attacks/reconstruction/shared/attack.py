@@ -24,7 +24,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from epsilometer.training.sent import Sent, Update
+from epsilometer.training.noise import TrainingNoise
+from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
 KIND = "attacks/reconstruction"  # the folder of the package that these attacks are found in by name
@@ -39,7 +40,7 @@ class Knowledge:
     """
 
     public: Sequence[str]
-    noise: Update
+    noise: TrainingNoise
     generator: np.random.Generator = field(compare=False)
 
 

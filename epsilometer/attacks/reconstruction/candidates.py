@@ -1,0 +1,172 @@
+"""Which of k texts was it? The best possible adversary against one text's noisy gradient, by its likelihood.
+
+A client sends the noisy gradient y of one text (in a batch of several, the adversary knows the others and subtracts
+them). The adversary knows k candidates, one of them the source, computes each one's gradient by the shared model, and
+names the one under which y is likeliest: with a uniform source nobody is right more often (Neyman and Pearson). The
+labels are given, so candidates share one.
+
+With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
+
+    Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
+    von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
+
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Neither needs more of the noise than its products with the candidates
+p_x = <n, u_x>, jointly normal with the candidates' cosines as covariances, and |n|^2, whose part outside their span is
+chi-squared. So the trials are drawn from the Gram matrix alone, exactly as if each gradient had been noised in all its
+d numbers, for k numbers each. Of draws by parts, the scores of the parts are added.
+
+A score is the log-likelihood up to a term that is the same for all candidates (for a gradient of zero, whose draw is
+uniform, ln M(kappa) more than the others: their densities have that normaliser).
+
+The truth is known for k = 2: `auditing.reconstruction_bounds.pair_success`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.core.von_mises_fisher import log_moment
+from epsilometer.training.directional import cosines as drawn_cosines
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
+from epsilometer.training.sent import OnMean
+
+Array = NDArray[np.float64]
+BLOCK = 2048  # trials drawn at a time: a constant, since the numbers drawn depend on it
+
+_FEW = 32  # candidates up to which each trial has a Cholesky factor of its own
+_RIDGE = 1e-10  # squared length, of unit vectors, that the factor of equal candidates needs to exist
+_SAME = 1e-9  # squared distance of gradients that no exact observer could tell apart in float32
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What is known of n gradients: lengths [n], cosines [n, n] between them, size: d, the dimension that they lie in.
+
+    basis: [n, r], coordinates of the unit gradients in their span.
+    """
+
+    lengths: Array
+    cosines: Array
+    basis: Array
+    size: int
+
+    @classmethod
+    def of(cls, gram: Array, size: int) -> Pool:
+        """From inner products [n, n] of gradients of `size` numbers, which rounding may have left indefinite.
+
+        Raises UserError where one is not finite.
+        """
+        if not np.isfinite(gram).all():
+            raise UserError("the gradient of some text is not finite, so that no inner product is; check the model")
+        lengths = np.sqrt(gram.diagonal())
+        over = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        values, vectors = np.linalg.eigh(gram * np.outer(over, over))
+        keeps = values > 1e-9 * values[-1]
+        basis = vectors[:, keeps] * np.sqrt(values[keeps])
+        basis *= np.divide(1.0, rows := np.linalg.norm(basis, axis=1), out=np.zeros_like(rows), where=rows > 0)[:, None]
+        return cls(lengths, basis @ basis.T, basis, size)
+
+
+@component
+class Candidates:
+    """sizes: of candidate sets (k); trials: of each; pool: how many texts candidates come from, of one label."""
+
+    sizes: Annotated[tuple[Annotated[int, Field(ge=2, le=32767)], ...], Field(min_length=1)] = (2, 16, 1024)
+    trials: Annotated[int, Field(ge=1)] = 100_000
+    pool: Annotated[int, Field(ge=2)] = 1024
+
+    def log_likelihoods(
+        self,
+        pools: Sequence[Pool],
+        candidates: NDArray[np.integer],
+        target: NDArray[np.integer],
+        noise: TrainingNoise,
+        generator: np.random.Generator,
+    ) -> Array:
+        """Returns [n, k] for trials: how likely what was sent is under each candidate, up to a term common to all.
+
+        pools: one, of the whole gradients, or one a part for draws by parts. candidates: [n, k] numbers of texts in
+        the pool; target: [n], the slot of the source. Equal generators draw equal noise at every level. Raises
+        UserError for noise whose likelihood is no function of inner products.
+        """
+        scores = [_scores(pool, candidates, target, noise, generator) for pool in pools]
+        return np.sum(scores, axis=0)
+
+
+def _scores(
+    pool: Pool,
+    candidates: NDArray[np.integer],
+    target: NDArray[np.integer],
+    noise: TrainingNoise,
+    generator: np.random.Generator,
+) -> Array:
+    normal, square, rank = _projections(pool, candidates, generator)
+    rows = np.arange(len(target))
+    source = candidates[rows, target]
+    cosine = pool.cosines[source[:, None], candidates]
+    if not isinstance(noise, DirectionalNoise):
+        lengths, deviation = noised(noise, pool.lengths)
+        of, own = lengths[candidates], lengths[source][:, None]
+        if not deviation:
+            same = of**2 + own**2 - 2 * of * own * cosine < _SAME * np.maximum(own**2, 1e-30)
+            return np.where(same, 0.0, -np.inf)
+        scores: Array = (of * own * cosine + deviation * of * normal - of**2 / 2) / deviation**2
+        return scores
+    if rank < pool.size:
+        square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
+    w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
+    along = normal[rows, target]
+    tangent = (normal - cosine * along[:, None]) / np.sqrt(square - along**2)[:, None]
+    product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
+    zero = pool.lengths[candidates] == 0
+    if zero.any():  # their draws, and draws where they are the source, are uniform
+        uniform = zero[rows, target]
+        product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
+        return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
+    return noise.kappa * product
+
+
+def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
+    """Returns the lengths [n] that gradients have when noise is added, and its deviation on every number.
+
+    Raises UserError for noise that is not Gaussian.
+    """
+    if isinstance(noise, GaussianNoise):
+        return np.minimum(lengths, noise.clip), noise.sigma * noise.clip
+    if isinstance(noise, ScaledNoise):
+        whole = lengths + noise.gamma
+        return np.divide(lengths, whole, out=np.zeros_like(lengths), where=whole > 0), noise.sigma
+    if isinstance(noise, NoNoise):
+        return lengths if noise.clip is None else np.minimum(lengths, noise.clip), 0.0
+    if isinstance(noise, OnMean) and noise.law == "gaussian":
+        return lengths, noise.scale
+    raise UserError(
+        f"the likelihood under {type(noise).__name__} is no function of the gradients' inner products; leave "
+        "`candidates` out, or take gaussian, scaled or directional noise"
+    )
+
+
+def _projections(
+    pool: Pool, candidates: NDArray[np.integer], generator: np.random.Generator
+) -> tuple[Array, Array, int]:
+    """Products [n, k] of a standard normal vector a trial with the unit gradients of its candidates.
+
+    Besides, the squared length [n] of its part in a subspace that holds these, and the dimension of that.
+    """
+    count, k = candidates.shape
+    if k > _FEW:
+        draw = generator.standard_normal((count, pool.basis.shape[1]))
+        return np.take_along_axis(draw @ pool.basis.T, candidates, 1), (draw**2).sum(1), pool.basis.shape[1]
+    ridge = np.where(pool.lengths[candidates] > 0, _RIDGE, 1.0)  # a gradient of zero has no direction
+    within = pool.cosines[candidates[:, :, None], candidates[:, None, :]] + np.eye(k) * ridge[:, None, :]
+    draw = generator.standard_normal((count, k))
+    factor = np.linalg.cholesky(within)
+    return np.einsum("nij,nj->ni", factor, draw), (draw**2).sum(1), k
