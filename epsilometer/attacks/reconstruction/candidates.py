@@ -97,7 +97,7 @@ class Candidates:
         the pool; target: [n], the slot of the source. Equal generators draw equal noise at every level. Raises
         UserError for noise whose likelihood is no function of inner products.
         """
-        scores = [_scores(pool, candidates, target, noise, generator) for pool in pools]
+        scores = [_scores(pool, candidates, target, noise, generator=generator) for pool in pools]
         return np.sum(scores, axis=0)
 
 
