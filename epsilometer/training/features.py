@@ -72,11 +72,12 @@ class Frozen(Tokens):
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key: str = "") -> None:
     """Write a folder of features: SPLIT.npy with the states float32 [n, width] of each split, LAYERS and ABOUT.
 
-    ABOUT has kind, width and length, and how many texts a split has and how many of them were cut. States go to disk
-    block by block; after a kill the work continues with the block that was under way, and ends in the same bytes. key:
-    what the states depend on besides texts, weights and settings, a record of the code say; where it differs, what an
-    earlier run has left is thrown away. A split without texts gets no file. Raises UserError for a text of no tokens
-    before any work.
+    ABOUT has kind, width and length, the tensors that the checkpoint has of a head, and how many texts a split has and
+    how many of them were cut. A split without texts gets no file.
+
+    States go to disk block by block; after a kill the work continues with the block that was under way, and ends in the
+    same bytes. key: what the states depend on besides texts, weights and settings, a record of the code say; where it
+    differs, what an earlier run has left is thrown away. Raises UserError for a text of no tokens before any work.
     """
     measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
     unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -91,8 +92,8 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key
         with tables.ArrayWriter(folder / f"{split}.npy", len(texts)) as writer:
             for rows, states in _blocks(frozen, texts, order, unfinished / split):
                 writer.write(rows, states)
-    about = {"kind": frozen.kind, "width": frozen.width, "length": frozen.length, "splits": counts}
-    tables.write_json(about, folder / ABOUT)
+    about = {"kind": frozen.kind, "width": frozen.width, "length": frozen.length, "tensors": sorted(layers.tensors)}
+    tables.write_json(about | {"splits": counts}, folder / ABOUT)
     shutil.rmtree(unfinished)
 
 

@@ -279,11 +279,11 @@ def last_layers(model: str | Path) -> LastLayers:
     kind, width = kind_of(folder), int(config.get("hidden_size") or config.get("n_embd") or 768)
     wanted, tensors = _empty(kind, width, 2, {}).shapes, {}
     for path in sorted(folder.glob("*.safetensors")):
-        with safe_open(path, "np") as file:
+        with safe_open(path, "pt") as file:  # numpy has no bfloat16
             for stored in file.keys():  # noqa: SIM118  not a mapping
                 name = _named(stored)
                 if name in wanted:
-                    tensors[name] = file.get_tensor(stored).astype(np.float32)
+                    tensors[name] = file.get_tensor(stored).float().numpy()
                     if tensors[name].shape[-1] not in (width, tensors[name].size):
                         raise UserError(f"{path}: {stored} does not fit a width of {width}; give a whole checkpoint")
     if kind == GPT2:

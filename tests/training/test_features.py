@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig
 
+from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.embedded import EMBEDDED
 from epsilometer.training import features
 from epsilometer.training.features import ABOUT, LAYERS, Frozen, read, write
 from epsilometer.training.heads import last_layers, load_last_layers
@@ -122,6 +122,7 @@ def test_a_folder_of_features_says_what_it_is(tmp_path: Path) -> None:
     about = json.loads((tmp_path / "features" / ABOUT).read_text())
     assert about["splits"] == {"train": {"texts": 6, "cut": 1}, "test": {"texts": 1, "cut": 0}}
     assert (about["kind"], about["width"], about["length"]) == ("gpt2", 32, 12)
+    assert about["tensors"] == ["score.weight", "transformer.ln_f.bias", "transformer.ln_f.weight"]
     np.testing.assert_array_equal(read(tmp_path / "features", "train"), frozen.states(TEXTS))
     noise = Noise.named(1, "begin")
     head = load_last_layers(tmp_path / "features" / LAYERS).head(2, noise)
@@ -222,6 +223,18 @@ def test_a_checkpoint_of_the_first_berts_is_read(tmp_path: Path) -> None:
     save_file(older, folder / "model.safetensors", metadata={"format": "pt"})
     np.testing.assert_array_equal(Frozen(folder, 12).states(TEXTS), states)
     assert last_layers(folder).tensors.keys() == layers.tensors.keys()
+
+
+def test_a_checkpoint_in_bfloat16_is_read(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = save_gpt2_classifier(tmp_path)
+    exact = last_layers(folder).tensors
+    tensors = {name: tensor.bfloat16() for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    assert np.isfinite(Frozen(folder, 12).states(TEXTS)).all()
+    for name, tensor in last_layers(folder).tensors.items():
+        np.testing.assert_allclose(tensor, exact[name], rtol=2**-8)
 
 
 def test_a_gpt2_without_prefixes_is_read(tmp_path: Path) -> None:
