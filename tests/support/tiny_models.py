@@ -154,8 +154,11 @@ def save_bert(folder: Path) -> Path:
 SAVE = {"gpt2": save_gpt2, "qwen": save_qwen, "t5": save_t5, "bart": save_bart}
 
 
-def save_word_bert(folder: Path, words: Sequence[str]) -> Path:
-    """A small BERT whose pieces are these words; a text stands between [CLS] and [SEP], in lower case."""
+def save_word_bert(folder: Path, words: Sequence[str], **sizes: int) -> Path:
+    """A small BERT whose pieces are these words; a text stands between [CLS] and [SEP], in lower case.
+
+    sizes: of a config, where they differ.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
@@ -167,7 +170,7 @@ def save_word_bert(folder: Path, words: Sequence[str]) -> Path:
     pieces.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     names = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), special, strict=True))
     PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=64, **names).save_pretrained(folder)
-    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, **sizes}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         size = len(special) + len(words)

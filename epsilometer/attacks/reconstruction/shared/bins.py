@@ -1,0 +1,242 @@
+"""The bins of Decepticons as published (Fowl et al. 2023), and how they are read.
+
+**The model.** Norms are neutral and attention passes nothing on, but: the first dimensions of word and position
+vectors are emptied, and the first attention writes into them what stands in the next ones at the place most like
+position 0, as every sentence's tag. All first feed-forward layers have one random probe as their rows; the biases are
+minus the quantiles of the probe's values, so that row r passes on a gradient for tokens above quantile r alone; all
+second ones write next to nothing into the last dimension, whose gradient comes back from the loss.
+
+**Reading.** The differences of consecutive rows' gradients hold the tokens of one bin, and the difference of the bias
+gradients their weight. The quotient is the state of a token that lies alone in its bin. Tags group the states into
+sentences, sizes respected (`grouping`). Within a sentence, states are put in place by their correlation with the
+position vectors, these are projected out, and the rest is compared with the words: with those that the embedding
+table's gradient shows (if it is sent), one a state, unless some other word of the vocabulary fits far better.
+
+Settings are those of the authors' notebooks. BERT: probes times 1e8 so that GELU is a step; GPT-2: times 1e6. Known to
+go wrong in it, and not repaired: bins begin at -10, which at such scales is a bin like others; where [CLS] is most
+like position 0, all texts have one tag; neighbouring rows of two blocks differ although no token lies between them;
+where more rows differ than there are tokens, those of the smallest bias gradient are kept. Departures, without which
+nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
+language models), and bins lie in the blocks before it; tags are as long as one attention head at most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+from torch import Tensor
+
+from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Reconstruction
+from epsilometer.attacks.reconstruction.shared.grouping import grouped
+from epsilometer.attacks.reconstruction.shared.weights import Weights, tensors_of
+from epsilometer.core.errors import UserError
+from epsilometer.training.sent import Sent
+from epsilometer.training.shared_model import SharedModel
+
+SCALE = {"bert": 1e8, "gpt2": 1e6}  # of the probes, against GELU
+LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # what a block writes, over its units
+FIRST_BIN = -10.0
+TAG = 32  # dimensions of a tag
+SKEW = 1e8  # of the first attention towards position 0
+SPREAD = 10.0  # of the last attention
+STARTS = 40  # of k-means
+CUTOFF = 1.5  # standard deviations of the log norm of an embedding's gradient above which its word is taken as used
+VOCABULARY_WEIGHT = 0.25  # of a correlation with any word, beside one with a word that was seen to be used
+DIFFERENT = 1e-6  # of the largest bias gradient; below it two rows are equal but for rounding
+PUBLIC = 64  # texts by which the probe's values are measured
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A malicious model and how its gradient is read.
+
+    blocks: how many hold bins. tag: dimensions of a tag. words, places: the word vectors [vocabulary, width] and
+    position vectors [positions, width] that were sent out.
+    """
+
+    model: SharedModel
+    blocks: int
+    tag: int
+    words: NDArray[np.float32] = field(repr=False)
+    places: NDArray[np.float32] = field(repr=False)
+
+    def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
+        """The texts of a batch, in the order of their lengths' places among the groups."""
+        states = self.states(sent)
+        sizes = list(sent.lengths)
+        tags = states[:, : self.tag]
+        spread = tags.std(0)
+        tags = (tags - tags.mean(0)) / np.where(spread > 0, spread, 1) if len(tags) else tags
+        groups = grouped(tags, sizes, STARTS, generator)
+        rest = slice(self.tag, states.shape[1] - 1)
+        placed = [self._in_place(states[groups == s][:, rest], length, rest) for s, length in enumerate(sizes)]
+        ids = self._named(placed, self._used(sent), rest)
+        return Reconstruction(
+            tuple(tuple(self.model.plain(one)) for one in ids),
+            {"states": float(len(states)), "tokens": float(sum(sizes))},
+        )
+
+    def states(self, sent: Sent) -> NDArray[np.float64]:
+        """Returns [n, width]: the state in each bin that holds any, or the mean of several; no more than tokens."""
+        weights = Weights(self.model)
+        tensors = tensors_of(self.model, torch.from_numpy(sent.update))
+        rows = torch.cat([weights.read(tensors, "up.weight", block) for block in range(self.blocks)]).double()
+        biases = torch.cat([weights.read(tensors, "up.bias", block) for block in range(self.blocks)]).double()
+        rows = torch.cat([rows[:-1] - rows[1:], rows[-1:]]).numpy()
+        biases = torch.cat([biases[:-1] - biases[1:], biases[-1:]]).numpy()
+        different = np.flatnonzero(np.abs(biases) > DIFFERENT * np.abs(biases).max())
+        smallest = different[np.argsort(np.abs(biases[different]), kind="stable")][: sum(sent.lengths)]
+        return np.asarray(rows[smallest] / biases[smallest, None])
+
+    def _in_place(self, states: NDArray[np.float64], length: int, rest: slice) -> dict[int, NDArray[np.float64]]:
+        """The states of one sentence by place, without what the place's own vector explains of them."""
+        if not len(states):
+            return {}
+        places = _normal(self.places[:length, rest].astype(np.float64))
+        likeness = np.abs(_normal(states) @ places.T)
+        rows, numbers = linear_sum_assignment(-likeness)
+        by_place = {}
+        for row, place in zip(rows, numbers, strict=True):
+            centred = states[row] - states[row].mean()
+            by_place[int(place)] = centred - (centred @ places[place]) * places[place]
+        return by_place
+
+    def _used(self, sent: Sent) -> NDArray[np.int64]:
+        """The words whose embedding has a gradient far above the others', or none where the table is not sent."""
+        weights = Weights(self.model)
+        if weights.name("word.weight") not in self.model.names:
+            return np.empty(0, np.int64)
+        table = weights.read(tensors_of(self.model, torch.from_numpy(sent.update)), "word.weight")
+        norms = table.double().norm(dim=1).numpy()
+        logs = np.log(np.maximum(norms, max(norms.max(), 1e-300) * 1e-12))
+        return np.flatnonzero(logs > logs.mean() + CUTOFF * logs.std())
+
+    def _named(
+        self, placed: list[dict[int, NDArray[np.float64]]], used: NDArray[np.int64], rest: slice
+    ) -> list[list[int]]:
+        """The words of each sentence, place by place."""
+        every = [(s, place, state) for s, states in enumerate(placed) for place, state in sorted(states.items())]
+        ids: list[list[int]] = [[] for _ in placed]
+        if not every:
+            return ids
+        words = _normal(self.words[:, rest].astype(np.float64))
+        likeness = _normal(np.stack([state for _, _, state in every])) @ words.T
+        names = likeness.argmax(1)
+        if len(used):
+            bag = np.concatenate([used] * math.ceil(len(every) / len(used)))
+            rows, columns = linear_sum_assignment(-likeness[:, bag])
+            for row, word in zip(rows, bag[columns], strict=True):
+                if VOCABULARY_WEIGHT * likeness[row, names[row]] <= likeness[row, word]:
+                    names[row] = word
+        for (s, _, _), name in zip(every, names, strict=True):
+            ids[s].append(int(name))
+        return ids
+
+
+def build(model: SharedModel, knowledge: Knowledge) -> Bins:
+    """Returns the model to be sent out. Raises UserError for one without a block for bins, or too narrow for tags."""
+    weights = Weights(model)
+    spreads = model.objective != "causal"
+    blocks = weights.blocks - spreads
+    if blocks < 1:
+        raise UserError("bins need a block before the one whose attention spreads, and the model has one; take more")
+    if (name := weights.name("up.bias")) not in model.names:
+        raise UserError(
+            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or no_embeddings"
+        )
+    tag = min(TAG, weights.width // weights.heads // 2)
+    words, places = _emptied(weights, tag)
+    _pass_on(weights, tag, spreads=spreads)
+    probe = _probe(weights.width, tag, knowledge.generator)
+    _imprint(weights, model, blocks, _quantiles(model, weights, knowledge, probe, blocks), probe)
+    return Bins(model.with_parameters(weights.changed), blocks, tag, words=words, places=places)
+
+
+def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Word and position vectors as sent out, with room for the tag."""
+    for role in ("word.weight", "position.weight"):
+        weights.get(role)[:, :tag] = 0.0
+    if weights.has("type.weight"):
+        weights.get("type.weight")[:, :tag] = 0.0
+    return weights.get("word.weight").numpy().copy(), weights.get("position.weight").numpy().copy()
+
+
+def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
+    """Neutral norms; tags by the first attention, nothing by the others but the last, if it spreads."""
+    weights.neutral_norms()
+    one = torch.eye(weights.width)
+    for block in range(weights.blocks):
+        for role in ("query", "key", "value", "mixed"):
+            weights.set(f"{role}.weight", 0.0, block)
+            weights.set(f"{role}.bias", 0.0, block)
+    query, value = torch.zeros(weights.width), torch.zeros(weights.width, weights.width)
+    query[tag : 2 * tag] = SKEW * weights.get("position.weight")[0, tag : 2 * tag]
+    value[:tag, tag : 2 * tag] = torch.eye(tag)
+    weights.set("query.bias", query)
+    weights.set("key.weight", one)
+    weights.set("value.weight", value)
+    weights.set("mixed.weight", one)
+    if spreads:
+        weights.set("value.weight", one, weights.blocks - 1)
+        weights.set("mixed.weight", SPREAD * one, weights.blocks - 1)
+
+
+def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
+    """A random direction [width] of mean 0 that sees neither tags nor the last dimension."""
+    probe = np.zeros(width)
+    inner = generator.standard_normal(width - tag - 1)
+    inner -= inner.mean()
+    probe[tag:-1] = inner / np.linalg.norm(inner)
+    return torch.from_numpy(probe)
+
+
+def _quantiles(
+    model: SharedModel, weights: Weights, knowledge: Knowledge, probe: Tensor, blocks: int
+) -> NDArray[np.float64]:
+    """The bins' lower ends [blocks x units]: quantiles of a normal law with the probe's mean and deviation."""
+    texts = model.encode(list(knowledge.public[:PUBLIC]))
+    if not texts:
+        raise UserError("bins are measured on public texts, and there are none; give some texts like the client's")
+    for block in range(weights.blocks):  # silent, while the probe's values are measured
+        weights.set("down.weight", 0.0, block)
+        weights.set("down.bias", 0.0, block)
+    values: list[Tensor] = []
+    network = model.with_parameters(weights.changed).network
+    name = weights.name("up.weight").removesuffix(".weight")
+    hook = network.get_submodule(name).register_forward_pre_hook(
+        lambda _, given: values.append(given[0].detach().double().reshape(-1, len(probe)) @ probe)
+    )
+    with torch.inference_mode():
+        for ids in texts:
+            network(input_ids=torch.tensor([ids]))
+    hook.remove()
+    measured = torch.cat(values)
+    count = blocks * weights.units
+    ends = norm.ppf(np.arange(1, count) / count, float(measured.mean()), float(measured.std()))
+    return np.concatenate([[FIRST_BIN], ends])
+
+
+def _imprint(weights: Weights, model: SharedModel, blocks: int, ends: NDArray[np.float64], probe: Tensor) -> None:
+    """Set the feed-forward parts: the probe times SCALE, minus the ends, and next to nothing written."""
+    scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
+    for block in range(weights.blocks):
+        own = block < blocks
+        first = block * weights.units
+        weights.set("up.weight", (scale if own else 0.0) * probe.expand(weights.units, -1), block)
+        weights.set("up.bias", torch.from_numpy(-scale * ends[first : first + weights.units]) if own else 0.0, block)
+        down = torch.zeros(weights.width, weights.units)
+        down[-1] = through / weights.units if own else 0.0
+        weights.set("down.weight", down, block)
+        weights.set("down.bias", 0.0, block)
+
+
+def _normal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows less their means, of length 1, so that products are correlations."""
+    centred = rows - rows.mean(1, keepdims=True)
+    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-300))

@@ -1,0 +1,64 @@
+"""Vectors put into groups of known sizes: k-means whose assignment step respects the sizes.
+
+The assignment of points to groups at the least total cost is a transport problem; each group is repeated as often as it
+has places, and scipy's `linear_sum_assignment` solves it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+ROUNDS = 50  # of assignment and means; far more than it takes to come to rest
+
+
+def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Returns [n]: the group of each point, -1 for points without a place; costs: [n, groups].
+
+    The total cost is the least of all assignments that fill as many places as there are points for.
+    """
+    group_of_place = np.repeat(np.arange(len(sizes)), sizes)
+    rows, places = linear_sum_assignment(costs[:, group_of_place])
+    groups = np.full(len(costs), -1)
+    groups[rows] = group_of_place[places]
+    return groups
+
+
+def grouped(
+    points: NDArray[np.floating], sizes: Sequence[int], starts: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Returns [n]: the group of each point [n, dimensions], -1 for none; the best of `starts` random starts.
+
+    sizes: the most points that each group takes.
+    """
+    best, least = np.full(len(points), -1), np.inf
+    if not len(points):
+        return best
+    for _ in range(starts):
+        centres = points[generator.choice(len(points), len(sizes), replace=len(points) < len(sizes))]
+        groups, cost = _settled(points, centres, sizes)
+        if cost < least:
+            best, least = groups, cost
+    return best
+
+
+def _settled(
+    points: NDArray[np.floating], centres: NDArray[np.floating], sizes: Sequence[int]
+) -> tuple[NDArray[np.int64], float]:
+    """The groups at which assignment and means come to rest, and the sum of squared distances."""
+    groups, cost = np.full(len(points), -1), np.inf
+    for _ in range(ROUNDS):
+        distances = ((points[:, None] - centres) ** 2).sum(2)
+        now = assigned(distances, sizes)
+        if np.array_equal(now, groups):
+            break
+        groups = now
+        placed = groups >= 0
+        cost = float(distances[placed, groups[placed]].sum())
+        centres = np.stack(
+            [points[groups == i].mean(0) if (groups == i).any() else old for i, old in enumerate(centres)]
+        )
+    return groups, cost

@@ -1,0 +1,195 @@
+"""Words read from sums of codewords in noise: a matched filter, grouping, and each sentence's share by turns.
+
+At position p the rows of k gates hold Y_p = sum over sentences s of G_s code(w_sp)' + noise, where G_s [k] is how far
+each gate is open for sentence s, the same at every position. Unknown are the words and G.
+
+1. The k rows are projected on the directions in which the positions' rows together have most energy, one a sentence:
+   noise in the others is left out.
+2. Matching pursuit: at each position the codeword of the largest inner product is taken, its amplitudes refitted, and
+   so on, as many as sentences reach that position.
+3. The amplitudes are grouped, one a sentence and position (`linear_sum_assignment`), by their direction.
+4. By turns: G by least squares given the words; each word given G and the other words, as the likeliest one, that is
+   by the largest of <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
+
+Step 4 never makes the likelihood worse. Sentences whose lengths differ are told apart by where their energy ends, and
+by the sign that their label gives the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+TURNS = 12
+LEAST_NOISE = 1e-6  # of a codeword's amplitude, so that likelihoods stay finite without noise
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What words are read from.
+
+    rows: float32 [positions, k, D]; codes: float32 [V, D], +-1; prior: [V], ln probabilities of words, -inf for those
+    that cannot occur. noise: standard deviation of one number. lengths, signs: of each sentence, in positions, and of
+    its gradient, 0 where it is not known.
+    """
+
+    rows: NDArray[np.float32] = field(repr=False)
+    codes: NDArray[np.float32] = field(repr=False)
+    prior: NDArray[np.float64] = field(repr=False)
+    noise: float
+    lengths: tuple[int, ...]
+    signs: tuple[int, ...]
+
+
+def read(reading: Reading) -> list[NDArray[np.int64]]:
+    """Returns the words of each sentence, in the order of `lengths`."""
+    rows = reading.rows.astype(np.float64)
+    lengths = np.array(reading.lengths)
+    if not np.any(rows):
+        return [np.full(n, int(np.argmax(reading.prior))) for n in lengths]
+    basis = _principal(rows, len(lengths))
+    small = np.einsum("pkd,kc->pcd", rows, basis)
+    seen = _pursuit(small, reading, np.minimum(small.shape[1], (lengths[None] > np.arange(len(rows))[:, None]).sum(1)))
+    gates = _directions(seen, len(lengths))
+    gates = gates[_in_order(gates, np.sign((gates @ basis.T).sum(1)), seen, reading)]
+    amplitude = _amplitude(small, lengths, reading.codes.shape[1])
+    gates *= amplitude[:, None]
+    words: list[NDArray[np.int64]] | None = None
+    for _ in range(TURNS):
+        before = words
+        words = _likeliest(small, gates, reading, words)
+        gates = _fitted(small, reading.codes, words, gates)
+        if before is not None and all(np.array_equal(a, b) for a, b in zip(before, words, strict=True)):
+            break
+    assert words is not None
+    return words
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A codeword at a position, and its amplitudes in the projected rows."""
+
+    position: int
+    amplitudes: NDArray[np.float64]
+
+
+def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
+    _, vectors = np.linalg.eigh(np.einsum("pkd,pld->kl", rows, rows))
+    directions: NDArray[np.float64] = vectors[:, ::-1][:, :count]
+    return directions
+
+
+def _pursuit(rows: NDArray[np.float64], reading: Reading, counts: NDArray[np.int64]) -> list[_Seen]:
+    """Matching pursuit at each position, for as many codewords as sentences reach it."""
+    codes = reading.codes
+    dimensions = codes.shape[1]
+    likely = np.isfinite(reading.prior)
+    allowance = 2 * max(reading.noise, LEAST_NOISE) ** 2 * dimensions * np.where(likely, reading.prior, 0)
+    seen = []
+    for position, count in enumerate(counts):
+        own = rows[position].astype(np.float32)
+        products = own @ codes.T
+        chosen: list[int] = []
+        for _ in range(count):
+            scores = np.where(likely, (products.astype(np.float64) ** 2).sum(0) + allowance, -np.inf)
+            scores[chosen] = -np.inf
+            chosen.append(int(scores.argmax()))
+            basis = codes[chosen].astype(np.float64)
+            amplitudes = np.linalg.lstsq(basis.T, own.T.astype(np.float64), rcond=None)[0]
+            products = (own - (amplitudes.T @ basis).astype(np.float32)) @ codes.T
+        seen += [_Seen(position, amplitude) for amplitude in amplitudes[:count]] if count else []
+    return seen
+
+
+def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
+    """Unit directions [count, c] of the amplitudes of as many sentences: the best of the starts at each position."""
+    by_position: dict[int, NDArray[np.float64]] = {}
+    for position in sorted({one.position for one in seen}):
+        by_position[position] = np.stack([one.amplitudes for one in seen if one.position == position])
+    best, most = np.zeros((count, len(seen[0].amplitudes))), -np.inf
+    for start in by_position.values():
+        if len(start) < max(map(len, by_position.values())):
+            continue
+        centres = _unit(start)
+        if len(centres) < count:  # more sentences than directions: some share one
+            centres = np.concatenate([centres, centres[: count - len(centres)]])
+        total = 0.0
+        for _ in range(20):
+            sums, total = np.zeros_like(centres), 0.0
+            for points in by_position.values():
+                gains = centres @ points.T
+                groups, columns = linear_sum_assignment(-gains)
+                sums[groups] += points[columns]
+                total += float(gains[groups, columns].sum())
+            centres = _unit(sums)
+        if total > most:
+            best, most = centres, total
+    return best
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-300)
+
+
+def _in_order(
+    directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: Reading
+) -> NDArray[np.int64]:
+    """Which direction is which sentence's: by its sign, and by the position at which its energy ends."""
+    positions = len(reading.rows)
+    energy = np.zeros((len(directions), positions))
+    for one in seen:
+        gains = directions @ one.amplitudes
+        nearest = int(np.argmax(np.abs(gains)))
+        energy[nearest, one.position] += gains[nearest] ** 2
+    typical = energy.sum() / max((energy > 0).sum(), 1) / 2
+    reached = np.cumsum(energy - typical, axis=1)
+    gains = reached[:, np.array(reading.lengths) - 1]  # [directions, sentences]
+    opposed = signs[:, None] * np.array(reading.signs) < 0
+    rows, columns = linear_sum_assignment(np.where(opposed, energy.sum(), 0.0) - gains)
+    order = np.empty(len(columns), np.int64)
+    order[columns] = rows
+    return order
+
+
+def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
+    """The length [sentences] of G_s if all gradients have the same length: that of the energy, shared out."""
+    energy = (rows**2).sum() / max(len(lengths), 1)
+    return np.sqrt(energy / (lengths * dimensions))
+
+
+def _likeliest(
+    rows: NDArray[np.float64], gates: NDArray[np.float64], reading: Reading, words: list[NDArray[np.int64]] | None
+) -> list[NDArray[np.int64]]:
+    """Each sentence's words, given the gates and the words that the others have by then; once through."""
+    codes = reading.codes
+    variance = max(reading.noise**2, (LEAST_NOISE * np.abs(gates).max()) ** 2, 1e-300)
+    now: list[NDArray[np.int64] | None] = [None] * len(gates) if words is None else list(words)
+    for s, length in enumerate(reading.lengths):
+        own = np.einsum("c,pcd->pd", gates[s], rows[:length])
+        for other, others in enumerate(now):
+            if other != s and others is not None:
+                both = min(length, len(others))
+                own[:both] -= (gates[s] @ gates[other]) * codes[others[:both]]
+        scores = (own / variance).astype(np.float32) @ codes.T + reading.prior.astype(np.float32)
+        now[s] = scores.argmax(1)
+    return [one for one in now if one is not None]
+
+
+def _fitted(
+    rows: NDArray[np.float64], codes: NDArray[np.float32], words: list[NDArray[np.int64]], gates: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """G by least squares given the words, drawn a little to what it was, so that it is defined for equal sentences."""
+    count = len(words)
+    gram, product = np.zeros((count, count)), np.zeros((count, rows.shape[1]))
+    for position in range(len(rows)):
+        active = [s for s in range(count) if len(words[s]) > position]
+        basis = codes[[int(words[s][position]) for s in active]].astype(np.float64)
+        gram[np.ix_(active, active)] += basis @ basis.T
+        product[active] += basis @ rows[position].T
+    ridge = 1e-3 * np.trace(gram) / count
+    return np.linalg.solve(gram + ridge * np.eye(count), product + ridge * gates)
