@@ -65,22 +65,75 @@ def products(
     the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
     for a language model's objective and for layers other than BERT's and GPT-2's.
     """
+    losses, layers = _read(model, texts, torch.as_tensor(labels), create_graph=create_graph)
+    with torch.set_grad_enabled(create_graph):
+        inner, squares = _collected(model, layers, vector, len(losses))
+    return Products(inner, squares, losses if create_graph else losses.detach())
+
+
+def mean_products(
+    model: SharedModel,
+    texts: Sequence[Tensor],
+    labels: Sequence[int],
+    vector: Sequence[Tensor],
+    *,
+    create_graph: bool = False,
+) -> Products:
+    """Returns the products [1, m] of the mean of the gradients of texts of any lengths.
+
+    Each text is read alone; then all their tokens count as one text's. texts: each its token ids [T] or word embeddings
+    [T, width]; the rest as in `products`.
+    """
+    read = [
+        _read(model, text[None], torch.tensor([label]), create_graph=create_graph)
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    with torch.set_grad_enabled(create_graph):
+        layers = [_joined(same) for same in zip(*(layers for _, layers in read), strict=True)]
+        inner, squares = _collected(model, layers, vector, 1)
+        losses = torch.cat([losses for losses, _ in read]).mean()[None]
+    return Products(inner / len(texts), squares / len(texts) ** 2, losses if create_graph else losses.detach())
+
+
+def _read(
+    model: SharedModel, texts: Tensor, labels: Tensor, *, create_graph: bool
+) -> tuple[Tensor, list[tuple[_Call, Tensor | None]]]:
+    """The losses [B] of texts of one length, and the layers' calls with what comes back to their outputs."""
     if model.objective != "classification":
         raise UserError(
             f"inner products are for classifiers, whose tensors belong to one layer each, got {model.objective}"
         )
     with _recorded(model) as calls:
-        losses = _losses(model, texts, torch.as_tensor(labels))
+        losses = _losses(model, texts, labels)
     outs = [call.out for call in calls]
     backs = torch.autograd.grad(losses.sum(), outs, create_graph=create_graph, allow_unused=True)
+    return losses, list(zip(calls, backs, strict=True))
+
+
+def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor | None]:
+    """One layer's calls for several texts, read alone, as one call for all their tokens."""
+    first = same[0][0]
+    backs = [back.reshape(1, -1, back.shape[-1]) for _, back in same if back is not None]
+    if not backs:
+        return first, None
+    if isinstance(first.layer, nn.Embedding):
+        into = torch.cat([call.into.reshape(1, -1) for call, _ in same], 1)
+    else:
+        into = torch.cat([call.into.reshape(1, -1, call.into.shape[-1]) for call, _ in same], 1)
+    return _Call(first.name, first.layer, into, first.out), torch.cat(backs, 1)
+
+
+def _collected(
+    model: SharedModel, layers: Sequence[tuple[_Call, Tensor | None]], vector: Sequence[Tensor], count: int
+) -> tuple[Tensor, Tensor]:
+    """Inner products and squared lengths [count, m] by all the tensors of the model, in its order."""
     place = {name: i for i, name in enumerate(model.names)}
-    empty = losses.new_zeros(len(losses))
+    empty = layers[0][0].out.new_zeros(count)
     inner, squares = [empty] * len(place), [empty] * len(place)
-    with torch.set_grad_enabled(create_graph):
-        for call, back in zip(calls, backs, strict=True):
-            for name, product, square in _of_layer(call, back, place, vector):
-                inner[place[name]], squares[place[name]] = product, square
-    return Products(torch.stack(inner, 1), torch.stack(squares, 1), losses if create_graph else losses.detach())
+    for call, back in layers:
+        for name, product, square in _of_layer(call, back, place, vector):
+            inner[place[name]], squares[place[name]] = product, square
+    return torch.stack(inner, 1), torch.stack(squares, 1)
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from epsilometer.core.errors import UserError
-from epsilometer.training.inner_products import products
+from epsilometer.training.inner_products import mean_products, products
 from epsilometer.training.shared_model import SharedModel, Tensors
 from tests.support.tiny_models import save_gpt2, save_word_bert
 
@@ -72,3 +72,20 @@ def test_language_models_are_refused(folders: dict[str, Path]) -> None:
     model = SharedModel(folders["gpt2"], objective="causal")
     with pytest.raises(UserError, match=r"for classifiers, .* got causal"):
         products(model, texts(model), LABELS, model.parameters)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_those_of_the_mean_of_texts_of_any_lengths(folders: dict[str, Path], kind: str) -> None:
+    """And their derivative by the embeddings, against autograd's of the mean gradient."""
+    model = SharedModel(folders[kind])
+    each = ["the food was", "bad", "good the"] if kind == "bert" else ["the of a", "b", "d e"]
+    vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(2)))
+    given = [model.words[torch.tensor(ids)].detach().requires_grad_() for ids in model.encode(each)]
+    formed = [model.gradient(text, label, create_graph=True) for text, label in zip(given, LABELS, strict=True)]
+    mean = [sum(same) / len(given) for same in zip(*formed, strict=True)]
+    plain = sum((a * b).sum() for a, b in zip(mean, vector, strict=True)) + sum(one.square().sum() for one in mean)
+    found = mean_products(model, given, LABELS, vector, create_graph=True)
+    ours = found.inner.sum() + found.squares.sum()
+    assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-4, abs=1e-5)
+    for one, other in zip(torch.autograd.grad(ours, given), torch.autograd.grad(plain, given), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))

@@ -86,10 +86,11 @@ class Bins:
         """Returns [n, width]: the state in each bin that holds any, or the mean of several; no more than tokens."""
         weights = Weights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
-        rows = torch.cat([weights.read(tensors, "up.weight", block) for block in range(self.blocks)]).double()
-        biases = torch.cat([weights.read(tensors, "up.bias", block) for block in range(self.blocks)]).double()
-        rows = torch.cat([rows[:-1] - rows[1:], rows[-1:]]).numpy()
-        biases = torch.cat([biases[:-1] - biases[1:], biases[-1:]]).numpy()
+        rows, biases = (
+            torch.cat([weights.read(tensors, role, block) for block in range(self.blocks)]).double().numpy()
+            for role in ("up.weight", "up.bias")
+        )
+        rows, biases = (np.concatenate([every[:-1] - every[1:], every[-1:]]) for every in (rows, biases))
         different = np.flatnonzero(np.abs(biases) > DIFFERENT * np.abs(biases).max())
         smallest = different[np.argsort(np.abs(biases[different]), kind="stable")][: sum(sent.lengths)]
         return np.asarray(rows[smallest] / biases[smallest, None])
@@ -148,7 +149,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
         raise UserError("bins need a block before the one whose attention spreads, and the model has one; take more")
     if (name := weights.name("up.bias")) not in model.names:
         raise UserError(
-            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or no_embeddings"
+            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
         )
     tag = min(TAG, weights.width // weights.heads // 2)
     words, places = _emptied(weights, tag)

@@ -102,7 +102,7 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     tags = _tags(model, weights, batch)
     if (name := weights.name("up.weight")) not in model.names:
         raise UserError(
-            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or no_embeddings"
+            f"the attack reads the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
         )
     dimensions = (weights.width - TAGS - tags) // 2 * 2
     if dimensions < 8:

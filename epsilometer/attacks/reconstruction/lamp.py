@@ -1,0 +1,218 @@
+"""LAMP (Balunovic et al. 2022): descent on word embeddings, and moves of tokens that a language model likes.
+
+An honest server's attack on a classifier; labels and lengths are given. Embeddings that match the gradient that was
+sent are sought by Adam, with all embeddings' mean length drawn to that of the model's words. From a tenth of the steps
+on, every so many steps, each text is replaced by the best of 200 rearrangements of its tokens, by the matching loss
+plus a weight times a language model's loss of the nearest words. The words nearest to the best embeddings, by cosine,
+are the answer. Constants are those of the released settings for BERT (`cos`; `tag` in brackets): rate .01, times .89
+every 50 steps, 2,000 steps, moves every 75, 500 starts and 500 rearrangements of the best, weight of lengths 1 (25),
+of language .2 (60).
+
+Where this departs from the released code:
+
+- Lengths are drawn to the mean of the model's own words (1.4 in bert-base-uncased, the released constant).
+- A move changes a text's tokens between its special tokens and nothing else, and the language model reads the words as
+  they are now; released, padding moves too and the words of earlier texts of a batch are stale.
+- Starts are drawn for each text given the others, not for the batch at once.
+- The best embeddings are those whose loss was measured; released, those after the step that followed.
+- Vocabulary entries without meaning and special tokens are no answer; texts without them are what is scored.
+- The language model has a vocabulary of its own; the released one is a GPT-2 trained on BERT's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from epsilometer.attacks.reconstruction.shared.attack import Knowledge, Prepared, Reconstruction
+from epsilometer.attacks.reconstruction.shared.language import LanguageModel
+from epsilometer.attacks.reconstruction.shared.matching import Loss, Matching
+from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
+from epsilometer.models.embedded import paraphraser
+from epsilometer.training.sent import Sent
+from epsilometer.training.shared_model import SharedModel
+
+EMBEDDED = "embedded"
+LENGTH_WEIGHT = {"cos": 1.0, "tag": 25.0}
+LANGUAGE_WEIGHT = {"cos": 0.2, "tag": 60.0}
+RATE, DECAY, DECAY_EVERY = 0.01, 0.89, 50
+WITHOUT_MOVES = 0.1  # share of the steps
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+Count = Annotated[int, Field(ge=0)]
+
+
+@component
+class Lamp:
+    """loss: `cos` or `tag`. steps, starts, rearranged, moves, every: how long it searches; as released.
+
+    language: the folder of a causal language model, `embedded` for the one that comes with the project, null for none.
+    """
+
+    loss: Loss = "cos"
+    steps: Annotated[int, Field(ge=1)] = 2000
+    starts: Annotated[int, Field(ge=1)] = 500
+    rearranged: Count = 500
+    moves: Annotated[int, Field(ge=1)] = 200
+    every: Annotated[int, Field(ge=1)] = 75
+    language: str | None = EMBEDDED
+
+    def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
+        """Raises UserError for a language model's objective, and for a prior that is no causal language model."""
+        if model.objective != "classification":
+            raise UserError(f"lamp attacks classifiers, and the objective is {model.objective}; take classification")
+        language = None
+        if self.language is not None:
+            language = LanguageModel(paraphraser() if self.language == EMBEDDED else self.language)
+        return Descent(model, language, self)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The prepared attack: the honest model, a language model or none, the settings."""
+
+    model: SharedModel
+    language: LanguageModel | None
+    settings: Lamp
+
+    def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
+        """The texts of a batch, in the order of their labels and lengths."""
+        matching = Matching(self.model, sent, self.settings.loss)
+        texts = [self._drawn(1, length, generator)[0] for length in sent.lengths]
+        for number in range(len(texts)):
+            texts[number] = self._start(matching, texts, number, generator)
+        texts, least = self._search(matching, texts, generator)
+        ids = self.nearest(texts)
+        return Reconstruction(tuple(map(tuple, ids)), {"loss": least})
+
+    def nearest(self, texts: Sequence[Tensor]) -> list[list[int]]:
+        """The plain words nearest to embeddings by cosine, special tokens' places left out."""
+        first, last = self._ends
+        allowed, directions = self._directions
+        return [allowed[(one[first : len(one) - last] @ directions.T).argmax(1)].tolist() for one in texts]
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        """How many special tokens stand before and after a text."""
+        frame = self.model.framed([-1])
+        return frame.index(-1), len(frame) - 1 - frame.index(-1)
+
+    @cached_property
+    def _directions(self) -> tuple[Tensor, Tensor]:
+        """The entries of the vocabulary that may be answered, and their unit vectors."""
+        vocabulary = self.model.tokenizer.get_vocab()
+        unused = {number for word, number in vocabulary.items() if _UNUSED.fullmatch(word)}
+        left_out = self.model.special | unused
+        allowed = torch.tensor([i for i in range(len(self.model.words)) if i not in left_out])
+        return allowed, torch.nn.functional.normalize(self.model.words.detach()[allowed], dim=1)
+
+    @cached_property
+    def _length(self) -> float:
+        """The mean length of word vectors."""
+        return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
+
+    def _drawn(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
+        """Random texts [count, length, width]: normal vectors, as long as words are, between special tokens."""
+        first, last = self._ends
+        words = self.model.words.detach()
+        inner = torch.from_numpy(generator.standard_normal((count, length - first - last, words.shape[1]), np.float32))
+        inner = inner * (self._length / inner.norm(dim=2, keepdim=True))
+        frame = self.model.framed([])
+        ends = words[torch.tensor(frame, dtype=torch.int64)].expand(count, -1, -1)
+        return torch.cat([ends[:, :first], inner, ends[:, first:]], 1)
+
+    def _start(
+        self, matching: Matching, texts: Sequence[Tensor], number: int, generator: np.random.Generator
+    ) -> Tensor:
+        """The best of random texts, then the best rearrangement of it."""
+        drawn = self._drawn(self.settings.starts, len(texts[number]), generator)
+        best = drawn[int(matching.losses(texts, number, drawn).argmin())]
+        first, last = self._ends
+        orders = [np.arange(len(best))]
+        for _ in range(self.settings.rearranged):
+            inner = generator.permutation(np.arange(first, len(best) - last))
+            orders.append(np.concatenate([np.arange(first), inner, np.arange(len(best) - last, len(best))]))
+        arranged = best[torch.from_numpy(np.stack(orders))]
+        return arranged[int(matching.losses(texts, number, arranged).argmin())]
+
+    def _search(
+        self, matching: Matching, texts: list[Tensor], generator: np.random.Generator
+    ) -> tuple[list[Tensor], float]:
+        """Steps and moves; the texts of the least loss, and that loss."""
+        first, last = self._ends
+        inner = [one[first : len(one) - last].clone().requires_grad_() for one in texts]
+        before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
+        optimiser = torch.optim.Adam(inner, RATE)
+        schedule = torch.optim.lr_scheduler.StepLR(optimiser, DECAY_EVERY, DECAY)
+        best, least = [one.clone() for one in texts], np.inf
+        for step in range(1, self.settings.steps + 1):
+            whole = [torch.cat([before, one, after]) for one in inner]
+            loss = matching.loss(whole, create_graph=True) + self._lengths_off(inner)
+            if float(loss.detach()) < least:
+                best, least = [one.detach().clone() for one in whole], float(loss.detach())
+            for one, slope in zip(inner, torch.autograd.grad(loss, inner), strict=True):
+                one.grad = slope
+            optimiser.step()
+            schedule.step()
+            if step > WITHOUT_MOVES * self.settings.steps and step % self.settings.every == 1 % self.settings.every:
+                self._move(matching, inner, generator)
+        return best, float(least)
+
+    def _lengths_off(self, inner: Sequence[Tensor]) -> Tensor:
+        """The squared difference of the mean length from that of words, weighted."""
+        mean = torch.cat([one.norm(dim=1) for one in inner]).mean()
+        return LENGTH_WEIGHT[self.settings.loss] * (mean - self._length) ** 2
+
+    def _move(self, matching: Matching, inner: list[Tensor], generator: np.random.Generator) -> None:
+        """Rearrange each text as the best of the candidates is, in place."""
+        first, _ = self._ends
+        frame = self.model.words.detach()[torch.tensor(self.model.framed([]), dtype=torch.int64)]
+        for number, one in enumerate(inner):
+            whole = [torch.cat([frame[:first], other.detach(), frame[first:]]) for other in inner]
+            orders = torch.from_numpy(moves(len(one), self.settings.moves, generator))
+            arranged = one.detach()[orders]
+            ends = frame.expand(len(orders), -1, -1)
+            candidates = torch.cat([ends[:, :first], arranged, ends[:, first:]], 1)
+            losses = matching.losses(whole, number, candidates).double().numpy()
+            if self.language is not None:
+                words = np.array(self.nearest([whole[number]])[0])
+                texts = [self.model.decode(words[order]) for order in orders.numpy()]
+                losses = losses + LANGUAGE_WEIGHT[self.settings.loss] * self.language.losses(texts)
+            with torch.no_grad():
+                one.copy_(arranged[int(losses.argmin())])
+
+
+def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Returns [count, length]: rearrangements of places, the first of them none.
+
+    Each of the others is one of four, as likely as each other: two places exchanged, one moved, a span moved, a prefix
+    moved to the end.
+    """
+    orders = [np.arange(length)]
+    while len(orders) < count:
+        order = list(range(length))
+        kind = int(generator.integers(4))
+        i, j = sorted(map(int, generator.integers(0, length, 2)))
+        if kind == 0:
+            order[i], order[j] = order[j], order[i]
+        elif kind == 1:
+            order.insert(int(generator.integers(length)), order.pop(i))
+        elif kind == 2:
+            span = order[i : j + 1]
+            del order[i : j + 1]
+            at = int(generator.integers(len(order) + 1))
+            order[at:at] = span
+        else:
+            order = order[i:] + order[:i]
+        orders.append(np.array(order))
+    return np.stack(orders)[:count]

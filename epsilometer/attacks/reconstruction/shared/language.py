@@ -1,0 +1,62 @@
+"""How likely a text is to a causal language model: the mean cross-entropy of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.locate import locate, quiet_loading
+
+AT_ONCE = 128  # texts in one batch
+
+
+class LanguageModel:
+    """A causal language model of any vocabulary, asked about whole texts."""
+
+    def __init__(self, model: str | Path) -> None:
+        """model: whatever `models.locate` knows. Raises UserError where it is no causal language model."""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        folder = locate(model)
+        with quiet_loading():
+            try:
+                self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+                self._network = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+                ).eval()
+            except (OSError, ValueError) as error:
+                raise UserError(
+                    f"model {str(model)!r} cannot be loaded as a causal language model ({type(error).__name__}: "
+                    f"{error}); give one, or `language: null` for none"
+                ) from error
+        config = self._network.config
+        self._open = next(i for i in (config.bos_token_id, config.eos_token_id, 0) if i is not None)
+
+    def losses(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns [n]: the mean cross-entropy of each text's tokens in nats, 0 for a text without any."""
+        rows = [
+            self._tokenizer(text, add_special_tokens=False, truncation=True, max_length=256, verbose=False)["input_ids"]
+            for text in texts
+        ]
+        result = np.zeros(len(rows))
+        for start in range(0, len(rows), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            result[part] = self._losses(rows[part])
+        return result
+
+    @torch.inference_mode()
+    def _losses(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        longest = max(1, *map(len, rows), 1)
+        wanted = torch.full((len(rows), longest), -100)
+        for target, row in zip(wanted, rows, strict=True):
+            target[: len(row)] = torch.tensor(row, dtype=torch.int64)
+        opened = torch.cat([torch.full((len(rows), 1), self._open), wanted[:, :-1].clamp(min=0)], 1)
+        logits = self._network(input_ids=opened).logits
+        each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none")
+        counts = (wanted >= 0).sum(1).clamp(min=1)
+        return np.asarray((each.sum(1) / counts).double().numpy())

@@ -1,0 +1,110 @@
+"""How far the gradient of texts, given as word embeddings, is from the one that was sent: LAMP's two losses.
+
+`cos`: the mean over tensors of 1 - cosine. It needs inner products and lengths alone, which come from activations
+(`training.inner_products`): no gradient by a weight matrix is formed, neither for a step nor for a candidate.
+
+`tag` (Deng et al. 2021): the sum of the squared differences plus TAG_FACTOR times that of the absolute ones. Absolute
+values need every number, so gradients are formed.
+
+The embedding table is left out, where it is sent, and so are BERT's key biases, by which no gradient ever is but
+rounding: a constant added to all keys changes no attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from epsilometer.training.inner_products import mean_products, products
+from epsilometer.training.sent import Sent
+from epsilometer.training.shared_model import SharedModel
+
+Loss = Literal["cos", "tag"]
+TAG_FACTOR = 0.01
+AT_ONCE = 50  # candidates in one pass
+TINY = 1e-12  # of a length; below it a tensor's gradient is zero
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The gradient that was sent, and a loss. model: by which the client computed it; kind: `cos` or `tag`."""
+
+    model: SharedModel
+    sent: Sent = field(repr=False)
+    kind: Loss
+
+    @cached_property
+    def target(self) -> list[Tensor]:
+        """What was sent, by tensor."""
+        return [one.detach() for one in self.model.split(self.sent.update)]
+
+    @cached_property
+    def _compared(self) -> Tensor:
+        """Which tensors are compared: bool [m]."""
+        table = next((n for n, p in self.model.network.named_parameters() if p is self.model.words), "")
+        left_out = [
+            name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(one != 0))
+            for name, one in zip(self.model.names, self.target, strict=True)
+        ]
+        return ~torch.tensor(left_out)
+
+    @cached_property
+    def _lengths(self) -> Tensor:
+        return torch.stack([one.norm() for one in self.target])
+
+    def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
+        """The loss of a whole batch; texts: word embeddings [T, width], special tokens included."""
+        labels = self.sent.labels
+        if self.kind == "cos":
+            of = mean_products(self.model, texts, labels, self.target, create_graph=create_graph)
+            return self._cosines(of.inner, of.squares)[0]
+        gradients = [
+            self.model.gradient(text, label, create_graph=create_graph)
+            for text, label in zip(texts, labels, strict=True)
+        ]
+        return self._tag([sum(same[1:], same[0]) / len(texts) for same in zip(*gradients, strict=True)])
+
+    def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
+        """Returns [n]: the losses of the batch if the text of this number were each of the candidates [n, T, width]."""
+        others = [i for i in range(len(texts)) if i != number]
+        rest = [torch.zeros_like(one) for one in self.target]
+        for other in others:
+            for total, one in zip(rest, self.model.gradient(texts[other], self.sent.labels[other]), strict=True):
+                total += one.detach()
+        parts = [self._part(part, number, rest, alone=not others) for part in candidates.split(AT_ONCE)]
+        return torch.cat(parts)
+
+    def _part(self, candidates: Tensor, number: int, rest: list[Tensor], *, alone: bool) -> Tensor:
+        label, count = self.sent.labels[number], len(self.sent.labels)
+        if self.kind == "tag":
+            each = []
+            for one in candidates:
+                own = self.model.gradient(one, label)
+                each.append(self._tag([(a + b) / count for a, b in zip(own, rest, strict=True)]).detach())
+            return torch.stack(each)
+        labels = [label] * len(candidates)
+        of = products(self.model, candidates, labels, self.target)
+        inner, squares = of.inner, of.squares
+        if not alone:
+            by_rest = products(self.model, candidates, labels, rest).inner
+            inner = inner + torch.stack([(a * b).sum() for a, b in zip(rest, self.target, strict=True)])
+            squares = squares + 2 * by_rest + torch.stack([one.square().sum() for one in rest])
+        return self._cosines(inner / count, squares / count**2).detach()
+
+    def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:
+        """Mean of 1 - cosine over the compared tensors, of inner products and squared lengths [n, m]."""
+        lengths = squares[:, self._compared].clamp(min=TINY**2).sqrt() * self._lengths[self._compared]
+        return (1 - inner[:, self._compared] / lengths).mean(1)
+
+    def _tag(self, gradients: Sequence[Tensor]) -> Tensor:
+        total = torch.zeros(())
+        for one, other, compared in zip(gradients, self.target, self._compared.tolist(), strict=True):
+            if compared:
+                apart = one - other
+                total = total + apart.square().sum() + TAG_FACTOR * apart.abs().sum()
+        return total
