@@ -155,7 +155,8 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
     words, places = _emptied(weights, tag)
     _pass_on(weights, tag, spreads=spreads)
     probe = _probe(weights.width, tag, knowledge.generator)
-    _imprint(weights, model, blocks, _quantiles(model, weights, knowledge, probe, blocks), probe)
+    ends = _quantiles(model, weights, knowledge, probe=probe, count=blocks * weights.units)
+    _imprint(weights, model, ends, probe)
     return Bins(model.with_parameters(weights.changed), blocks, tag, words=words, places=places)
 
 
@@ -198,9 +199,9 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 
 
 def _quantiles(
-    model: SharedModel, weights: Weights, knowledge: Knowledge, probe: Tensor, blocks: int
+    model: SharedModel, weights: Weights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
-    """The bins' lower ends [blocks x units]: quantiles of a normal law with the probe's mean and deviation."""
+    """The bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:
         raise UserError("bins are measured on public texts, and there are none; give some texts like the client's")
@@ -218,17 +219,16 @@ def _quantiles(
             network(input_ids=torch.tensor([ids]))
     hook.remove()
     measured = torch.cat(values)
-    count = blocks * weights.units
     ends = norm.ppf(np.arange(1, count) / count, float(measured.mean()), float(measured.std()))
     return np.concatenate([[FIRST_BIN], ends])
 
 
-def _imprint(weights: Weights, model: SharedModel, blocks: int, ends: NDArray[np.float64], probe: Tensor) -> None:
-    """Set the feed-forward parts: the probe times SCALE, minus the ends, and next to nothing written."""
+def _imprint(weights: Weights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
+    """Set the feed-forward parts, as many as there are ends: the probe times SCALE, minus the ends."""
     scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
     for block in range(weights.blocks):
-        own = block < blocks
         first = block * weights.units
+        own = first < len(ends)
         weights.set("up.weight", (scale if own else 0.0) * probe.expand(weights.units, -1), block)
         weights.set("up.bias", torch.from_numpy(-scale * ends[first : first + weights.units]) if own else 0.0, block)
         down = torch.zeros(weights.width, weights.units)

@@ -56,7 +56,8 @@ class LanguageModel:
         for target, row in zip(wanted, rows, strict=True):
             target[: len(row)] = torch.tensor(row, dtype=torch.int64)
         opened = torch.cat([torch.full((len(rows), 1), self._open), wanted[:, :-1].clamp(min=0)], 1)
-        logits = self._network(input_ids=opened).logits
+        # What is beyond a text's end cannot be seen from within, so nothing is masked.
+        logits = self._network(input_ids=opened, attention_mask=torch.ones_like(opened)).logits
         each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none")
         counts = (wanted >= 0).sum(1).clamp(min=1)
         return np.asarray((each.sum(1) / counts).double().numpy())
