@@ -256,3 +256,10 @@ TOKENS: Schema = {  # one public text as a mechanism cuts it
     "text": pl.String,
     "tokens": pl.List(pl.String),
 }
+
+CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row a level and number of candidates; epsilon is the level
+    "level": pl.Float64,  # sigma or kappa; null without noise
+    "law": pl.Float64,  # the success rate that the law lets expect between two texts; null for more, and where unknown
+    "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
+    **ESTIMATES,
+}

@@ -157,3 +157,37 @@ ATTACKERS: Schema = {  # who infers a label from what is released; a row an atta
     "p_value": pl.Float64,
     "verdict": pl.String,
 }
+
+RECONSTRUCTED: Schema = {  # a text whose gradient was sent, and what an attack found for it
+    "level": pl.Float64,  # sigma or kappa; null without noise, and for the blind baseline
+    "size": pl.Int64,  # of the batch
+    "attack": pl.String,  # `blind`: a public text of that length
+    "batch": pl.Int64,  # its number
+    "row": pl.Int64,  # the number of the text in the prepared table
+    "truth": pl.String,  # as the model reads it: cut, in its tokens
+    "found": pl.String,
+    "true_ids": pl.List(pl.Int64),  # without special tokens
+    "found_ids": pl.List(pl.Int64),
+    "log_likelihood": pl.Float64,  # of the whole batch found, in nats up to a term common to all texts; null if unknown
+    "log_prior": pl.Float64,
+    "true_log_likelihood": pl.Float64,
+    "true_log_prior": pl.Float64,
+    "rouge_l": pl.Float64,
+    "jaccard": pl.Float64,
+    "meteor": pl.Float64,
+    "cosine": pl.Float64,
+    "in_place": pl.Float64,
+    "exact": pl.Float64,
+    "identifiers": pl.Float64,  # null for a text without any
+}
+
+RECONSTRUCTION: Schema = {  # a row a level, batch size, attack and measure
+    "level": pl.Float64,
+    "size": pl.Int64,
+    "attack": pl.String,  # `blind`; `bound`: what no attack exceeds, without an interval
+    "measure": pl.String,  # of `reconstruction.MEASURES`; truth_less_likely; information, in nats
+    "texts": pl.Int64,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}

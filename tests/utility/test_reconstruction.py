@@ -1,0 +1,92 @@
+"""How much of a text was found: the paper's scores, matching within a batch, averages, the blind baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+
+from epsilometer.metrics.rouge_l import RougeL
+from epsilometer.utility.leakage import Identifier
+from epsilometer.utility.reconstruction import assigned, averages, in_place, measured, public_text
+from epsilometer.utility.schemas import RECONSTRUCTED
+
+TABLE_8 = [  # IEEE Access 13 (2025), Table 8: original, reconstruction, printed ROUGE-L
+    ("who has seen my snorkel?", "whokel scene has mynorkel?", 0.222),
+    (
+        "whether she will win is a question mary never considered.",
+        "mary. mary win whether although whether question. has ;",
+        0.222,
+    ),
+    ("pummel us with phony imagery or music", "imagery with musicenciesmmel usic orony", 0.167),
+    ("of softheaded metaphysical claptrap", "of sells overlooking stem clamped uefa consonants curran", 0.167),
+    ("rotting underbelly", "[CLS]belly rotting rotting", 0.333),
+    (
+        "all the queen's men is a throwback war movie that fails on so many levels, it should pay reparations to "
+        "viewers.",
+        'onions tears all men is equal. abacks viewers men should" a war movie often cut fails queenion long '
+        "viewersions movie.",
+        0.333,
+    ),
+]
+
+
+@pytest.mark.parametrize(("original", "found", "printed"), TABLE_8)
+def test_rouge_l_is_the_papers_f1(original: str, found: str, printed: float) -> None:
+    """The formula in its text, the subsequence over the longer length, gives .200 .200 .143 .125 .250 .318 instead.
+
+    Our words are those of rouge-score but for apostrophes within them: "queen's" is one, and the last score .341.
+    """
+    theirs = RougeScorer(["rougeL"]).score(original, found)["rougeL"].fmeasure
+    ours = float(RougeL().measure([original], [found])[0])
+    assert theirs == pytest.approx(printed, abs=5e-4)
+    assert ours == pytest.approx(0.341 if "queen's" in original else printed, abs=5e-4)
+
+
+def test_texts_of_a_batch_are_matched_so_that_the_whole_sum_is_largest() -> None:
+    """Greedy matching would give the first text "a b c d" and leave the second nothing."""
+    truths, found = ["a b c d", "a b c"], ["x y", "a b c d", "a b c e"]
+    assert assigned(truths, found[1:]).tolist() == [0, 1]
+    assert assigned(["a b", "c d", "e f"], ["e f", "a b", "c d"]).tolist() == [1, 2, 0]
+
+
+def test_tokens_in_their_place() -> None:
+    assert in_place((5, 6, 7, 8), (5, 7, 7, 9)) == 0.5
+    assert in_place((5, 6), ()) == 0
+    assert in_place((5, 6), (5, 6, 7)) == 1
+
+
+def row(batch: int, found: str, **others: object) -> dict[str, object]:
+    named = {"level": 0.1, "size": 2, "attack": "lamp", "batch": batch, "row": 3, "truth": "call ann lee now"}
+    ids = {"true_ids": [1, 2, 3, 4], "found_ids": [1, 9, 3, 4]}
+    nats = dict.fromkeys(("log_likelihood", "log_prior", "true_log_likelihood", "true_log_prior"))
+    return named | ids | nats | {"found": found} | others
+
+
+def table(rows: list[dict[str, object]]) -> pl.DataFrame:
+    schema = {name: RECONSTRUCTED[name] for name in rows[0]}
+    return measured(pl.DataFrame(rows, schema=schema), {3: [Identifier("name", "ann lee", True)], 4: []})
+
+
+def test_measures_and_averages() -> None:
+    known = {"log_likelihood": 5.0, "log_prior": -3.0, "true_log_likelihood": 4.0, "true_log_prior": -1.0}
+    texts = table([row(0, "call ann lee now"), row(0, "hello", **known), row(1, "ring ann lee", row=4)])
+    assert texts["exact"].to_list() == [1, 0, 0]
+    assert texts["identifiers"].to_list() == [1, 0, None]
+    assert texts["in_place"].to_list() == [0.75] * 3
+    found = {one["measure"]: one for one in averages(texts, 0.05)}
+    assert found["exact"]["value"] == pytest.approx(1 / 3)
+    assert found["rouge_l"]["low"] < found["rouge_l"]["value"] < found["rouge_l"]["high"]
+    assert found["identifiers"]["texts"] == 2
+    assert found["truth_less_likely"] | {"low": 0, "high": 0} == {
+        "level": 0.1, "size": 2, "attack": "lamp", "measure": "truth_less_likely", "texts": 1, "value": 0.0, "low": 0,
+        "high": 0,
+    }  # fmt: skip
+
+
+def test_the_blind_baseline_has_the_length_or_the_nearest() -> None:
+    public = [(1, 2, 3), (4,), (5, 6, 7), (8, 9, 10, 11, 12)]
+    chosen = {public_text(3, public, np.random.default_rng(seed)) for seed in range(40)}
+    assert chosen == {0, 2}  # missed by chance in 2^-39
+    assert public_text(9, public, np.random.default_rng(0)) == 3
