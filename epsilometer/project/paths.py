@@ -94,6 +94,11 @@ def features_path(name: str) -> Path:
     return Path(f"data/features/{name}")
 
 
+def featured_path(name: str) -> Path:
+    """The ids and labels of the texts whose states lie in `features_path`, in their order."""
+    return features_path(name) / "texts.parquet"
+
+
 def trained_path(cell: str, level: float | None = None, seed: int | None = None) -> Path:
     """The folder of a cell of `private_training`; with a seed, that of one training at one level (None: no level)."""
     folder = Path(f"data/trained/{cell}")

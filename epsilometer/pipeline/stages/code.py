@@ -39,15 +39,16 @@ _OF_AUDIT = {
     "instrument": ("known loss",),
 }
 
-# What stage `resources` comes after, be it empty.
-_OF_RESOURCES = tuple(
-    f"data/{kind}" for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters")
+# What stages that read all entries of a section come after, be it empty.
+_FOLDERS = tuple(
+    f"data/{kind}"
+    for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", "features")
 )
 
 
 def main() -> None:
     """Write data/code/<stage>.json, or data/code/<stage>/<entry>.json where entries have components of their own."""
-    for folder in map(Path, _OF_RESOURCES):
+    for folder in map(Path, _FOLDERS):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".keep").touch()  # DVC warns of empty folders
     shutil.rmtree(FOLDER, ignore_errors=True)

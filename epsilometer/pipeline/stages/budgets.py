@@ -1,0 +1,56 @@
+"""Stage budgets: what every training claims, by every accountant that applies, for neighbours that are named."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from epsilometer.accounting.releases import Gaussian
+from epsilometer.accounting.statement import account, effective_noise
+from epsilometer.core import tables
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import budgets_path
+from epsilometer.project.trainings import first_head, noise, schedule, training_count
+from epsilometer.runtime.progress import track
+
+BUDGETS: tables.Schema = {
+    "cell": pl.String,
+    "level": pl.Float64,
+    "effective_sigma": pl.Float64,  # of Gaussian noise on the sum that is as loud
+    "neighbours": pl.String,
+    "sampling": pl.String,
+    "accountant": pl.String,
+    "delta": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+}
+
+
+def main() -> None:
+    """Write data/budgets.parquet; delta is 1 / N for N training texts. A cell without noise has no row."""
+    params = read_params()
+    account_once = cache(account)  # cells of other models or kinds may have the same noise
+    rows = []
+    cells = [(name, cell, level) for name, cell in params.private_training.items() for level in cell.steps]
+    for name, cell, level in track(cells, len(cells), "budgets"):
+        release = noise(cell.noise, level).release(first_head(params, name, 0).parts)
+        if release is None:
+            continue
+        steps = schedule(cell, training_count(params, name))
+        sigma = release.sigma if isinstance(release, Gaussian) else effective_noise(release, steps)
+        rows += [
+            {
+                "cell": name,
+                "level": level,
+                "effective_sigma": sigma,
+                "neighbours": one.neighbours.value,
+                "sampling": one.sampling,
+                "accountant": one.accountant,
+                "delta": one.delta,
+                "lower": one.lower,
+                "upper": one.upper,
+            }
+            for one in account_once(release, steps)
+        ]
+    tables.write(pl.DataFrame(rows, schema=dict(BUDGETS)), budgets_path(), BUDGETS)

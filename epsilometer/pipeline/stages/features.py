@@ -1,0 +1,37 @@
+"""Stage features@name: the states of a frozen model, one for each text of a data set, that heads are trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.project.confinement import NAME
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import featured_path, features_path, prepared
+from epsilometer.project.trainings import FEATURED
+from epsilometer.training.features import Frozen, write
+
+CODE = Path("data/code/features.json")
+
+
+def main(name: str) -> None:
+    """Write data/features/<name>: the states of each split, what heads begin with, and texts.parquet, their labels."""
+    params = read_params()
+    entry = params.features[name]
+    table = prepared(entry.dataset)
+    splits = sorted(table["split"].unique())
+    for split in splits:
+        if not NAME.fullmatch(split):
+            raise UserError(f"files are named after splits, and {split!r} of {entry.dataset} cannot be one; rename it")
+    parts = {split: table.filter(split=split) for split in splits}
+    # What a killed run has left is of use only as long as the code is the same.
+    key = hashlib.sha256(CODE.read_bytes()).hexdigest() if CODE.is_file() else ""
+    frozen = Frozen(entry.model, entry.length)
+    write(frozen, {split: part["text"].to_list() for split, part in parts.items()}, features_path(name), key)
+    labels = [column for column in table.columns if column not in PREPARED and table.schema[column] == pl.String]
+    tables.write(pl.concat(parts.values()).select(*FEATURED, *labels), featured_path(name), FEATURED)

@@ -1,0 +1,168 @@
+"""The cells of `private_training` as the library sees them: texts, first heads, schedules, noises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.project.params import Params
+from epsilometer.project.paths import featured_path, features_path
+from epsilometer.project.training_sections import NoiseEntry, TrainingCell
+from epsilometer.training import features
+from epsilometer.training.heads import Head, load_last_layers
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
+from epsilometer.training.private import Settings
+
+FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and one column a label; in each split as its states
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts of one split that have a label. rows: [n] their numbers in the split; labels: [n] numbers of classes."""
+
+    rows: NDArray[np.int64]
+    states: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def classes(params: Params, name: str) -> list[str]:
+    """The classes of a cell's label among the training texts, in order of their names."""
+    cell = params.private_training[name]
+    return sorted(_table(cell.features, TRAIN)[cell.label].drop_nulls().unique())
+
+
+def training_texts(params: Params, name: str) -> LabelledTexts:
+    """The texts that a cell is trained on.
+
+    Raises UserError where there are fewer than a batch, or of one class.
+    """
+    return _texts(params, name, TRAIN, _training_table(params, name))
+
+
+def training_count(params: Params, name: str) -> int:
+    """How many texts a cell is trained on, N. Raises as `training_texts`."""
+    return len(_training_table(params, name))
+
+
+def tested_texts(params: Params, name: str) -> LabelledTexts:
+    """The texts that a cell is tested on.
+
+    Raises UserError where there are none, or of a class that no training text has.
+    """
+    cell = params.private_training[name]
+    table = _table(cell.features, cell.test).drop_nulls(cell.label)
+    if table.is_empty():
+        raise UserError(
+            f"private_training.{name}.test: no text in the split {cell.test!r} of {cell.features} has the label "
+            f"{cell.label!r}; name another split"
+        )
+    if strange := sorted({*table[cell.label]} - {*classes(params, name)}):
+        raise UserError(
+            f"private_training.{name}: the split {cell.test!r} has texts of class {strange[0]!r} of {cell.label!r}, "
+            "which no training text is of; leave it out or merge it (datasets.NAME.merge)"
+        )
+    return _texts(params, name, cell.test, table)
+
+
+def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
+    """The rows of a split that have the label, as many as the cell asks for; in the order in which they are."""
+    order = Noise.named(len(table), seed, "training texts").uniforms()[:, 0]
+    rows = table.with_columns(_order=pl.Series(order, dtype=pl.Float64)).drop_nulls(cell.label).sort("_order")
+    kinds = rows[cell.label].n_unique()
+    most = len(rows) if cell.texts is None else cell.texts
+    if cell.balance and kinds:
+        least = rows.group_by(cell.label).len()["len"].min()
+        assert isinstance(least, int)
+        rows = rows.filter(pl.int_range(pl.len()).over(cell.label) < min(least, most // kinds))
+    return rows.head(most).sort("row").drop("_order")
+
+
+def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
+    """Raises UserError for training texts of one class, and for fewer than a batch."""
+    found = sorted({*table[cell.label]})
+    if len(found) < 2:
+        raise UserError(
+            f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
+            f"{', '.join(found) or 'none'}; name another label"
+        )
+    if len(table) < cell.batch:
+        raise UserError(
+            f"{place}.batch must be at most the number of training texts, {len(table)} of {cell.features}, got "
+            f"{cell.batch}; take a smaller batch"
+        )
+
+
+def schedule(cell: TrainingCell, texts: int) -> Schedule:
+    """The schedule of a cell with so many training texts, which sampler and accountant both read."""
+    kind = Poisson if cell.sampling == "poisson" else Shuffled
+    return kind(texts=texts, batch=cell.batch, epochs=cell.passes)
+
+
+def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | DirectionalNoise | ScaledNoise | NoNoise:
+    """The noise of an entry at a level."""
+    if level is None:
+        return NoNoise(entry.clip)
+    if entry.kind == "gaussian":
+        return GaussianNoise(level, 1.0 if entry.clip is None else entry.clip)
+    if entry.kind == "vmf":
+        return DirectionalNoise(level, entry.parts)
+    return ScaledNoise(level, entry.gamma)
+
+
+def first_head(params: Params, name: str, seed: int) -> Head:
+    """The head that training number `seed` of a cell begins with."""
+    cell = params.private_training[name]
+    layers = load_last_layers(features_path(cell.features) / features.LAYERS)
+    return layers.head(len(classes(params, name)), Noise.named(1, stream_seed(params, seed), "training", "head"))
+
+
+def settings(params: Params, name: str, texts: int, level: float | None, seed: int) -> Settings:
+    """How training number `seed` of a cell goes at a level. All levels and noises of one seed see the same batches."""
+    cell = params.private_training[name]
+    return Settings(
+        schedule=schedule(cell, texts),
+        noise=noise(cell.noise, level),
+        rate=cell.rate,
+        optimizer=cell.optimizer,
+        seed=stream_seed(params, seed),
+    )
+
+
+def stream_seed(params: Params, seed: int) -> int:
+    """The seed of all streams of training number `seed`."""
+    name = params.audit.seed, params.audit.round, "training", seed
+    return int(Noise.named(1, *name).generator(0).integers(1 << 53))
+
+
+def _table(name: str, split: str) -> pl.DataFrame:
+    """The featured texts of a split, with their numbers in it (`row`)."""
+    table = tables.read(featured_path(name), FEATURED)
+    if split not in table["split"]:
+        raise unknown(f"split of features {name}", split, table["split"].unique())
+    return table.filter(split=split).with_row_index("row")
+
+
+def _training_table(params: Params, name: str) -> pl.DataFrame:
+    cell = params.private_training[name]
+    table = chosen(_table(cell.features, TRAIN), cell, params.audit.seed)
+    check_training(table, cell, f"private_training.{name}")
+    return table
+
+
+def _texts(params: Params, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
+    cell = params.private_training[name]
+    rows = table["row"].to_numpy().astype(np.int64)
+    numbers = {one: i for i, one in enumerate(classes(params, name))}
+    labels = table[cell.label].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
+    return LabelledTexts(rows, features.read(features_path(cell.features), split)[rows], labels)
