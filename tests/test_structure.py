@@ -84,16 +84,22 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"]
+    "name",
+    [
+        *("rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"),
+        *("features", "private_training"),
+    ],
 )
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:
     """Else another cell's edit, or another data set, would run it again. Classifiers of clean texts are shared."""
     stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][name]["do"]
-    shared = {"data/code/downstream.json", "data/classifiers"}
+    shared = {f"data/code/{name}.json", "data/classifiers"}
     read = {dep for dep in stage["deps"] if dep.startswith("data/")} - shared
     assert read
     assert not {dep for dep in read if "${key}" not in dep and "${item." not in dep}
-    assert not {"datasets", "cells", "downstream", "ablations", "sweeps"} & {*stage["params"]}
+    assert not {"datasets", "cells", "downstream", "ablations", "sweeps", "features", "private_training"} & {
+        *stage["params"]
+    }
 
 
 def test_no_stage_depends_on_how_it_is_run() -> None:

@@ -71,7 +71,7 @@ def bounds(model: str | Path) -> tuple[float, float]:
         return _range(stated, folder / "bounds.json")
     if pin is not None and "low" in pin:
         return _range(pin, folder)
-    name, revision = hub_id(str(model) if pin is None else f"{pin['model']}@{pin['revision']}")
+    name, revision = hub_id(str(model) if pin is None else f"{pin['model']}@{pin.get('revision', '')}")
     if not folder.is_dir() and name in PUBLISHED_BOUNDS and revision == REVISIONS[name]:
         return PUBLISHED_BOUNDS[name]
     raise UserError(

@@ -36,14 +36,14 @@ def hub_id(name: str) -> tuple[str, str | None]:
 def read_pin(name: str | Path) -> dict[str, Any] | None:
     """The content of a small file {"model": id, "revision": commit, ...}; None where `name` is no .json file.
 
-    Raises UserError for a .json file of another content.
+    The embedded encoder has no revision: it comes with a package. Raises UserError for a .json file of another content.
     """
     path = Path(name)
     if path.suffix != ".json" or not path.is_file():
         return None
     try:
         pin: dict[str, Any] = json.loads(path.read_bytes())
-        if isinstance(pin["model"], str) and isinstance(pin["revision"], str):
+        if pin["model"] == ENCODER or (isinstance(pin["model"], str) and isinstance(pin["revision"], str)):
             return pin
     except (ValueError, KeyError, TypeError):
         pass
@@ -59,7 +59,8 @@ def locate(name: str | Path) -> Path:
     Raises UserError for a missing folder, one without such weights or with a damaged file, and a failed download.
     """
     pin = read_pin(name)
-    name = f"{pin['model']}@{pin['revision']}" if pin else name
+    if pin:
+        name = "@".join(pin[key] for key in ("model", "revision") if key in pin)
     folder = _local(name) or _download(str(name))
     if not _complete(folder):
         raise UserError(

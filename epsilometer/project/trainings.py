@@ -55,7 +55,7 @@ def training_count(params: Params, name: str) -> int:
     return len(_training_table(params, name))
 
 
-def tested_texts(params: Params, name: str) -> LabelledTexts:
+def texts_tested_on(params: Params, name: str) -> LabelledTexts:
     """The texts that a cell is tested on.
 
     Raises UserError where there are none, or of a class that no training text has.

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.accounting.schedule import Schedule
-from epsilometer.core import system
 from epsilometer.core.atomic import whole
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
@@ -125,9 +124,7 @@ class _Run:
         """Take one step with a batch, which may be empty."""
         masks = self.head.masks(len(labels), self._masks.generator(self.step)) if self.settings.dropout else None
         gradients = self.head.gradients(states, labels, masks)
-        # What a publication adds must not be invertible; batches and masks are never shown.
-        published = self.settings.seed is None
-        generator = system.generator() if published else self._noise.generator(self.step)
+        generator = self._noise.generator(self.step)
         update = self.settings.noise.update(gradients, self.settings.schedule.expected_batch, generator)
         self.sizes[self.step] = len(labels)
         if len(labels):

@@ -21,7 +21,7 @@ from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import runs_path, trained_path
-from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, tested_texts, training_texts
+from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, texts_tested_on, training_texts
 from epsilometer.runtime.progress import track
 from epsilometer.training.private import Trained, train
 from epsilometer.training.scores import scores
@@ -42,7 +42,7 @@ def main(name: str) -> None:
     """Write data/trained/<cell>/<level>-<seed>/ and data/trained/<cell>/runs.parquet."""
     params = read_params()
     cell = params.private_training[name]
-    texts = {TRAIN: training_texts(params, name), cell.test: tested_texts(params, name)}
+    texts = {TRAIN: training_texts(params, name), cell.test: texts_tested_on(params, name)}
     known = _digest([array.tobytes() for part in texts.values() for array in (part.labels, part.states)])
     trainings = list(product(cell.steps, range(cell.seeds)))
     _clear(trained_path(name), [trained_path(name, *training) for training in trainings])
