@@ -114,7 +114,9 @@ def average(
         return np.zeros(gradients.size, np.float32)
     norms = gradients.norms()
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    rows, basis = _coordinates(gradients.gram() * np.outer(inverse, inverse))
+    gram = gradients.gram() * np.outer(inverse, inverse)
+    np.fill_diagonal(gram, norms > 0)  # not to rounding, which would choose the first pivot
+    rows, basis = _coordinates(gram)
     outside = gradients.size - rows.shape[1]
     if outside < gradients.count:
         return average_of_draws(gradients, kappa, generator, over)

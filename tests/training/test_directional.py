@@ -16,6 +16,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.training.directional import average, average_of_draws, cosines, draw
+from epsilometer.training.factored import Factor, FactoredGradients
 from epsilometer.training.gradients import DenseGradients
 from tests.support.broken import float32_cosines
 
@@ -262,6 +263,18 @@ def test_the_sum_is_over_what_is_given_and_no_draw_is_no_sum() -> None:
     assert np.allclose(average_of_draws(gradients, 5.0, stream("over"), over=8), one_by_one / 2)
     empty = DenseGradients(np.empty((0, 12)))
     assert not average(empty, 5.0, stream("empty")).any()
+
+
+def test_gradients_in_factors_have_the_draws_of_their_matrix() -> None:
+    """Nothing but inner products and sums decides a draw: the same numbers come from both, to float32."""
+    generator = np.random.default_rng(6)
+    left, right, bias = (generator.standard_normal((5, n)).astype(np.float32) for n in (4, 9, 3))
+    right[:, 0] += 3  # similar gradients
+    factored = FactoredGradients([Factor(left, right), Factor(bias)])
+    dense = DenseGradients(np.concatenate([np.einsum("li,lj->lij", left, right).reshape(5, -1), bias], axis=1))
+    for kappa in (1.0, 1e3):
+        drawn = [average(one, kappa, stream("factors", kappa)) for one in (factored, dense)]
+        assert np.allclose(*drawn, atol=1e-6)
 
 
 def test_lengths_of_gradients_do_not_count() -> None:

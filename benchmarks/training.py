@@ -1,0 +1,199 @@
+"""Private training steps: milliseconds, their ratios within one run, and memory; opacus beside them if it is installed.
+
+A step is everything from hidden states to moved parameters: gradients of the examples, noise, AdamW. Cases take turns,
+so that a busy machine slows all of them alike; times are processor time on one thread. Memory is the peak above what
+was there before the step: as numpy's allocations for our steps, of the whole process for torch's (Linux).
+
+usage: python -m benchmarks.training
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from threadpoolctl import threadpool_limits
+
+from epsilometer.core import system
+from epsilometer.core.randomness import Noise
+from epsilometer.training.directional import average, average_of_draws
+from epsilometer.training.heads import BertHead, GptHead, Head
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
+from epsilometer.training.optimisers import AdamW
+
+WIDTH, CLASSES, BATCH, ROUNDS = 768, 2, 128, 20
+PLAIN, GAUSSIAN, DIRECTIONAL = "plain", "Gaussian", "directional"
+NOISES: dict[str, TrainingNoise] = {
+    PLAIN: NoNoise(),
+    GAUSSIAN: GaussianNoise(0.6),
+    "scaled": ScaledNoise(0.6),
+    DIRECTIONAL: DirectionalNoise(1e4),
+    "directional, by tensors": DirectionalNoise(1e4, parts=True),
+}
+LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # at most, at bert-base's shape
+MIB = 1 << 20
+
+Step = Callable[[], object]
+
+
+def head(kind: str) -> Head:
+    """A head of bert-base's or gpt2's shape with small weights."""
+    rng, size = np.random.default_rng(0), (WIDTH + 1) * (WIDTH + CLASSES) if kind == "bert" else (2 + CLASSES) * WIDTH
+    vector = (rng.standard_normal(size) * 0.02).astype(np.float32)
+    return BertHead(vector, WIDTH, CLASSES, dropout=0.1) if kind == "bert" else GptHead(vector, WIDTH, CLASSES)
+
+
+def batch() -> tuple[np.ndarray, np.ndarray]:
+    """States [128, 768], most of whose variance is common to all, as encoders' are; labels [128]."""
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal(WIDTH) + 0.3 * rng.standard_normal((BATCH, WIDTH))
+    return states.astype(np.float32), rng.integers(0, CLASSES, BATCH)
+
+
+class Ours:
+    """Steps of one head; generator: None draws step by step from seeded streams, as an audit's training does."""
+
+    def __init__(self, kind: str, noise: TrainingNoise, generator: np.random.Generator | None = None) -> None:
+        self.head, self.optimiser, self.noise, self.number = head(kind), AdamW(1e-4), noise, 0
+        self.states, self.labels = batch()
+        self.generator = generator
+
+    def __call__(self) -> None:
+        """Take a step."""
+        generator = self.generator or Noise.named(1, 0, "step", self.number).generator(0)
+        gradients = self.head.gradients(self.states, self.labels, self.head.masks(BATCH, generator))
+        update = self.noise.update(gradients, BATCH, generator)
+        self.number += 1
+        self.optimiser.step(self.head.vector, update, self.number)
+
+
+def torch_step(mode: str) -> Step:
+    """The same step of bert-base's head in torch; mode: "plain", or opacus' "hooks" or "ghost"."""
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model: Any = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Dropout(0.1), nn.Linear(WIDTH, CLASSES))
+    states, labels = (torch.from_numpy(one) for one in batch())
+    loss: Any = nn.CrossEntropyLoss()
+    optimiser: Any = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    if mode != "plain":
+        from opacus import PrivacyEngine
+
+        ghost = {"grad_sample_mode": "ghost", "criterion": loss} if mode == "ghost" else {}
+        built = PrivacyEngine().make_private(
+            module=model,
+            optimizer=optimiser,
+            data_loader=DataLoader(TensorDataset(states, labels), batch_size=BATCH),
+            noise_multiplier=0.6,
+            max_grad_norm=1.0,
+            poisson_sampling=False,
+            **ghost,
+        )
+        model, optimiser, loss = built[0], built[1], built[2] if mode == "ghost" else loss
+
+    def step() -> None:
+        optimiser.zero_grad()
+        loss(model(states), labels).backward()
+        optimiser.step()
+
+    return step
+
+
+def milliseconds(steps: dict[str, Step], rounds: int) -> dict[str, float]:
+    """The median of each step, which take turns; the first round does not count."""
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds + 1):
+        for name, step in steps.items():
+            begun = time.process_time()
+            step()
+            taken[name].append(1e3 * (time.process_time() - begun))
+    return {name: statistics.median(times[1:]) for name, times in taken.items()}
+
+
+def peak(step: Step) -> float:
+    """MiB of numpy's allocations in a step above those before it; the second step's, when AdamW has its state."""
+    step()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    step()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return (most - before) / MIB
+
+
+def torch_peak(mode: str) -> float:
+    """MiB by which three steps in torch raise this process above what it takes before them."""
+    with threadpool_limits(1):
+        step = torch_step(mode)
+        before = psutil.Process().memory_info().rss
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: Linux
+        for _ in range(3):
+            step()
+    status = Path("/proc/self/status").read_text().splitlines()
+    most = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    return most / 1024 - before / MIB
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS and torch on one thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+    torch.set_num_threads(threads)
+
+
+def table(kind: str, title: str, others: dict[str, Step]) -> dict[str, float]:
+    """Print a row a step, ours and others; returns their milliseconds."""
+    ours: dict[str, Ours] = {name: Ours(kind, noise) for name, noise in NOISES.items()}
+    for name in (GAUSSIAN, DIRECTIONAL):
+        ours[f"{name}, for a release"] = Ours(kind, NOISES[name], system.generator())
+    taken = milliseconds({**ours, **others}, ROUNDS)
+    print(f"\n{title:40} {'ms':>8} {'steps/s':>8} {'of plain':>9} {'peak MiB':>9}")
+    for name, time_of_one in taken.items():
+        if name in ours:
+            most = peak(ours[name])
+        else:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                most = pool.apply(torch_peak, (name.split()[-1],))
+        print(f"{name:40} {time_of_one:8.2f} {1e3 / time_of_one:8.0f} {time_of_one / taken[PLAIN]:9.2f} {most:9.1f}")
+    return taken
+
+
+def main() -> None:
+    """Print both tables, the ratios that are promised, and what drawing at once saves."""
+    others: dict[str, Step] = {"torch, plain": torch_step("plain")}
+    try:
+        others |= {f"opacus, {mode}": torch_step(mode) for mode in ("hooks", "ghost")}
+    except ImportError:
+        print("opacus is not installed: its rows are left out")
+    with one_thread():
+        taken = table("bert", "bert-base: 592,130 parameters", others)
+        for name, base, most in LIMITS:
+            print(f"{name} is {taken[name] / taken[base]:.2f} times {base}; at most {most} is the aim")
+        table("gpt", "gpt2: 3,072 parameters", {})
+        gradients = head("bert").gradients(*batch())
+        generator = Noise.named(1, "draws").generator(0)
+        draws = {
+            "draws at once": partial(average, gradients, 1e4, generator),
+            "draws one by one": partial(average_of_draws, gradients, 1e4, generator),
+        }
+        for name, time_of_one in milliseconds(draws, 3).items():
+            print(f"{name:40} {time_of_one:8.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
