@@ -29,7 +29,7 @@ FLOORS = [
     ["reaudit"],
     ["report"],
     ["pipeline"],
-    ["cli"],
+    ["cli", "pytest_plugin"],
 ]
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from epsilometer.auditing.calibration import Batch, Calibrated, Goal, Watch, calibrate, unwatched
+from epsilometer.auditing.calibration import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
 from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.one_call import Pool, embed
 from epsilometer.auditing.rewriting import Job, rewrite_all
@@ -20,6 +20,36 @@ from epsilometer.core.randomness import Noise
 
 Journal = MutableMapping[tuple[str, float, int, int], Batch]
 """Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
+
+
+def fresh_batches(
+    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
+) -> Measure:
+    """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
+
+    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial.
+    """
+    if pool.embedded is None and design.temperature:
+        pool = replace(pool, embedded=embed(pool.texts))
+    vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
+    applied = list(attacks.items())
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
+        name = (design.seed, stream, epsilon, first)
+        seed = "/".join(map(str, name))
+        sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
+        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        rewrites = rewrite_all(mechanism, job)
+        (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
+        batches = []
+        for label, attack in (applied[i] for i in asked):
+            noise = Noise.named(count, *name, "attack", label)
+            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+            (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
+            batches.append(Batch(int((guesses.slots == sampled.target).sum()), guesses.posteriors))
+        return batches
+
+    return fresh
 
 
 def search(
@@ -39,10 +69,8 @@ def search(
     rewritten, and gets what is counted. watch: as in `calibration.calibrate`. Raises UserError where the claim's delta
     depends on epsilon.
     """
-    candidates, design = design.k, as_installed(design)
-    if pool.embedded is None and design.temperature:
-        pool = replace(pool, embedded=embed(pool.texts))
-    vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
+    design = as_installed(design)
+    fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate")
     applied = list(attacks.items())
     known: Journal = {} if journal is None else journal
 
@@ -53,21 +81,6 @@ def search(
             batches = fresh(epsilon, first, count, new)
             known.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
         return [known[key] for key in keys]
-
-    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
-        name = (design.seed, "calibrate", epsilon, first)
-        stream = "/".join(map(str, name))
-        sampled = sample(vectors, count, candidates, design.temperature, seed=stream, groups=pool.groups)
-        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
-        rewrites = rewrite_all(mechanism, job)
-        (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
-        batches = []
-        for label, attack in (applied[i] for i in asked):
-            noise = Noise.named(count, *name, "attack", label)
-            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
-            (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
-            batches.append(Batch(int((guesses.slots == sampled.target).sum()), guesses.posteriors))
-        return batches
 
     def delta(epsilon: float) -> float:
         claim = mechanism.guarantee(epsilon)

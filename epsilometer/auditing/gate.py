@@ -1,0 +1,172 @@
+"""Whether a mechanism leaks more than it may: decided on fresh trials, as few as it takes.
+
+Each attack has a limit on its loss, which is a limit p* on its success probability (TeDA eq. 10). After every batch of
+trials, s successes in n so far, two bettors are looked at (Ville 1939; Robbins 1970):
+
+    above: the mean over q in (p*, 1) of (q / p*)^s ((1 - q) / (1 - p*))^(n - s)    bets that the limit is exceeded,
+    below: the same over q in (0, p*)                                               bets that it is kept.
+
+Each is a non-negative supermartingale that begins at 1 where its bet is wrong. So one may look after every batch:
+
+- **leaks more** as soon as one of a attacks has `above` at a / alpha: a mechanism that keeps all limits is ever accused
+  with probability at most alpha (union bound over the attacks);
+- **passed** as soon as all attacks have `below` at 1 / beta: one that exceeds some limit ever passes with probability
+  at most beta, for that attack's bettor alone would have to be that wrong;
+- **undecided** when the trials run out first, as they must where a loss is at its limit.
+
+A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
+judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
+that is higher, so that a baseline that was measured low accuses nobody (`limit_of_increase`). `least_found` says which
+loss is then found with the stated power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincc, betaln, xlogy
+from scipy.stats import binom
+
+from epsilometer.auditing.estimation import Estimate, loss_at, success_bound
+from epsilometer.core.errors import UserError
+
+PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"
+_FIRST = 200  # trials before one looks
+_GROWTH = 4  # a batch is this part of all before, so that looks are few and no more than that is wasted
+
+
+@dataclass(frozen=True)
+class Errors:
+    """alpha: the probability that a mechanism within its limits is accused; beta: that one beyond them passes.
+
+    A thousandth: of daily runs one is accused in three years at most. Raises UserError outside (0, 1).
+    """
+
+    alpha: float = 0.001
+    beta: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0 < value < 1:
+                raise UserError(f"{name} must be in (0, 1), got {value}")
+
+
+STANDARD = Errors()
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest loss that an attack may show, in nats, and in words where it comes from."""
+
+    loss: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One attack against its limit. point: its loss at the success rate seen."""
+
+    attack: str
+    successes: int
+    trials: int
+    point: float
+    limit: Limit
+    status: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """status: PASSED, LEAKS_MORE or UNDECIDED; trials: at the end; attacks: one by one, the one that decided first."""
+
+    status: str
+    trials: int
+    attacks: Sequence[Judged]
+
+
+Measure = Callable[[int, int], Sequence[int]]
+"""(first, count) -> of each attack, how many of the fresh trials first, ..., first + count - 1 were successes."""
+
+
+def decide(
+    measure: Measure, limits: Mapping[str, Limit], budget: int, candidates: int, *, errors: Errors = STANDARD
+) -> Verdict:
+    """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
+
+    limits: of each attack by name, in the order in which `measure` counts. Raises UserError for a limit that no success
+    rate exceeds, and for a budget without a trial.
+    """
+    if budget < 1:
+        raise UserError(f"the budget must be at least one rewrite, got {budget}")
+    bounds = {name: success_bound(limit.loss, candidates) for name, limit in limits.items()}
+    for name, bound in bounds.items():
+        if not 0 < bound < 1:
+            raise UserError(
+                f"no success rate exceeds a loss of {limits[name].loss:g} nats ({name}); give a lower limit"
+            )
+    successes, trials, status = dict.fromkeys(limits, 0), 0, UNDECIDED
+    while trials < budget and status == UNDECIDED:
+        count = min(max(_FIRST, trials // _GROWTH), budget - trials)
+        for name, more in zip(limits, measure(trials, count), strict=True):
+            successes[name] += more
+        trials += count
+        each = {name: _status(successes[name], trials, bounds[name], len(limits), errors=errors) for name in limits}
+        status = _whole(list(each.values()))
+    judged = [
+        Judged(
+            name, successes[name], trials, loss_at(successes[name] / trials, candidates), limit=limit, status=each[name]
+        )
+        for name, limit in limits.items()
+    ]
+    order = (LEAKS_MORE, UNDECIDED, PASSED)
+    return Verdict(
+        status, trials, sorted(judged, key=lambda one: (order.index(one.status), one.limit.loss - one.point))
+    )
+
+
+def limit_of_increase(baseline: Estimate, increase: float) -> Limit:
+    """The limit that tells a baseline's loss from one that is larger by `increase` nats."""
+    middle = baseline.point + increase / 2
+    if baseline.upper > middle:
+        return Limit(baseline.upper, f"the baseline's upper end, at {baseline.trials:,} trials")
+    return Limit(middle, f"the baseline's {baseline.point:.2f} and half of {increase:g}")
+
+
+def log_wealth(successes: int, trials: int, bound: float, above: bool) -> float:
+    """ln of what a bettor owns who bets that the success probability lies above the bound, or else below it."""
+    misses = trials - successes
+    share = (betaincc if above else betainc)(successes + 1, misses + 1, bound)
+    if share <= 0:
+        return -math.inf
+    at_bound = xlogy(successes, bound) + xlogy(misses, 1 - bound)
+    width = 1 - bound if above else bound
+    return float(betaln(successes + 1, misses + 1) + math.log(share) - math.log(width) - at_bound)
+
+
+def least_found(trials: int, limit: float, candidates: int, attacks: int = 1, *, errors: Errors) -> float:
+    """The least loss, in nats, that so many trials tell from the limit with probability 1 - beta; infinite if none."""
+    bound = success_bound(limit, candidates)
+
+    def power(p: float) -> float:
+        successes = int(binom.ppf(errors.beta, trials, p))
+        return log_wealth(successes, trials, bound, above=True) - math.log(attacks / errors.alpha)
+
+    if power(1.0) < 0:
+        return math.inf
+    return loss_at(float(brentq(power, bound, 1.0, xtol=1e-9)), candidates)
+
+
+def _status(successes: int, trials: int, bound: float, attacks: int, *, errors: Errors) -> str:
+    if log_wealth(successes, trials, bound, above=True) >= math.log(attacks / errors.alpha):
+        return LEAKS_MORE
+    if log_wealth(successes, trials, bound, above=False) >= math.log(1 / errors.beta):
+        return PASSED
+    return UNDECIDED
+
+
+def _whole(each: Sequence[str]) -> str:
+    if LEAKS_MORE in each:
+        return LEAKS_MORE
+    return PASSED if all(one == PASSED for one in each) else UNDECIDED

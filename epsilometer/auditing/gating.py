@@ -1,0 +1,198 @@
+"""A gate for one mechanism on texts: fresh trials until it is decided whether it leaks more than it may.
+
+`gate.py` has the statistics; here are the limits, from a number of nats and from what was accepted earlier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from epsilometer.auditing.design import STANDARD, Design, as_installed
+from epsilometer.auditing.estimation import Estimate, estimate
+from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
+from epsilometer.auditing.gate import Errors, Limit, Verdict, decide, limit_of_increase
+from epsilometer.auditing.one_call import (
+    Attacks,
+    Named,
+    Pool,
+    applicable,
+    as_mechanism,
+    chosen_attacks,
+    distinct,
+    label,
+)
+from epsilometer.auditing.search import fresh_batches
+from epsilometer.core.atomic import write_text
+from epsilometer.core.component import describe
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import check_epsilons, stored
+from epsilometer.core.mechanism import Mechanism, budgets
+
+SCHEMA = "epsilometer/accepted/1"
+
+
+class Count(BaseModel):
+    """An attack's successes in so many trials."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trials: int = Field(gt=0)
+    successes: int = Field(ge=0)
+
+
+class Accepted(BaseModel):
+    """What was measured of a mechanism on texts, and accepted: what a later gate compares with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal["epsilometer/accepted/1"] = Field(alias="schema", default="epsilometer/accepted/1")
+    mechanism: str
+    epsilon: float | None
+    texts: str  # SHA-256 of the distinct texts, in order
+    candidates: int = Field(ge=2)
+    temperature: float
+    attacks: Mapping[str, Count]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a mechanism may leak, in nats, and how much is spent to find out.
+
+    max_loss: by any attack; None for no such limit. max_increase: over what was accepted, which is not to be missed.
+    budget: rewrites at most. Raises UserError for values outside their range.
+    """
+
+    max_loss: float | None = None
+    max_increase: float = 0.3
+    budget: int = 20_000
+    errors: Errors = STANDARD_ERRORS
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_loss", self.max_loss), ("max_increase", self.max_increase)):
+            if value is not None and not value > 0:
+                raise UserError(f"{name}, in nats, must be > 0, got {value}")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is judged: a mechanism at one epsilon (NO_BUDGET for one without), among texts, by attacks."""
+
+    name: str
+    mechanism: Mechanism
+    epsilon: float
+    pool: Pool
+    attacks: Mapping[str, Any]
+    design: Design
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the texts."""
+        return hashlib.sha256("\n".join(self.pool.texts).encode()).hexdigest()
+
+
+def subject(
+    texts: Sequence[str],
+    mechanism: Named,
+    epsilon: float | None = None,
+    attacks: Attacks | None = None,
+    settings: Mapping[str, Any] | None = None,
+    design: Design = STANDARD,
+) -> Subject:
+    """What `gate` and `measure` judge; texts, mechanism, attacks, settings, design: as in `epsilometer.audit`."""
+    texts = distinct(texts)
+    if epsilon is not None:
+        check_epsilons([epsilon])
+    built = as_mechanism(mechanism, settings, texts)
+    (at,) = budgets(built, None if epsilon is None else [epsilon])
+    applied = applicable(chosen_attacks(attacks), built)
+    return Subject(label(mechanism), built, float(at), pool=Pool(texts), attacks=applied, design=as_installed(design))
+
+
+def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
+    """Judge a mechanism on fresh trials, until it is decided or the budget is spent.
+
+    accepted: the estimates of earlier trials, by attack; attacks that it lacks have no limit of increase.
+    Raises UserError where no attack has a limit.
+    """
+    limits = _limits(of.attacks, rules, accepted or {})
+    if not limits:
+        raise UserError("nothing is limited; give a largest loss (--max-loss), or what was accepted (--baseline)")
+    batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
+    asked = [i for i, name in enumerate(of.attacks) if name in limits]
+
+    def measure(first: int, count: int) -> list[int]:
+        return [batch.successes for batch in batches(of.epsilon, first, count, asked)]
+
+    ordered = {name: limits[name] for name in of.attacks if name in limits}
+    return decide(measure, ordered, rules.budget, of.design.k, errors=rules.errors)
+
+
+def measure(of: Subject, trials: int = 2000) -> Accepted:
+    """Count each attack's successes in fresh trials, to be accepted."""
+    batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="accepted")
+    counted = batches(of.epsilon, 0, trials, range(len(of.attacks)))
+    return Accepted(
+        mechanism=of.name,
+        epsilon=stored(of.epsilon),
+        texts=of.digest,
+        candidates=of.design.k,
+        temperature=of.design.temperature,
+        attacks={
+            name: Count(trials=trials, successes=batch.successes)
+            for name, batch in zip(of.attacks, counted, strict=True)
+        },
+    )
+
+
+def write(accepted: Accepted, path: Path) -> None:
+    """Write it as JSON."""
+    write_text(accepted.model_dump_json(indent=1, by_alias=True) + "\n", path)
+
+
+def read(path: Path, of: Subject, alpha: float) -> dict[str, Estimate]:
+    """The accepted estimates by attack. Raises UserError for another schema, and where something else was measured."""
+    try:
+        accepted = Accepted.model_validate(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; accept what is measured now (--accept), then compare") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {describe(error, '')}; accept what is measured now (--accept)") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not readable JSON ({error}); restore it, or accept anew (--accept)") from error
+    same = {
+        "mechanism": (accepted.mechanism, of.name),
+        "epsilon": (accepted.epsilon, stored(of.epsilon)),
+        "texts": (accepted.texts[:12], of.digest[:12]),
+        "candidates": (accepted.candidates, of.design.k),
+        "temperature": (accepted.temperature, of.design.temperature),
+    }
+    for what, (then, now) in same.items():
+        if then != now:
+            raise UserError(
+                f"{path} is about another {what} ({then}, now {now}); accept what is measured now (--accept)"
+            )
+    return {
+        name: estimate(count.successes, count.trials, accepted.candidates, alpha)
+        for name, count in accepted.attacks.items()
+    }
+
+
+def _limits(attacks: Mapping[str, Any], rules: Rules, accepted: Mapping[str, Estimate]) -> dict[str, Limit]:
+    limits = {}
+    for name in attacks:
+        of = []
+        if rules.max_loss is not None:
+            of.append(Limit(rules.max_loss, "the largest loss allowed"))
+        if name in accepted and np.isfinite(accepted[name].upper):
+            of.append(limit_of_increase(accepted[name], rules.max_increase))
+        if of:
+            limits[name] = min(of, key=lambda limit: limit.loss)
+    return limits

@@ -1,0 +1,41 @@
+"""A cell of a project as the subject of a gate, and what its baseline says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from epsilometer.auditing import one_call
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.gating import Subject
+from epsilometer.core.attack import Embedded
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.guarantees import restored, stored
+from epsilometer.project.cells import mechanism
+from epsilometer.project.params import Params
+from epsilometer.project.paths import audited
+
+
+def subject_of_cell(params: Params, name: str, epsilon: float | None) -> Subject:
+    """A cell at one of its epsilons, by the attacks of params.yaml, on the texts and with the design of its audit."""
+    if name not in params.cells:
+        raise unknown("cell", name, list(params.cells))
+    cell = params.cells[name]
+    budgets = [stored(one) for one in cell.budgets]
+    if epsilon not in budgets:
+        given = ", ".join("none" if one is None else f"{one:g}" for one in budgets)
+        raise UserError(f"epsilon must be one of those of {name} ({given}), got {epsilon}")
+    table, built = audited(params, cell.dataset), mechanism(params, name)
+    embeddings = Path(f"data/embeddings/{cell.dataset}.npy")
+    if not embeddings.is_file():
+        raise UserError(f"{embeddings} does not exist; `epsilometer repro` makes it")
+    groups = table["words"].to_numpy() if params.match(cell.dataset) == "words" else None
+    pool = one_call.Pool(
+        table["text"].to_list(),
+        Embedded(params.embedding.model, params.embedding.precision, np.load(embeddings)),
+        groups,
+    )
+    attacks = one_call.applicable(one_call.chosen_attacks(params.attacks), built)
+    design = Design(params.trials.candidates, params.trials.temperature, params.audit.alpha, params.audit.seed)
+    return Subject(cell.mechanism, built, restored(epsilon), pool=pool, attacks=attacks, design=design)

@@ -1,0 +1,32 @@
+"""A pytest fixture for tests of one's own rewriter; pytest finds it where epsilometer is installed.
+
+def test_it_hides_who_wrote(assert_leaks_at_most):
+    assert_leaks_at_most(rewrite, texts, loss=1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+
+@pytest.fixture
+def assert_leaks_at_most() -> Callable[..., None]:
+    """Returns a check that fails where a rewriter leaks more than `loss` nats, or where that is not settled."""
+    from epsilometer.auditing.gate import PASSED, STANDARD
+    from epsilometer.auditing.gating import Rules, gate, subject
+    from epsilometer.auditing.one_call import Named
+    from epsilometer.core.guarantees import stored
+    from epsilometer.report.gate import Decision, lines
+
+    def check(
+        rewrite: Named, texts: Sequence[str], loss: float, epsilon: float | None = None, budget: int = 20_000
+    ) -> None:
+        """rewrite, texts: as in `epsilometer.audit`; budget: rewrites at most."""
+        of = subject(texts, rewrite, epsilon)
+        verdict = gate(of, Rules(max_loss=loss, budget=budget))
+        decision = Decision(of.name, stored(of.epsilon), of.design.k, errors=STANDARD, verdict=verdict)
+        assert verdict.status == PASSED, "\n".join(lines(decision))
+
+    return check

@@ -1,0 +1,183 @@
+"""What a gate decided, for people and for machines: three lines, Markdown, JUnit XML, SARIF, and JSON with a schema."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from epsilometer.auditing.gate import LEAKS_MORE, PASSED, Errors, Judged, Verdict, least_found
+from epsilometer.core.guarantees import at_budget
+
+EXIT = {PASSED: 0, LEAKS_MORE: 1}
+UNDECIDED_EXIT = 3
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class Row(BaseModel):
+    """An attack against its limit; losses in nats, null where infinite."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attack: str
+    status: Literal["passed", "leaks more", "undecided"]
+    trials: int
+    successes: int
+    loss: float | None = Field(description="at the success rate seen")
+    limit: float
+    source: str = Field(description="where the limit comes from")
+    least_found: float | None = Field(description="the least loss that so many trials tell from the limit")
+
+
+class Result(BaseModel):
+    """What a gate decided. `schema` changes with every change that a reader would notice."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal["epsilometer/gate/1"] = Field(alias="schema", default="epsilometer/gate/1")
+    mechanism: str
+    epsilon: float | None
+    status: Literal["passed", "leaks more", "undecided"]
+    rewrites: int
+    attacks: list[Row]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict, and of what it is."""
+
+    mechanism: str
+    epsilon: float | None
+    candidates: int
+    errors: Errors
+    verdict: Verdict
+
+    @property
+    def exit_code(self) -> int:
+        """0: passed; 1: leaks more; 3: undecided."""
+        return EXIT.get(self.verdict.status, UNDECIDED_EXIT)
+
+    @property
+    def name(self) -> str:
+        """The mechanism and its epsilon."""
+        return f"{self.mechanism}{at_budget(self.epsilon)}"
+
+    def found(self, one: Judged) -> float:
+        """The least loss that these trials would have told from the attack's limit."""
+        attacks = len(self.verdict.attacks)
+        return least_found(one.trials, one.limit.loss, self.candidates, attacks, errors=self.errors)
+
+
+def lines(decision: Decision) -> list[str]:
+    """Three lines: the verdict, what decided it, and what would have been found."""
+    verdict, first = decision.verdict, decision.verdict.attacks[0]
+    seen = (
+        f"{first.attack} was right in {first.successes:,} of {first.trials:,} trials, a loss of {first.point:.2f} nats"
+    )
+    least = decision.found(first)
+    power = f"with probability {1 - decision.errors.beta:g}"
+    found = (
+        f"a loss of {least:.2f} nats or more would have been found {power}"
+        if math.isfinite(least)
+        else "too few trials"
+    )
+    return [
+        f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, attacks {_names(verdict)}",
+        f"{seen}; at most {first.limit.loss:.2f} are allowed ({first.limit.source})",
+        f"{found}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
+    ]
+
+
+def result(decision: Decision) -> Result:
+    """The same as data."""
+    rows = [
+        Row(
+            attack=one.attack,
+            status=one.status,
+            trials=one.trials,
+            successes=one.successes,
+            loss=_finite(one.point),
+            limit=one.limit.loss,
+            source=one.limit.source,
+            least_found=_finite(decision.found(one)),
+        )
+        for one in decision.verdict.attacks
+    ]
+    verdict = decision.verdict
+    return Result(
+        mechanism=decision.mechanism,
+        epsilon=decision.epsilon,
+        status=verdict.status,
+        rewrites=verdict.trials,
+        attacks=rows,
+    )
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of `result`."""
+    return Result.model_json_schema(by_alias=True)
+
+
+def as_json(decision: Decision) -> str:
+    """`result`, as JSON."""
+    return result(decision).model_dump_json(indent=1, by_alias=True) + "\n"
+
+
+def markdown(decision: Decision) -> str:
+    """A comment for a pull request."""
+    head, *rest = lines(decision)
+    table = ["| attack | trials | loss, nats | allowed | |", "|---|---:|---:|---:|---|"]
+    table += [
+        f"| {one.attack} | {one.trials:,} | {one.point:.2f} | {one.limit.loss:.2f} | {one.status} |"
+        for one in decision.verdict.attacks
+    ]
+    return "\n".join([f"### {head}", "", *table, "", *rest, ""])
+
+
+def junit(decision: Decision) -> str:
+    """JUnit XML: a test case an attack; undecided ones are skipped."""
+    attacks = decision.verdict.attacks
+    count = {status: str(sum(one.status == status for one in attacks)) for status in (LEAKS_MORE, PASSED)}
+    undecided = str(sum(one.status not in count for one in attacks))
+    suite = ElementTree.Element(
+        "testsuite", name="epsilometer gate", tests=str(len(attacks)), failures=count[LEAKS_MORE], skipped=undecided
+    )
+    for one in attacks:
+        case = ElementTree.SubElement(suite, "testcase", classname=decision.name, name=one.attack)
+        said = f"{one.point:.2f} nats in {one.trials:,} trials, {one.limit.loss:.2f} allowed ({one.limit.source})"
+        if one.status == LEAKS_MORE:
+            ElementTree.SubElement(case, "failure", message=said)
+        elif one.status != PASSED:
+            ElementTree.SubElement(case, "skipped", message=said)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def sarif(decision: Decision, file: str) -> str:
+    """SARIF 2.1.0; file: where a finding is shown, such as the mechanism's file."""
+    kinds = {LEAKS_MORE: "fail", PASSED: "pass"}
+    findings = [
+        {
+            "ruleId": f"epsilometer/{one.attack}",
+            "kind": kinds.get(one.status, "open"),
+            "level": "error" if one.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
+            "message": {"text": f"{decision.name}: {one.point:.2f} nats by {one.attack}, {one.limit.loss:.2f} allowed"},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
+        }
+        for one in decision.verdict.attacks
+    ]
+    rules = [{"id": f"epsilometer/{one.attack}"} for one in decision.verdict.attacks]
+    driver = {"name": "epsilometer", "rules": rules}
+    run = {"tool": {"driver": driver}, "results": findings}
+    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _names(verdict: Verdict) -> str:
+    return ", ".join(one.attack for one in verdict.attacks)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,121 @@
+"""The gate: how often it is wrong, what it finds, and how many trials that takes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.gate import (
+    LEAKS_MORE,
+    PASSED,
+    UNDECIDED,
+    Errors,
+    Limit,
+    decide,
+    least_found,
+    limit_of_increase,
+    log_wealth,
+)
+from epsilometer.core.errors import UserError
+
+FALSE_ALARM = 1e-9
+
+
+def coins(losses: list[float], seed: int, k: int = 2):
+    generator = np.random.default_rng(seed)
+    return lambda first, count: [int(generator.binomial(count, success_bound(loss, k))) for loss in losses]
+
+
+def limits(*losses: float) -> dict[str, Limit]:
+    return {f"attack {i}": Limit(loss, "asked for") for i, loss in enumerate(losses)}
+
+
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize(("successes", "trials", "bound"), [(40, 50, 0.7), (3, 10, 0.5), (90, 100, 0.95)])
+def test_wealth_is_the_mean_over_rates_on_one_side(successes: int, trials: int, bound: float, above: bool) -> None:
+    def factor(q: float) -> float:
+        return (q / bound) ** successes * ((1 - q) / (1 - bound)) ** (trials - successes)
+
+    low, high = (bound, 1.0) if above else (0.0, bound)
+    mean = integrate.quad(factor, low, high)[0] / (high - low)
+    assert log_wealth(successes, trials, bound, above) == pytest.approx(math.log(mean), abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", [0.3, 1.0, 3.0])
+def test_a_loss_at_its_limit_is_seldom_accused(loss: float) -> None:
+    """1,000 runs with three attacks at their limits, looked at after every batch: at most alpha, but once in 10^9."""
+    errors, runs = Errors(alpha=0.05), 1000
+    accused = sum(
+        decide(coins([loss] * 3, s), limits(*[loss] * 3), 3000, 2, errors=errors).status == LEAKS_MORE
+        for s in range(runs)
+    )
+    assert accused <= stats.binom.isf(FALSE_ALARM, runs, errors.alpha)
+
+
+def test_a_loss_just_above_its_limit_seldom_passes() -> None:
+    """1,000 runs, the other attacks far below theirs: at most beta, but once in 10^9."""
+    errors, runs = Errors(beta=0.1), 1000
+    passed = sum(
+        decide(coins([0.1, 1.001], s), limits(1.0, 1.0), 3000, 2, errors=errors).status == PASSED for s in range(runs)
+    )
+    assert passed <= stats.binom.isf(FALSE_ALARM, runs, errors.beta)
+
+
+def test_an_increase_of_three_tenths_at_one_nat_is_found() -> None:
+    """Baselines of 2,000 trials, each with a run of its own: power .95 or more; unchanged, none of 300 is accused.
+
+    At a power of .97 fewer than 276 of 300 come once in 10^5.
+    """
+    runs, generator = 300, np.random.default_rng(0)
+    found = accused = 0
+    for seed in range(runs):
+        baseline = estimate(int(generator.binomial(2000, success_bound(1.0, 2))), 2000, 2, 0.01)
+        limit = {"attack": limit_of_increase(baseline, 0.3)}
+        found += decide(coins([1.3], seed), limit, 40_000, 2).status == LEAKS_MORE
+        accused += decide(coins([1.0], seed + 10_000), limit, 40_000, 2).status == LEAKS_MORE
+    assert found >= 276
+    assert accused == 0
+
+
+def test_clear_cases_take_few_trials() -> None:
+    assert decide(coins([3.0], 0), limits(1.0), 10_000, 2).trials <= 400
+    clear = decide(coins([0.1], 0), limits(1.0), 10_000, 2)
+    assert (clear.status, clear.trials) == (PASSED, 200)
+    at_limit = decide(coins([1.0], 0), limits(1.0), 1000, 2)
+    assert (at_limit.status, at_limit.trials) == (UNDECIDED, 1000)
+
+
+def test_what_would_have_been_found_is_found_that_often() -> None:
+    """At the least loss that 2,000 trials find, 1,900 of 2,000 samples do: fewer than 1,840 come once in 10^8."""
+    errors = Errors()
+    loss = least_found(2000, 1.0, 2, errors=errors)
+    assert 1.1 < loss < 1.6
+    successes = np.random.default_rng(0).binomial(2000, success_bound(loss, 2), 2000)
+    bound = success_bound(1.0, 2)
+    found = sum(log_wealth(int(s), 2000, bound, above=True) >= math.log(1 / errors.alpha) for s in successes)
+    assert found >= 1840
+    assert least_found(5, 3.0, 2, errors=errors) == math.inf
+
+
+def test_the_attack_that_decides_comes_first() -> None:
+    verdict = decide(coins([0.1, 3.0], 0), limits(1.0, 1.0), 5000, 2)
+    assert verdict.status == LEAKS_MORE
+    assert verdict.attacks[0].attack == "attack 1"
+    assert verdict.attacks[0].point == pytest.approx(3.0, abs=1)
+
+
+@pytest.mark.parametrize("loss", [math.inf, 800.0])
+def test_a_limit_that_nothing_exceeds_is_refused(loss: float) -> None:
+    with pytest.raises(UserError, match="no success rate exceeds"):
+        decide(coins([1.0], 0), limits(loss), 100, 2)
+
+
+def test_bad_errors_and_budgets() -> None:
+    with pytest.raises(UserError, match="alpha"):
+        Errors(alpha=0)
+    with pytest.raises(UserError, match="budget"):
+        decide(coins([1.0], 0), limits(1.0), 0, 2)

@@ -1,0 +1,127 @@
+"""`epsilometer gate`, its formats, and the pytest fixture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from epsilometer.cli import main
+from epsilometer.report.gate import Result, schema
+
+pytest_plugins = ["pytester"]
+
+MECHANISM = """
+import numpy as np
+from epsilometer.core.component import component
+from epsilometer.core.mechanism import Rewrites
+
+@component
+class Tells:
+    has_budget = False
+    share: float = 1.0
+
+    def rewrite(self, texts, epsilon, noise):
+        tells = noise.uniforms()[:, 0] < self.share
+        return Rewrites([text if told else "nothing at all" for text, told in zip(texts, tells)])
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tells.py").write_text(MECHANISM)
+    texts = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk", "rum") for when in "12345"]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    return int(stopped.value.code or 0)
+
+
+def gate(*words: str) -> int:
+    return run("gate", "texts.txt", "--mechanism", "tells.py", "--attacks", "lexical", *words)
+
+
+def test_it_passes_accuses_or_leaves_it_open(project, capsys) -> None:
+    assert gate("--set", "share=0.1", "--max-loss", "1.0") == 0
+    three = capsys.readouterr().out.splitlines()
+    assert len(three) == 3
+    assert three[0].startswith("PASSED: tells.py")
+    assert gate("--set", "share=0.95", "--max-loss", "1.0") == 1
+    assert "LEAKS MORE" in capsys.readouterr().out
+    assert gate("--set", "share=0.46", "--max-loss", "1.0", "--budget", "300") == 3  # half of .54 and .46 right: 1 nat
+    assert "UNDECIDED" in capsys.readouterr().out
+
+
+def test_against_what_was_accepted(project, capsys) -> None:
+    accepted = ["--baseline", "accepted.json"]
+    assert gate("--set", "share=0.4", *accepted, "--accept", "--budget", "2000") == 0
+    assert gate("--set", "share=0.4", *accepted) == 0
+    assert gate("--set", "share=0.9", *accepted) == 1
+    assert "baseline" in capsys.readouterr().out
+    (project / "texts.txt").write_text("one\ntwo\nthree")
+    assert gate("--set", "share=0.4", *accepted) == 2
+    assert "is about another texts" in capsys.readouterr().err
+    content = json.loads(Path("accepted.json").read_text())
+    Path("accepted.json").write_text(json.dumps(content | {"schema": "epsilometer/accepted/9"}))
+    assert gate("--set", "share=0.4", *accepted) == 2
+    assert "--accept" in capsys.readouterr().err
+
+
+def test_every_format_says_the_same(project, capsys) -> None:
+    files = {"--json": "g.json", "--markdown": "g.md", "--junit": "g.xml", "--sarif": "g.sarif"}
+    assert gate("--set", "share=1.0", "--max-loss", "1", *(word for pair in files.items() for word in pair)) == 1
+    result = Result.model_validate_json(Path("g.json").read_text())
+    assert result.status == result.attacks[0].status == "leaks more"
+    assert result.attacks[0].loss is None  # every guess was right
+    assert "| lexical |" in Path("g.md").read_text()
+    suite = ElementTree.fromstring(Path("g.xml").read_text())
+    assert suite.get("failures") == "1"
+    assert suite.find("testcase/failure") is not None
+    (finding,) = json.loads(Path("g.sarif").read_text())["runs"][0]["results"]
+    assert (finding["kind"], finding["level"]) == ("fail", "error")
+    capsys.readouterr()
+    assert run("schema") == 0
+    assert json.loads(capsys.readouterr().out) == schema()
+    assert set(schema()["properties"]) == set(json.loads(Path("g.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "nothing is limited"),
+        (("--max-loss", "0"), "max_loss"),
+        (("--baseline", "absent.json"), "does not exist"),
+        (("--cell", "a"), "give one of"),
+        (("--max-loss", "900"), "no success rate exceeds"),
+    ],
+)
+def test_bad_input(project, capsys, words: tuple[str, ...], said: str) -> None:
+    assert gate(*words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
+    pytester.makepyfile(
+        """
+        TEXTS = [f"{who} wants {what} at {when}" for who in "abcd" for what in ("tea", "milk") for when in "12345"]
+
+        def test_it_hides(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: "nothing", TEXTS, loss=1.0)
+
+        def test_it_leaks(assert_leaks_at_most):
+            assert_leaks_at_most(lambda text, rng: text, TEXTS, loss=1.0)
+        """
+    )
+    outcome = pytester.runpytest_inprocess("-p", "epsilometer.pytest_plugin")
+    outcome.assert_outcomes(passed=1, failed=1)
+    outcome.stdout.fnmatch_lines(["*LEAKS MORE*"])
