@@ -43,6 +43,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 
 _PRECISION = 1e-6  # of a p-value
+_NOTHING = 1e-4  # a strength that is no evidence
 _SMALLEST = -600.0  # log of the least p-value that is told from 0
 
 
@@ -148,12 +149,13 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
     """The largest strength whose claim a pair refutes at confidence 1 - level, 0 where none is refuted.
 
     family: claims by their strength > 0 (an epsilon, a mu), each allowing more than those before it. So of whatever
-    belongs to the family the strength is larger than this. error: of the result, as a share, always downwards.
+    belongs to the family the strength is larger than this. error: of the result, as a share, always downwards; less
+    than 1e-4 is taken for 0.
     """
     low, high = 0.0, 1.0
     while counts.refute(family(high), level):
         low, high = high, 2 * high
-    while high - low > error * high and high > error:
+    while high - low > error * high and high > _NOTHING:
         middle = (low + high) / 2
         if counts.refute(family(middle), level):
             low = middle

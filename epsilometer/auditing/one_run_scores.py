@@ -206,16 +206,18 @@ def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
 class Family:
     """Curves by strength, of which the mechanism's is taken to be one.
 
-    profile: the curve of a strength > 0; epsilon: that of a strength at a delta, in nats.
+    profile: the curve of a strength > 0; epsilon: that of a strength at a delta, in nats; error: of the strength that
+    is proved, as a share, downwards.
     """
 
     name: str
     profile: Callable[[float], fdp.Profile]
     epsilon: Callable[[float, float], float]
+    error: float = _ERROR
 
     def prove(self, counts: fdp.Counts, judging: Judging) -> float:
         """The epsilon at delta of the strongest curve that is refuted."""
-        strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=_ERROR)
+        strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
         return self.epsilon(strength, judging.delta) if strength else 0.0
 
 
