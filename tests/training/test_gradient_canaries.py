@@ -58,7 +58,8 @@ def test_scores_of_one_full_batch_are_all_of_one_order() -> None:
 def test_a_canary_adds_one_where_it_takes_part() -> None:
     for noise in (GaussianNoise(1e-6, 0.5), ScaledNoise(1e-6), NoNoise(0.25)):
         audited = run(Canaries(40, 50), noise, Shuffled(60, 7, 3))
-        assert audited.scores["sum"] == pytest.approx(3.0 * audited.coins, abs=1e-4)
+        for score in ("sum", "placed"):
+            assert audited.scores[score] == pytest.approx(3.0 * audited.coins, abs=1e-4)
     audited = run(Canaries(40, 2000, replaced=True), DirectionalNoise(1e9), Shuffled(60, 7, 3))
     assert audited.scores["sum"] == pytest.approx(np.where(audited.coins, 3.0, -3.0), abs=1e-2)
 
