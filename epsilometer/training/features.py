@@ -31,7 +31,7 @@ from epsilometer.models.bounds import weights_hash
 from epsilometer.models.locate import quiet_loading
 from epsilometer.runtime.progress import track
 from epsilometer.training.heads import BERT, GPT2, last_layers
-from epsilometer.training.tokens import Tokens, last_place, padding, window
+from epsilometer.training.tokens import Tokens, attention, last_place, padding, window
 
 BLOCK = 512  # texts between two writes: what a kill costs at most
 ROWS = {"cpu": 8, "cuda": 64}  # texts of every batch that transformers sees: a constant, since kernels differ by shape
@@ -178,13 +178,14 @@ class _ByTransformers:
         import torch
 
         tokens = np.full((ROWS[self._device], width), self._pad, np.int64)
-        mask, places = np.zeros_like(tokens), np.zeros(len(tokens), np.int64)
-        mask[:, 0] = 1
+        there, places = np.zeros(tokens.shape, bool), np.zeros(len(tokens), np.int64)
+        there[:, 0] = True  # in rows without a text too: attention to nothing is no number
         for row, one in enumerate(ids):
-            tokens[row, : len(one)], mask[row, : len(one)] = one, 1
+            tokens[row, : len(one)], there[row, : len(one)] = one, True
             if self._kind == GPT2:
                 places[row] = last_place(one, self._pad)
-        given = {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask)}
+        mask = torch.from_numpy(attention(there, self._kind == GPT2)).to(self._network.dtype)
+        given = {"input_ids": torch.from_numpy(tokens), "attention_mask": mask}
         with torch.inference_mode():
             hidden = self._network(**{name: one.to(self._device) for name, one in given.items()}).last_hidden_state
             chosen = hidden[torch.arange(len(ids)), torch.from_numpy(places[: len(ids)])]

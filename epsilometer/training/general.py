@@ -30,7 +30,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.training.gradients import DenseGradients
 from epsilometer.training.heads import GPT2, Head, kind_of
-from epsilometer.training.tokens import NONE, padding
+from epsilometer.training.tokens import NONE, attention, padding
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -129,21 +129,14 @@ class NetworkHead(Head):
         return {name: torch.from_numpy(tensor) for name, tensor in self.parameters.items()}
 
     def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
-        """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here.
-
-        A mask of that shape is used as it is; from a flat one transformers decides by its values, which vmap forbids.
-        """
+        """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here."""
         import torch
 
         there = states != NONE
-        there = there[:, : max(1, int(there.sum(axis=1).max(initial=0)))]
-        length = there.shape[1]
-        seen = np.broadcast_to(there[:, None, None, :], (len(states), 1, length, length))
-        if self.causal:
-            seen = seen & np.tri(length, dtype=bool)
-        hidden = np.where(seen, np.float32(0), np.finfo(np.float32).min)
+        length = max(1, int(there.sum(axis=1).max(initial=0)))
+        there = there[:, :length]
         ids = np.where(there, states[:, :length], self.pad).astype(np.int64)
-        return torch.from_numpy(ids), torch.from_numpy(hidden)
+        return torch.from_numpy(ids), torch.from_numpy(attention(there, self.causal))
 
 
 @dataclass(frozen=True)

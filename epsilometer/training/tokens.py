@@ -95,6 +95,19 @@ def last_place(ids: Sequence[int], pad: int) -> int:
     return max((place for place, token in enumerate(ids) if token != pad), default=0)
 
 
+def attention(there: NDArray[np.bool_], causal: bool) -> NDArray[np.float32]:
+    """What is added to attention's scores [n, 1, t, t]: 0 where a token is seen, the least float32 where not.
+
+    there: [n, t], which tokens are text; causal: whether tokens see only those before them. A mask of this shape is
+    used as it is; of a flat one transformers reads the values, and may choose another kernel by them.
+    """
+    count, length = there.shape
+    seen = np.broadcast_to(there[:, None, None, :], (count, 1, length, length))
+    if causal:
+        seen = seen & np.tri(length, dtype=bool)
+    return np.where(seen, np.float32(0), np.finfo(np.float32).min)
+
+
 def _tokenizer(folder: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 

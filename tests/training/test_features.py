@@ -14,7 +14,7 @@ from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.training import features
-from epsilometer.training.features import ABOUT, LAYERS, Frozen, read, write
+from epsilometer.training.features import ABOUT, LAYERS, MULTIPLE, ROWS, Frozen, read, write
 from epsilometer.training.heads import last_layers, load_last_layers
 from tests.support.tiny_classifiers import SAVE, save_bert_classifier, save_gpt2_classifier
 from tests.support.tiny_models import save_qwen
@@ -65,12 +65,17 @@ def test_the_end_token_pads_as_in_the_classifier(tmp_path: Path) -> None:
     np.testing.assert_allclose(head.logits(frozen.states(TEXTS)), logits, atol=2e-5)
 
 
-@pytest.mark.parametrize("kind", [*SAVE])
-def test_a_state_depends_on_its_text_alone(kind: str, tmp_path: Path) -> None:
-    frozen = Frozen(SAVE[kind](tmp_path), 12)
-    together = frozen.states(TEXTS)
-    np.testing.assert_array_equal(together[::-1], frozen.states(TEXTS[::-1]))
-    np.testing.assert_array_equal(together, np.concatenate([frozen.states([text]) for text in TEXTS]))
+@pytest.mark.parametrize(("kind", "config"), [("bert", {}), ("bert", {"hidden_act": "gelu_new"}), ("gpt2", {})])
+def test_a_state_depends_on_its_text_alone(kind: str, config: dict[str, Any], tmp_path: Path) -> None:
+    """Also where a batch happens to be full, without padding, in which transformers may leave out the mask."""
+    frozen = Frozen(SAVE[kind](tmp_path, **config), 12)
+    full = [" ".join(np.roll(list("abcdefgh"), i)[: 6 if kind == "bert" else 8]) for i in range(8)]
+    assert set(frozen.lengths(full)[0]) == {MULTIPLE}
+    assert ROWS["cpu"] == len(full)
+    texts = [*full, *TEXTS]
+    together = frozen.states(texts)
+    np.testing.assert_array_equal(together[::-1], frozen.states(texts[::-1]))
+    np.testing.assert_array_equal(together, np.concatenate([frozen.states([text]) for text in texts]))
 
 
 def test_a_special_token_in_a_text_is_text(tmp_path: Path) -> None:
