@@ -4,6 +4,9 @@ A step is everything from hidden states to moved parameters: gradients of the ex
 so that a busy machine slows all of them alike; times are processor time on one thread. Memory is the peak above what
 was there before the step: as numpy's allocations for our steps, of the whole process for torch's (Linux).
 
+Features: texts a second of reviews through the embedded BERT and GPT-2 without their trainable layers, beside the same
+network by transformers, in the order of the texts and in batches of 32 that are padded to their longest.
+
 usage: python -m benchmarks.training
 """
 
@@ -25,10 +28,15 @@ from threadpoolctl import threadpool_limits
 
 from epsilometer.core import system
 from epsilometer.core.randomness import Noise
+from epsilometer.corpora import synthetic
+from epsilometer.models.embedded import weights
+from epsilometer.models.locate import ENCODER, quiet_loading
 from epsilometer.training.directional import average, average_of_draws
+from epsilometer.training.features import Frozen
 from epsilometer.training.heads import BertHead, GptHead, Head
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
 from epsilometer.training.optimisers import AdamW
+from epsilometer.training.tokens import NONE
 
 WIDTH, CLASSES, BATCH, ROUNDS = 768, 2, 128, 20
 PLAIN, GAUSSIAN, DIRECTIONAL = "plain", "Gaussian", "directional"
@@ -41,6 +49,7 @@ NOISES: dict[str, TrainingNoise] = {
 }
 LIMITS = ((GAUSSIAN, PLAIN, 1.6), (DIRECTIONAL, GAUSSIAN, 2.5))  # at most, at bert-base's shape
 MIB = 1 << 20
+TEXTS, LENGTH, PADDED = 128, 66, 32  # of features: texts, tokens read of each, texts in a batch of transformers
 
 Step = Callable[[], object]
 
@@ -173,6 +182,36 @@ def table(kind: str, title: str, others: dict[str, Step]) -> dict[str, float]:
     return taken
 
 
+def by_transformers(frozen: Frozen, texts: list[str]) -> Step:
+    """The whole network on padded batches, as a trainer runs it."""
+    import torch
+    from transformers import AutoModel
+
+    with quiet_loading():
+        network = AutoModel.from_pretrained(frozen.folder, dtype=torch.float32).eval()
+
+    def step() -> None:
+        for start in range(0, len(texts), PADDED):
+            ids = frozen.padded(texts[start : start + PADDED])
+            ids = ids[:, : (ids != NONE).sum(axis=1).max()]
+            given = {"input_ids": np.maximum(ids, 0), "attention_mask": (ids != NONE).astype(np.int64)}
+            with torch.inference_mode():
+                network(**{name: torch.from_numpy(one) for name, one in given.items()})
+
+    return step
+
+
+def features() -> None:
+    """Print how many texts a second pass through frozen networks."""
+    texts = synthetic.generate("reviews", TEXTS, 0)["text"].to_list()
+    print(f"\n{'features, texts a second':40} {'ours':>8} {'padded':>8} {'ratio':>9}")
+    for name, model in (("MiniLM", ENCODER), ("embedded GPT-2", weights("minilm-paraphraser"))):
+        frozen = Frozen(model, LENGTH)
+        taken = milliseconds({"ours": partial(frozen.states, texts), "padded": by_transformers(frozen, texts)}, 2)
+        ours, padded = (1e3 * TEXTS / taken[way] for way in ("ours", "padded"))
+        print(f"{name:40} {ours:8.0f} {padded:8.0f} {ours / padded:9.2f}")
+
+
 def main() -> None:
     """Print both tables, the ratios that are promised, and what drawing at once saves."""
     others: dict[str, Step] = {"torch, plain": torch_step("plain")}
@@ -193,6 +232,7 @@ def main() -> None:
         }
         for name, time_of_one in milliseconds(draws, 3).items():
             print(f"{name:40} {time_of_one:8.1f} ms")
+        features()
 
 
 if __name__ == "__main__":
