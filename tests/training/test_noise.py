@@ -17,6 +17,7 @@ from epsilometer.training.directional import average
 from epsilometer.training.gradients import DenseGradients
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
 from tests.support.broken import private_steps as broken
+from tests.support.broken import training_noise
 from tests.support.private_steps import broken_rules
 
 EVERY: list[TrainingNoise] = [
@@ -50,9 +51,11 @@ def test_a_gaussian_step_keeps_its_rules(noise: GaussianNoise) -> None:
 @pytest.mark.parametrize(
     ("step", "rule"),
     [
-        (broken.BatchClipped, "sensitivity"),
-        (broken.NoiseOnMean, "deviation"),
-        (broken.OneNoise, "fresh noise"),
+        (training_noise.BatchClipped, "sensitivity"),
+        (training_noise.NotClipped, "sensitivity"),
+        (training_noise.SumNoiseOnMean, "deviation"),
+        (training_noise.MeanNoiseOnSum, "deviation"),
+        (training_noise.OneNoise, "fresh noise"),
         (broken.ActualBatch, "sensitivity"),
         (broken.ClippedByLayer, "sensitivity"),
         (broken.EmptySkipped, "empty batch"),

@@ -1,4 +1,7 @@
-"""Private steps broken as home-made and released code breaks them, each in one way; correct is `GaussianNoise`."""
+"""Private steps broken as home-made and released code breaks them, each in one way; correct is `GaussianNoise`.
+
+More of them, of which an audit of one run shows what they give away, are in `training_noise`.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.core.randomness import Noise
 from epsilometer.training.gradients import ExampleGradients
-from epsilometer.training.noise import GaussianNoise, NoNoise
-from epsilometer.training.normals import normals
-
-
-@dataclass(frozen=True)
-class OneNoise(GaussianNoise):
-    """The same noise in every step: a generator seeded anew."""
-
-    def update(
-        self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
-    ) -> NDArray[np.float32]:
-        return super().update(gradients, expected_batch, Noise.named(1, 0, "training").generator(0))
-
-
-@dataclass(frozen=True)
-class NoiseOnMean(GaussianNoise):
-    """The deviation meant for the sum, divided by the batch once more (google-deepmind/jax_privacy #383)."""
-
-    def update(
-        self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
-    ) -> NDArray[np.float32]:
-        less = GaussianNoise(self.sigma / float(expected_batch), self.clip)
-        return less.update(gradients, expected_batch, generator)
+from epsilometer.training.noise import GaussianNoise
 
 
 @dataclass(frozen=True)
@@ -54,19 +34,6 @@ class ClippedByLayer(GaussianNoise):
     ) -> NDArray[np.float32]:
         every = [gradients.part(i) for i in range(len(gradients.parts))]
         return np.concatenate([super(ClippedByLayer, self).update(one, expected_batch, generator) for one in every])
-
-
-@dataclass(frozen=True)
-class BatchClipped(GaussianNoise):
-    """The batch's sum is shortened, not its examples."""
-
-    def update(
-        self, gradients: ExampleGradients, expected_batch: Fraction | float, generator: np.random.Generator
-    ) -> NDArray[np.float32]:
-        total = NoNoise().update(gradients, 1, generator)
-        total *= min(1, self.clip / max(float(np.linalg.norm(total)), 1e-30))
-        noise = self.sigma * self.clip * normals(gradients.size, generator)
-        return ((total + noise) / float(expected_batch)).astype(np.float32)
 
 
 @dataclass(frozen=True)
