@@ -41,6 +41,7 @@ _LISTS_NOTHING = (
 )
 _HAS_DELTA = "the claim has a delta, and losses of single outputs decide claims without one alone; audit it"
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
+_ALIKE = -1e300  # the excess of two inputs that are one to the mechanism: no witness while there is another pair
 
 
 def check_claim(
@@ -112,7 +113,9 @@ def exact(
         loss = units * cdist(table[rows], table[rest], "chebyshev")
         pairs = np.stack(np.meshgrid(rows, rest, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = max(largest, float(loss.max()))
-        excess = loss - pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
+        claims = pair_claims(mechanism, epsilon, texts, pairs).reshape(loss.shape)
+        excess = loss - claims
+        excess[(claims == 0) & (loss <= TOLERANCE)] = _ALIKE
         excess[rows[:, None] >= rest] = -math.inf
         if excess.max() > best:
             best = float(excess.max())

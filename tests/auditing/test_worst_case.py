@@ -18,6 +18,8 @@ from epsilometer.cli import app as cli
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws
+from epsilometer.core.ragged import Ragged
 from epsilometer.mechanisms.words.mvc import MVC
 from epsilometer.mechanisms.words.santext import SanText
 from epsilometer.mechanisms.words.shared.lists import WordLists
@@ -242,3 +244,43 @@ def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> N
     found = check_claim(WithDelta(resource=folder / "few.npz"), 5.0)
     assert found.verdict == NOT_CHECKED
     assert "delta" in found.reason
+
+
+class Folds:
+    """Two words of three are one to it: randomised response on the other distinction, with epsilon times `factor`."""
+
+    inputs = ("a", "A", "b")
+    output_texts = ("a", "b")
+
+    def __init__(self, factor: float = 1.0, shift: float = 0.0) -> None:
+        self.factor, self.shift = factor, shift
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts, pairs, epsilon):
+        return np.array([float(texts[i].lower() != texts[j].lower()) for i, j in pairs])
+
+    def laws(self, texts):
+        def log_probabilities(rows, epsilons):
+            for epsilon in epsilons:
+                logits = np.array([[self.factor * epsilon, 0.0], [self.factor * epsilon + self.shift, 0.0], [0.0, 0.0]])
+                yield (logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[rows]
+
+        return Laws(Ragged.of([[self.inputs.index(text)] for text in texts]), 2, log_probabilities)
+
+
+def test_two_inputs_that_are_one_to_the_mechanism_are_no_witness() -> None:
+    """What is claimed for them is 0 and so is their loss: a row of zeros would be said of every mechanism."""
+    finding = check_claim(Folds(), 2.0)
+    assert finding.verdict == NOT_REFUTED
+    assert finding.claimed == 2.0
+    assert 0 < finding.worst < 2
+    assert set(finding.witness[:2]) != {"a", "A"}
+
+
+def test_unless_they_are_told_apart() -> None:
+    finding = check_claim(Folds(shift=0.1), 0.5)
+    assert finding.verdict == VIOLATED
+    assert finding.claimed == 0.0
+    assert set(finding.witness[:2]) == {"a", "A"}
