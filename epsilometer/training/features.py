@@ -19,6 +19,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,13 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key
     ABOUT has kind, width and length, the tensors that the checkpoint has of a head, and how many texts a split has and
     how many of them were cut. A split without texts gets no file.
 
-    States go to disk block by block; after a kill the work continues with the block that was under way, and ends in the
-    same bytes. key: what the states depend on besides texts, weights and settings, a record of the code say; where it
-    differs, what an earlier run has left is thrown away. Raises UserError for a text of no tokens before any work.
+    States go to disk block by block, beside the folder's parent, of which DVC may watch all; after a kill the work
+    continues with the block that was under way, and ends in the same bytes. key: what the states depend on besides
+    texts, weights and settings, a record of the code say; where it differs, what an earlier run has left is thrown
+    away. Raises UserError for a text of no tokens before any work.
     """
     measured = {split: frozen.lengths(texts, f" of {split}") for split, texts in splits.items()}
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
     _claim(unfinished, _digest(frozen, splits, key))
     layers = last_layers(frozen.folder)
     layers.save(folder / LAYERS)
@@ -95,6 +97,8 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key
     about = {"kind": frozen.kind, "width": frozen.width, "length": frozen.length, "tensors": sorted(layers.tensors)}
     tables.write_json(about | {"splits": counts}, folder / ABOUT)
     shutil.rmtree(unfinished)
+    with suppress(OSError):  # work of others is in there
+        unfinished.parent.rmdir()
 
 
 def read(folder: Path, split: str) -> NDArray[np.float32]:

@@ -90,7 +90,8 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     monkeypatch.setattr(features, "BLOCK", 2)
     frozen = Frozen(SAVE[kind](tmp_path / "model"), 12)
     splits = {"train": TEXTS, "test": TEXTS[:3], "empty": []}
-    write(frozen, splits, tmp_path / "whole")
+    folder = tmp_path / "features"
+    write(frozen, splits, folder / "whole")
     asked: list[str] = []
 
     class Killed(Exception):
@@ -109,31 +110,33 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(
     for key in ("a", "b", "b"):  # what was left under another key is not used
         mortal = Mortal(frozen.folder, 12)
         with pytest.raises(Killed):
-            write(mortal, splits, tmp_path / "resumed", key)
-    assert not (tmp_path / "resumed" / "test.npy").exists()
-    write(frozen, splits, tmp_path / "resumed", "b")
+            write(mortal, splits, folder / "resumed", key)
+    assert not (folder / "resumed" / "test.npy").exists()
+    assert {path.name for path in folder.iterdir()} == {"whole", "resumed"}  # blocks lie elsewhere
+    write(frozen, splits, folder / "resumed", "b")
     assert len(asked) == 2 * 3 * 2
     assert sorted(asked[4:10]) == sorted(TEXTS)  # the third run went on where the second ended
-    names = {path.name for path in (tmp_path / "whole").iterdir()}
-    assert names == {"train.npy", "test.npy", LAYERS, ABOUT} == {p.name for p in (tmp_path / "resumed").iterdir()}
+    names = {path.name for path in (folder / "whole").iterdir()}
+    assert names == {"train.npy", "test.npy", LAYERS, ABOUT} == {p.name for p in (folder / "resumed").iterdir()}
     for name in names:
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes()
-    assert not [*tmp_path.glob(".*")]
+        assert (folder / "whole" / name).read_bytes() == (folder / "resumed" / name).read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "features"}
 
 
 def test_a_folder_of_features_says_what_it_is(tmp_path: Path) -> None:
     frozen = Frozen(save_gpt2_classifier(tmp_path / "model"), 12)
-    write(frozen, {"train": TEXTS, "test": TEXTS[:1]}, tmp_path / "features")
-    about = json.loads((tmp_path / "features" / ABOUT).read_text())
+    folder = tmp_path / "features" / "mine"
+    write(frozen, {"train": TEXTS, "test": TEXTS[:1]}, folder)
+    about = json.loads((folder / ABOUT).read_text())
     assert about["splits"] == {"train": {"texts": 6, "cut": 1}, "test": {"texts": 1, "cut": 0}}
     assert (about["kind"], about["width"], about["length"]) == ("gpt2", 32, 12)
     assert about["tensors"] == ["score.weight", "transformer.ln_f.bias", "transformer.ln_f.weight"]
-    np.testing.assert_array_equal(read(tmp_path / "features", "train"), frozen.states(TEXTS))
+    np.testing.assert_array_equal(read(folder, "train"), frozen.states(TEXTS))
     noise = Noise.named(1, "begin")
-    head = load_last_layers(tmp_path / "features" / LAYERS).head(2, noise)
+    head = load_last_layers(folder / LAYERS).head(2, noise)
     np.testing.assert_array_equal(head.vector, last_layers(frozen.folder).head(2, noise).vector)
     with pytest.raises(UserError, match=r"validation\.npy does not exist"):
-        read(tmp_path / "features", "validation")
+        read(folder, "validation")
 
 
 @pytest.mark.parametrize("kind", [*SAVE])
@@ -143,7 +146,7 @@ def test_a_text_of_no_tokens_is_refused_before_any_work(kind: str, text: str, tm
     with pytest.raises(UserError, match="text 1 has no tokens"):
         frozen.states(["a", text])
     with pytest.raises(UserError, match="text 6 of test has no tokens"):
-        write(frozen, {"train": TEXTS, "test": [*TEXTS, text]}, tmp_path / "features")
+        write(frozen, {"train": TEXTS, "test": [*TEXTS, text]}, tmp_path / "features" / "mine")
     assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
