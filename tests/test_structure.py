@@ -87,7 +87,7 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
     "name",
     [
         *("rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"),
-        *("features", "private_training"),
+        *("features", "private_training", "references", "membership"),
     ],
 )
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:

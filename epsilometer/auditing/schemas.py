@@ -263,3 +263,51 @@ CANDIDATES: Schema = {  # as ESTIMATES, of noisy gradients: a row a level and nu
     "bound": pl.Float64,  # the largest success rate of any adversary (`reconstruction_bounds.exact_match`)
     **ESTIMATES,
 }
+
+_TARGET: Schema = {  # a model under attack
+    "training": pl.String,  # cell of private_training
+    "level": pl.Float64,  # of its noise; null without
+    "seed": pl.Int64,
+    "overfit": pl.Int64,  # times its epochs, to train too long on purpose; 1 otherwise
+    "attack": pl.String,
+}
+
+MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `strongest` (`auditing.membership`)
+    **_TARGET,
+    "best_attack": pl.String,  # which attack the row `strongest` is; null in other rows
+    "references": pl.Int64,  # how many models it is compared with
+    "references_level": pl.Float64,  # of their noise; null without
+    "alpha": pl.Float64,  # error of the row's intervals, which are over examples and given the models (`rates`)
+    "members": pl.Int64,  # examples that were asked about
+    "others": pl.Int64,
+    "auc": pl.Float64,  # area under the curve of true against false positives
+    "auc_low": pl.Float64,
+    "auc_high": pl.Float64,
+    "leakage": pl.Float64,  # TPR - FPR
+    "leakage_low": pl.Float64,
+    "leakage_high": pl.Float64,
+    "gap": pl.Float64,  # accuracy of the model on members less that on others
+    "gap_low": pl.Float64,
+    "gap_high": pl.Float64,
+    "loss": pl.Float64,  # in nats, that is shown of this model; no claim is refuted by it
+    "loss_point": pl.Float64,  # infinite where no error was made
+    "loss_ceiling": pl.Float64,
+    "named": pl.String,  # by that loss's rule: members or others
+    "delta": pl.Float64,
+}
+
+MEMBERSHIP_RATES: Schema = {  # a row an attack and false positive rate, at thresholds set on other examples
+    **_TARGET,
+    "at": pl.Float64,  # the false positive rate that was asked for
+    "tpr": pl.Float64,
+    "tpr_low": pl.Float64,
+    "tpr_high": pl.Float64,
+    "fpr": pl.Float64,  # that came out
+    "fpr_low": pl.Float64,
+    "fpr_high": pl.Float64,
+    "set_on": pl.Int64,  # others that the threshold was set on: with fewer than 1 / at, it is their largest score
+    "members": pl.Int64,  # measured on
+    "others": pl.Int64,
+}
+
+MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the curves, of all examples

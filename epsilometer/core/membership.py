@@ -46,10 +46,7 @@ class Evidence:
 
 
 class MembershipAttack(Protocol):
-    """An adversary that says of each example how surely a model was trained on it.
-
-    One that compares with references says so by a class variable `needs_references = True`.
-    """
+    """An adversary that says of each example how surely a model was trained on it."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """Returns [t, q], for each target and asked example, larger where it was rather trained on.
@@ -66,6 +63,15 @@ class Decides(Protocol):
 
     def thresholds(self, evidence: Evidence) -> NDArray[np.float64]:
         """Returns [t]: whoever scores more is called a member of that target's training set."""
+        ...
+
+
+@runtime_checkable
+class Compares(Protocol):
+    """An attack that needs references, and can tell from who trains on what whether these will do."""
+
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """Raise UserError where it needs other ones; members: bool [m, q], which trained on which asked example."""
         ...
 
 

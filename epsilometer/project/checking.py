@@ -59,7 +59,7 @@ def check(params: Params) -> list[str]:
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-    models += [*_check_attacks(params), *_check_metrics(params)]
+    models += [*_check_attacks(params), *_check_metrics(params), *_check_membership(params)]
     texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins}
     downloads = [
         *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
@@ -109,6 +109,18 @@ def _check_attacks(params: Params) -> list[str]:
         outputs = {f"data/models/{stage}" for stage in params.models}  # of a stage, so it may not be there yet
         models += [model] if model and not remote and model not in outputs else []
     return models
+
+
+def _check_membership(params: Params) -> list[str]:
+    """Build each membership attack, which must be content with its references; the models that they load."""
+    from epsilometer.project import membership  # what it trains with loads slowly
+
+    models = []
+    for name, entry in params.membership.items():
+        built = membership.attacks(entry, f"membership.{name}")
+        membership.check_references(params.references[entry.references], built, f"membership.{name}")
+        models += [str(model) for one in built.values() if (model := getattr(one, "masked_lm", None))]
+    return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
 
 
 def _check_metrics(params: Params) -> list[str]:

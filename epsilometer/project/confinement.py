@@ -71,9 +71,10 @@ def code_paths(params: Params) -> Iterator[tuple[str, str]]:
     yield from ((f"{place}.file", entry.file) for place, entry in _entries(params) if entry.file)
     yield from (("attacks", name) for name in params.attacks)
     yield from (("utility.metrics", name) for name in params.utility.metrics)
-    for kind in ("membership", "reconstruction"):
-        for entry_name, entry in getattr(params, kind).items():
-            yield from ((f"{kind}.{entry_name}.attacks", name) for name in entry.attacks)
+    for entry_name, entry in params.membership.items():
+        yield from ((f"membership.{entry_name}.attacks", module) for module, _ in entry.modules.values())
+    for entry_name, sent in params.reconstruction.items():
+        yield from ((f"reconstruction.{entry_name}.attacks", name) for name in sent.attacks)
 
 
 def read_paths(params: Params) -> Iterator[tuple[str, str]]:

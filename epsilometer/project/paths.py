@@ -105,6 +105,11 @@ def trained_path(cell: str, level: float | None = None, seed: int | None = None)
     return folder if seed is None else folder / f"{budget_name(level)}-{seed}"
 
 
+def head_path(cell: str, level: float | None, seed: int) -> Path:
+    """The trained head of a cell at one level, by one seed."""
+    return trained_path(cell, level, seed) / "head.safetensors"
+
+
 def runs_path(cell: str) -> Path:
     """How well the heads of a cell do: level, seed, split, metric, value."""
     return trained_path(cell) / "runs.parquet"
@@ -123,6 +128,11 @@ def references_path(name: str) -> Path:
 def membership_path(name: str) -> Path:
     """What membership attacks on a cell achieve."""
     return Path(f"data/membership/{name}.parquet")
+
+
+def membership_rates_path(name: str) -> Path:
+    """Their true positive rates at small false ones."""
+    return Path(f"data/membership/{name}.rates.parquet")
 
 
 def membership_roc_path(name: str) -> Path:

@@ -24,16 +24,12 @@ def check_trainings(params: Params) -> None:
         levels = params.private_training[reference.training].steps
         if reference.level is not None and reference.level not in levels:
             raise unknown(f"level in references.{name}.level", reference.level, map(str, levels))
+        _check_same_features(params, reference.training, reference.features, f"references.{name}")
     for name, membership in params.membership.items():
         _check_named(params, "private_training", membership.training, f"membership.{name}.training")
-        if membership.references is not None:
-            _check_named(params, "references", membership.references, f"membership.{name}.references")
-            of = params.references[membership.references].training
-            if params.private_training[of].features != params.private_training[membership.training].features:
-                raise UserError(
-                    f"membership.{name}.references: {membership.references!r} imitate a training on other features "
-                    f"({of}) than {membership.training}; name references of a cell with the same `features`"
-                )
+        _check_named(params, "references", membership.references, f"membership.{name}.references")
+        _check_same_features(params, membership.training, membership.features, f"membership.{name}")
+        _check_same_texts(params, membership.training, params.references[membership.references].training, name)
     for name, run in params.one_run.items():
         _check_named(params, "private_training", run.training, f"one_run.{name}.training")
     for name, sent in params.sent.items():
@@ -47,6 +43,24 @@ def check_trainings(params: Params) -> None:
 def _check_named(params: Params, section: str, name: str, place: str) -> None:
     if name not in getattr(params, section):
         raise unknown(f"entry of {section} in {place}", name, getattr(params, section))
+
+
+def _check_same_features(params: Params, cell: str, features: str, place: str) -> None:
+    """DVC sees that an entry reads features by the entry alone, so it names those of its cell once more."""
+    own = params.private_training[cell].features
+    if features != own:
+        raise UserError(f"{place}.features must be those of {cell}, {own!r}, got {features!r}")
+
+
+def _check_same_texts(params: Params, target: str, imitated: str, name: str) -> None:
+    """References know who is asked about by the training texts of the cell that they imitate."""
+    one, other = params.private_training[target], params.private_training[imitated]
+    for field in ("features", "label", "texts", "balance"):
+        if getattr(one, field) != getattr(other, field):
+            raise UserError(
+                f"membership.{name}.references: they imitate {imitated}, whose {field} is {getattr(other, field)!r}, "
+                f"and {target} has {getattr(one, field)!r}; name references of a cell with the same training texts"
+            )
 
 
 def _check_dataset(params: Params, dataset: str, place: str) -> None:

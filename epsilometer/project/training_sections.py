@@ -109,26 +109,32 @@ class TrainingCell(Noised):
 
 
 class ReferencesEntry(Section):
-    """Models like those of a training, on other halves of its texts, that membership attacks compare with.
+    """Models like those of a training, on texts of their own, that membership attacks compare with.
 
-    training: the cell that they imitate; level: theirs, null for training without privacy; count: of models.
+    training: the cell that they imitate; features: those of that cell; level: of their noise, null for training without
+    privacy; count: of models. split: "overlapping", each on half of the texts that are asked about, or "disjoint", on
+    texts that no other model sees (`training.splits`).
     """
 
     training: str
+    features: str
     level: Level | None = None
     count: Annotated[int, Field(ge=2)] = 64
+    split: Literal["overlapping", "disjoint"] = "overlapping"
 
 
 class MembershipEntry(Section):
     """Who was in a training set: attacks on a cell of `private_training`.
 
-    references: an entry of `references`, for attacks that compare with other models; attacks: modules of
-    `epsilometer.attacks.membership` or paths of files, and their settings; fprs: the false positive rates at which the
+    features: those of that cell; references: an entry of `references`, which names the texts that are asked about;
+    attacks: modules of `epsilometer.attacks.membership` or paths of files, and their settings. One under another name
+    says `attack: MODULE` among these, so that one module may attack twice. fprs: the false positive rates at which the
     true positive rate is measured.
     """
 
     training: str
-    references: str | None = None
+    features: str
+    references: str
     attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]
     fprs: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.1, 0.01, 0.001)
 
@@ -137,6 +143,12 @@ class MembershipEntry(Section):
     def _settings(cls, value: Any) -> Any:
         """An attack without settings may be written as a bare key."""
         return {k: v or {} for k, v in value.items()} if isinstance(value, dict) else value
+
+    @property
+    def modules(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The module or path of each attack and its settings, by name."""
+        every = {name: dict(settings) for name, settings in self.attacks.items()}
+        return {name: (str(settings.pop("attack", name)), settings) for name, settings in every.items()}
 
 
 class OneRunEntry(Noised):

@@ -39,7 +39,7 @@ class LabelledTexts:
 def classes(params: Params, name: str) -> list[str]:
     """The classes of a cell's label among the training texts, in order of their names."""
     cell = params.private_training[name]
-    return sorted(_table(cell.features, TRAIN)[cell.label].drop_nulls().unique())
+    return sorted(featured(cell.features, TRAIN)[cell.label].drop_nulls().unique())
 
 
 def training_texts(params: Params, name: str) -> LabelledTexts:
@@ -47,12 +47,12 @@ def training_texts(params: Params, name: str) -> LabelledTexts:
 
     Raises UserError where there are fewer than a batch, or of one class.
     """
-    return _texts(params, name, TRAIN, _training_table(params, name))
+    return labelled(params, name, TRAIN, _trainingfeatured(params, name))
 
 
 def training_count(params: Params, name: str) -> int:
     """How many texts a cell is trained on, N. Raises as `training_texts`."""
-    return len(_training_table(params, name))
+    return len(_trainingfeatured(params, name))
 
 
 def texts_tested_on(params: Params, name: str) -> LabelledTexts:
@@ -61,7 +61,7 @@ def texts_tested_on(params: Params, name: str) -> LabelledTexts:
     Raises UserError where there are none, or of a class that no training text has.
     """
     cell = params.private_training[name]
-    table = _table(cell.features, cell.test).drop_nulls(cell.label)
+    table = featured(cell.features, cell.test).drop_nulls(cell.label)
     if table.is_empty():
         raise UserError(
             f"private_training.{name}.test: no text in the split {cell.test!r} of {cell.features} has the label "
@@ -72,7 +72,7 @@ def texts_tested_on(params: Params, name: str) -> LabelledTexts:
             f"private_training.{name}: the split {cell.test!r} has texts of class {strange[0]!r} of {cell.label!r}, "
             "which no training text is of; leave it out or merge it (datasets.NAME.merge)"
         )
-    return _texts(params, name, cell.test, table)
+    return labelled(params, name, cell.test, table)
 
 
 def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
@@ -145,22 +145,25 @@ def stream_seed(params: Params, seed: int) -> int:
     return int(Noise.named(1, *name).generator(0).integers(1 << 53))
 
 
-def _table(name: str, split: str) -> pl.DataFrame:
-    """The featured texts of a split, with their numbers in it (`row`)."""
+def featured(name: str, split: str | None = None) -> pl.DataFrame:
+    """The featured texts of a split, with their numbers in it (`row`); of all splits, without these, by default."""
     table = tables.read(featured_path(name), FEATURED)
+    if split is None:
+        return table
     if split not in table["split"]:
         raise unknown(f"split of features {name}", split, table["split"].unique())
     return table.filter(split=split).with_row_index("row")
 
 
-def _training_table(params: Params, name: str) -> pl.DataFrame:
+def _trainingfeatured(params: Params, name: str) -> pl.DataFrame:
     cell = params.private_training[name]
-    table = chosen(_table(cell.features, TRAIN), cell, params.audit.seed)
+    table = chosen(featured(cell.features, TRAIN), cell, params.audit.seed)
     check_training(table, cell, f"private_training.{name}")
     return table
 
 
-def _texts(params: Params, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
+def labelled(params: Params, name: str, split: str, table: pl.DataFrame) -> LabelledTexts:
+    """The texts of a table of a split's (`featured`) with their states and labels."""
     cell = params.private_training[name]
     rows = table["row"].to_numpy().astype(np.int64)
     numbers = {one: i for i, one in enumerate(classes(params, name))}

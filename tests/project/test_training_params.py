@@ -20,8 +20,15 @@ SECTIONS: dict[str, Any] = {
         "gaussian": {"features": "reviews", "label": "rating", "noise": "gaussian", "levels": [0.5, 1]},
         "vmf": {"features": "reviews", "label": "rating", "noise": {"kind": "vmf", "parts": True}, "levels": [1e4]},
     },
-    "references": {"models": {"training": "plain", "count": 10}},
-    "membership": {"losses": {"training": "gaussian", "references": "models", "attacks": {"population": None}}},
+    "references": {"models": {"training": "plain", "features": "reviews", "count": 10}},
+    "membership": {
+        "losses": {
+            "training": "gaussian",
+            "features": "reviews",
+            "references": "models",
+            "attacks": {"population": None, "lira_offline": {"attack": "lira", "online": False}},
+        }
+    },
     "sent": {"bert": {"dataset": "reviews", "model": "data/models/minilm-mlm", "label": "rating", "noise": "none"}},
     "reconstruction": {"bert": {"sent": "bert", "attacks": {"candidates": {}}}},
 }
@@ -45,7 +52,10 @@ def test_sections_are_read(tmp_path: Path) -> None:
     assert params.private_training["gaussian"].steps == (0.5, 1.0)
     assert params.private_training["gaussian"].passes == 30
     assert params.private_training["vmf"].noise.parts
-    assert params.membership["losses"].attacks == {"population": {}}
+    assert params.membership["losses"].modules == {
+        "population": ("population", {}),
+        "lira_offline": ("lira", {"online": False}),
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,6 +78,15 @@ def test_sections_are_read(tmp_path: Path) -> None:
         (("private_training", "plain", "rate"), 0, "rate: .*greater than 0"),
         (("references", "models", "level"), 2, "unknown level in references.models.level '2.0'; known: None"),
         (("membership", "losses", "training"), "x", "unknown entry of private_training in membership.losses.training"),
+        (("membership", "losses", "references"), None, "membership.losses.references: Input should be a valid string"),
+        (("membership", "losses", "features"), "x", "membership.losses.features must be those of gaussian, 'reviews'"),
+        (("references", "models", "features"), "x", "references.models.features must be those of plain, 'reviews'"),
+        (("references", "models", "split"), "half", "'overlapping' or 'disjoint'"),
+        (
+            ("private_training", "plain", "texts"),
+            500,
+            "membership.losses.references: they imitate plain, whose texts is 500, and gaussian has None",
+        ),
         (("membership", "losses", "fprs"), [1.5], "fprs.*less than 1"),
         (("reconstruction", "bert", "sent"), "gpt2", "unknown entry of sent in reconstruction.bert.sent"),
         (("features", "a/b"), SECTIONS["features"]["reviews"], "a name in features must be letters, digits"),

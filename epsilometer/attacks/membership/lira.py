@@ -14,8 +14,6 @@ freedom. The authors' code takes the deviation of all values at once, in which t
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,25 +32,27 @@ class LiRA:
 
     online: bool = True
 
-    needs_references: ClassVar[bool] = True
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """As `Compares.check_references`."""
+        check_outside(members, 2, "lira")
+        if self.online and int(members.sum(axis=0).min()) < 2:
+            raise UserError(
+                "lira needs 2 shadows that were trained on an example, and some example has fewer; train more "
+                "references (count), or set online: false"
+            )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """As `MembershipAttack.score`. Raises UserError for too few shadows on either side."""
         answers, trained = references(evidence, "lira")
         asked = evidence.asked
         inside = trained[:, asked]
-        check_outside(inside, 2, "lira")
+        self.check_references(inside)
         phi = log_odds(answers, evidence.labels)[:, asked]
         own = log_odds(evidence.targets, evidence.labels)[:, asked]
         single = len(phi) < OWN_VARIANCES
         mean, variance = moments(phi, ~inside, single)
         if not self.online:
             return (own - mean) / np.sqrt(variance)
-        if int(inside.sum(axis=0).min()) < 2:
-            raise UserError(
-                "lira needs 2 shadows that were trained on an example, and some example has fewer; train more "
-                "references (count), or set online: false"
-            )
         return _log_density(own, *moments(phi, inside, single)) - _log_density(own, mean, variance)
 
 

@@ -14,8 +14,6 @@ The library sweeps 100 values of alpha from 1e-5 to 1; the score has them all. W
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
@@ -33,13 +31,15 @@ class Reference:
 
     models: PositiveInt = 10
 
-    needs_references: ClassVar[bool] = True
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """As `Compares.check_references`."""
+        check_outside(members, self.models, "reference")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """As `MembershipAttack.score`. Raises UserError for too few references."""
         answers, trained = references(evidence, "reference")
         asked = evidence.asked
-        check_outside(trained[:, asked], self.models, "reference")
+        self.check_references(trained[:, asked])
         all_losses = losses(answers, evidence.labels)
         outside = np.argsort(trained[:, asked], axis=0, kind="stable")[: self.models]
         sample = np.sort(np.take_along_axis(all_losses[:, asked], outside, axis=0), axis=0).T  # [q, models]

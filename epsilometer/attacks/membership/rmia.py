@@ -19,7 +19,7 @@ that a reference whose probability underflows counts as one that was trained on 
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,9 @@ class RMIA:
     gamma: Annotated[float, Field(gt=0)] = 1.0
     a: Annotated[float, Field(ge=0, le=1)] | None = None
 
-    needs_references: ClassVar[bool] = True
+    def check_references(self, members: NDArray[np.bool_]) -> None:
+        """As `Compares.check_references`."""
+        check_outside(members, 1, "rmia")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """As `MembershipAttack.score`. Raises UserError for too few references or examples."""
@@ -49,7 +51,7 @@ class RMIA:
         asked = evidence.asked
         if len(asked) < 2:
             raise UserError(f"rmia compares examples with each other, got {len(asked)}; ask about two or more")
-        check_outside(trained[:, asked], 1, "rmia")
+        self.check_references(trained[:, asked])
         log_p = -losses(answers, evidence.labels)
         a = tuned(log_p, trained) if self.a is None else self.a
         outside = log_mean(log_p[:, asked], ~trained[:, asked])

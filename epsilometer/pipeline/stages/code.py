@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.core import atomic
+from epsilometer.core import atomic, membership
 from epsilometer.core.attack import KIND
 from epsilometer.core.component import file
 from epsilometer.pipeline import STAGES, dvc_files
@@ -30,6 +30,7 @@ _OF_ENTRY = {
     **dict.fromkeys(("rewrite", "privatize", "anonymize", "anonymity", "exact"), ("mechanism",)),
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
+    "membership": ("membership attacks",),
 }
 # or of the whole audit.
 _OF_AUDIT = {
@@ -93,6 +94,8 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":
         yield from (file(KIND, name) for name in params.attacks)
+    elif kind == "membership attacks":
+        yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:

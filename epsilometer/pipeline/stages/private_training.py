@@ -20,14 +20,14 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import runs_path, trained_path
+from epsilometer.project.paths import head_path, runs_path, trained_path
 from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, texts_tested_on, training_texts
 from epsilometer.runtime.progress import track
 from epsilometer.training.private import Trained, train
 from epsilometer.training.scores import scores
 
 CODE = Path("data/code/private_training.json")
-HEAD, RECORD = "head.safetensors", "record.json"
+RECORD = "record.json"
 RUNS: tables.Schema = {
     "level": pl.Float64,  # null without noise
     "seed": pl.Int64,
@@ -79,7 +79,7 @@ def _train(
     own = texts[TRAIN]
     asked = settings(params, name, len(own), level, seed=seed)
     trained = train(first_head(params, name, seed), own.states, own.labels, asked, folder / "checkpoint.safetensors")
-    trained.head.save(folder / HEAD)
+    trained.head.save(head_path(name, level, seed))
     _write_steps(trained, folder)
     measured = {split: scores(trained.head, part.states, part.labels) for split, part in texts.items()}
     tables.write_json({"of": record, "scores": measured}, folder / RECORD)

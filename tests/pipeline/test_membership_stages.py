@@ -1,0 +1,242 @@
+"""Stages references and membership: on features of random numbers, whose labels a head can only learn by heart."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from numpy.typing import NDArray
+
+from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.pipeline.stages import membership, private_training, references
+from epsilometer.project import membership as entries
+from epsilometer.project.params import read
+from epsilometer.project.trainings import FEATURED
+from epsilometer.training.heads import LastLayers
+from tests.support.places import ROOT
+
+WIDTH, TRAINING, HELD_OUT = 24, 80, 60
+
+SECTIONS: dict[str, Any] = {
+    "features": {"random": {"dataset": "reviews", "model": "data/models/minilm-mlm"}},
+    "private_training": {
+        "long": {"features": "random", "label": "rating", "noise": "none", "batch": 16, "rate": 0.02, "overfit": 3},
+        "noisy": {"features": "random", "label": "rating", "noise": "gaussian", "levels": [4], "batch": 16},
+    },
+    "references": {"halves": {"training": "long", "features": "random", "count": 20}},
+    "membership": {
+        "long": {
+            "training": "long",
+            "features": "random",
+            "references": "halves",
+            "attacks": {
+                "population": None, "reference": None, "rmia": None, "lira": None,
+                "lira_offline": {"attack": "lira", "online": False},
+            },
+            "fprs": [0.2],
+        },
+    },
+}  # fmt: skip
+SECTIONS["membership"]["noisy"] = SECTIONS["membership"]["long"] | {"training": "noisy"}
+
+
+def write_params(changes: dict[tuple[str, ...], Any] | None = None) -> None:
+    content = yaml.safe_load((ROOT / "params.yaml").read_text()) | copy.deepcopy(SECTIONS) | {"root": str(ROOT)}
+    for place, value in (changes or {}).items():
+        part = content
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] = value
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with features, and texts whose number is in them."""
+    monkeypatch.chdir(tmp_path)
+    write_params()
+    rng, parts, n = np.random.default_rng(0), [], 0
+    for split, count in (("test", HELD_OUT), ("train", TRAINING)):
+        tables.write_array(rng.normal(size=(count, WIDTH)).astype(np.float32), f"data/features/random/{split}.npy")
+        columns = {"id": [str(n + i) for i in range(count)], "text": [f"text {n + i}" for i in range(count)]}
+        labels = rng.choice(["bad", "good"], count)
+        parts.append(pl.DataFrame(columns | {"split": [split] * count, "words": [2] * count, "rating": labels}))
+        n += count
+    table = pl.concat(parts).with_columns(pl.col("words").cast(pl.Int32))
+    tables.write(table, "data/prepared/reviews.parquet", PREPARED)
+    tables.write(table.select(*FEATURED, "rating"), "data/features/random/texts.parquet", FEATURED)
+    LastLayers("bert", WIDTH, 0.3, {"dropout": 0.0}, {}).save(Path("data/features/random/last_layers.safetensors"))
+    return tmp_path
+
+
+def answers() -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.load("data/references/halves/answers.npy")
+    return found
+
+
+def test_who_learnt_by_heart_is_told(project: Path) -> None:
+    """Of 60 members and 60 others, where nothing can be learnt but by heart: areas far beyond chance without noise.
+
+    The interval of an area of .5 reaches .64 at an error of .01; with sigma 4 nobody is beyond that but by chance,
+    .01 an attack.
+    """
+    for cell in ("long", "noisy"):
+        private_training.main(cell)
+    references.main("halves")
+    for name in ("long", "noisy"):
+        membership.main(name)
+    found = {name: tables.read(f"data/membership/{name}.parquet", MEMBERSHIP) for name in ("long", "noisy")}
+    names = ["lira", "lira_offline", "population", "reference", "rmia", "strongest"]
+    for table in found.values():
+        assert table["attack"].to_list() == names
+        strongest = table.row(by_predicate=pl.col("attack") == "strongest", named=True)
+        assert strongest["best_attack"] in names[:-1]
+        assert strongest["alpha"] == pytest.approx(0.01 / 5)
+        assert strongest["auc"] == table["auc"].max()
+        assert {*table["references"]} == {20}
+        assert (table["auc_low"] <= table["auc"]).all()
+        assert (table["delta"] == 1 / TRAINING).all()
+    long, noisy = found["long"], found["noisy"]
+    members = long["members"][0]
+    assert 50 <= members == long["others"][0] <= HELD_OUT
+    assert {*long["overfit"]} == {3}
+    assert {*long["level"]} == {None}
+    assert {*noisy["level"]} == {4.0}
+    assert long.filter(attack="population")["auc_low"].item() > 0.6
+    assert long["gap"][0] > 0.3
+    assert long["gap_low"][0] > 0
+    assert long.filter(attack="population")["leakage"].item() > 0.2
+    assert noisy.filter(attack="population")["auc"].item() < 0.75
+    rates = tables.read("data/membership/long.rates.parquet", MEMBERSHIP_RATES)
+    assert rates["at"].to_list() == [0.2] * 5
+    assert (rates["set_on"] + rates["others"] == members).all()
+    curves = tables.read("data/membership/long.roc.parquet", MEMBERSHIP_CURVES)
+    first = curves.filter(attack="population")
+    area = np.trapezoid(first["tpr"], first["fpr"])
+    assert area == pytest.approx(long.filter(attack="population")["auc"].item())
+    assert not list(Path("data/inferring").glob("*"))
+
+
+def test_a_level_that_is_added_trains_no_reference_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_params({("references", "halves", "training"): "noisy", ("membership",): {}})
+    references.main("halves")
+    before = answers()
+    levels = ("private_training", "noisy", "levels")
+    write_params({("references", "halves", "training"): "noisy", ("membership",): {}, levels: [2, 4]})
+    with monkeypatch.context() as patched:
+        patched.setattr(references, "train_together", None)
+        references.main("halves")
+    assert (answers() == before).all()
+    write_params({("references", "halves", "training"): "noisy", ("membership",): {}, (*levels[:2], "rate"): 0.5})
+    references.main("halves")
+    assert np.abs(answers() - before).max() > 0.1
+
+
+def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    references.main("halves")
+    whole = answers()
+    (project / "data/references/halves/record.json").unlink()
+    trained, real = [], references.train_together
+
+    def once(*given: Any) -> Any:
+        if trained:
+            raise KeyboardInterrupt
+        trained.append(len(given[3]))
+        return real(*given)
+
+    monkeypatch.setattr(references, "train_together", once)
+    with pytest.raises(KeyboardInterrupt):
+        references.main("halves")
+    assert trained == [references.BLOCK]
+    trained.clear()
+    monkeypatch.setattr(references, "train_together", lambda *given: trained.append(len(given[3])) or real(*given))
+    references.main("halves")
+    assert sum(trained) == 20 - references.BLOCK
+    assert answers().tobytes() == whole.tobytes()
+    assert not list(Path("data/referencing").glob("*"))
+
+
+def test_private_references_have_the_noise_of_the_recipe(project: Path) -> None:
+    """They are not the models without privacy, and none is the target's training repeated."""
+    change = {("references", "halves", "training"): "noisy", ("membership",): {}}
+    write_params(change)
+    references.main("halves")
+    plain = answers()
+    write_params(change | {("references", "halves", "level"): 4})
+    references.main("halves")
+    assert np.abs(answers() - plain).min(axis=(1, 2)).max() > 0
+    params = read("params.yaml")
+    seeds = {entries.reference_settings(params, "halves", number, TRAINING).seed for number in range(20)}
+    assert len(seeds) == 20
+    assert entries.reference_settings(params, "halves", 3, TRAINING).noise.sigma == 4
+
+
+def test_texts_that_the_cell_leaves_out_are_asked_about_first(project: Path) -> None:
+    """They are of the same split: nothing but membership tells them from the training texts."""
+    cells = {("private_training", cell, "texts"): 30 for cell in ("long", "noisy")}
+    write_params(cells)
+    known = entries.pool(read("params.yaml"), "long")
+    assert known.training == 30
+    assert {split for split, _ in known.places} == {"train"}
+    assert len({*known.places}) == len(known.places) == TRAINING
+    write_params(dict.fromkeys(cells, 50))
+    known = entries.pool(read("params.yaml"), "long")
+    assert [split for split, _ in known.places].count("test") == HELD_OUT
+    assert entries.texts_of(read("params.yaml"), "long", known, np.array([len(known.places) - 1])) == ["text 59"]
+
+
+def test_targets_are_asked_about_other_texts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the frozen model, each distinct text once."""
+    asked: list[str] = []
+
+    class Frozen:
+        def __init__(self, model: str, length: int) -> None:
+            assert (model, length) == ("data/models/minilm-mlm", 128)
+
+        def states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            asked.extend(texts)
+            return np.array([[len(text)] * WIDTH for text in texts], np.float32)
+
+    monkeypatch.setattr(entries, "Frozen", Frozen)
+    private_training.main("long")
+    references.main("halves")
+    game = entries.game(read("params.yaml"), "long")
+    answered = game.evidence.answers(["a", "bb", "a"])
+    assert asked == ["a", "bb"]
+    assert answered.shape == (1, 3, 2)
+    assert (answered[:, 0] == answered[:, 2]).all()
+    assert not (answered[:, 0] == answered[:, 1]).all()
+    assert game.evidence.texts[0] in {f"text {i}" for i in range(TRAINING + HELD_OUT)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({("references", "halves", "count"): 12}, "long.attacks.reference: reference needs 10 references .* has 6"),
+        ({("references", "halves", "split"): "disjoint"}, "membership.long.attacks.lira: .*online: false"),
+        (
+            {("membership", "long", "attacks"): {"lira": {"onlin": True}}},
+            "unknown setting in membership.long.attacks.lira 'onlin'; did you mean 'online'",
+        ),
+        ({("membership", "long", "attacks"): {"lyra": {}}}, "unknown attack 'lyra'; did you mean 'lira'"),
+    ],
+)
+def test_bad_entries_are_refused_before_any_model_is_read(project: Path, changes: dict, message: str) -> None:
+    write_params(changes)
+    with pytest.raises(UserError, match=message):
+        membership.main("long")
+
+
+def test_disjoint_references_need_texts(project: Path) -> None:
+    write_params({("references", "halves", "split"): "disjoint", ("membership",): {}})
+    with pytest.raises(UserError, match=r"references.halves: 20 disjoint references of 80 texts, and as many others"):
+        references.main("halves")
