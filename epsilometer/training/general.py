@@ -5,8 +5,9 @@ peft). `NetworkHead` stands where a head does, in the training loop too; what a 
 token ids [L, length] (`Tokens.padded`).
 
 A micro-batch is one `vmap` of one `grad`, so that its examples' gradients are written out, micro x d numbers. A whole
-batch is written out where it takes at most MEMORY bytes; else each question (norms, a sum, inner products) goes through
-the micro-batches again. How large they are changes nothing but the rounding of float32.
+batch is written out where it takes at most MEMORY bytes; else each question (norms, inner products) goes through the
+micro-batches again, and a weighted sum is the gradient of the weighted losses, by one pass back. How large
+micro-batches are changes nothing but the rounding of float32.
 
 A tensor that two layers share is one parameter: it is counted once, and its gradient has what comes back from both. The
 network is in evaluation mode, without dropout, and every example runs by itself: no layer mixes examples.
@@ -106,6 +107,23 @@ class NetworkHead(Head):
         rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).numpy()
         return rows
 
+    def summed(
+        self, states: NDArray[Any], labels: NDArray[np.integer], weights: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        """The sum [d] of the gradients of some examples times their weights [L]: that of their weighted losses."""
+        import torch
+
+        ids, mask = self._inputs(states)
+        wanted, by = torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(weights.astype(np.float32))
+
+        def loss(tensors: dict[str, Tensor]) -> Tensor:
+            losses = torch.nn.functional.cross_entropy(self._forward(tensors, ids, mask), wanted, reduction="none")
+            return losses @ by
+
+        with torch.no_grad():  # of what is frozen
+            gradient = torch.func.grad(loss)(self._tensors())
+        return np.concatenate([gradient[name].numpy().ravel() for name in self.shapes])
+
     def restored(self, path: Path) -> NetworkHead:
         """The head with the values that `save` wrote. Raises UserError for a file of other parameters."""
         from safetensors.numpy import load_file
@@ -168,13 +186,18 @@ class MicroGradients:
 
     def norms(self) -> NDArray[np.float64]:
         """Returns the lengths of the gradients [L]."""
-        return np.concatenate([np.empty(0), *(part.norms() for _, part in self._blocks())])
+        return self._lengths
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Returns the sum [d] of the gradients times their weights [L]."""
-        out = np.zeros(self.size, np.float32)
-        for rows, part in self._blocks():
-            out += part.weighted_sum(weights[rows])
+        if self._fits:
+            return self._whole.weighted_sum(weights)
+        out, start = np.zeros(self.size, np.float32), sum(self.head.parts[: self.chosen or 0])
+        counted = np.flatnonzero(self._lengths)  # gradients that are not finite have length 0
+        for first in range(0, len(counted), MICRO):
+            rows = counted[first : first + MICRO]
+            whole = self.head.summed(self.states[rows], self.labels[rows], weights[rows])
+            out += whole[start : start + self.size]
         return out
 
     def gram(self) -> NDArray[np.float64]:
@@ -204,6 +227,10 @@ class MicroGradients:
             if rows.start >= start:
                 whole = self._whole.matrix[rows] if self._fits else self._matrix(rows)
                 yield rows, DenseGradients(whole, self.parts)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float64]:
+        return np.concatenate([np.empty(0), *(part.norms() for _, part in self._blocks())])
 
     @property
     def _fits(self) -> bool:
