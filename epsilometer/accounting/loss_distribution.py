@@ -33,7 +33,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 
-from epsilometer.accounting.pairs import Pair
+from epsilometer.accounting.pairs import Atoms, Pair
 from epsilometer.accounting.steps import Step
 
 Array = NDArray[np.float64]
@@ -95,7 +95,7 @@ class _Spread:
         self.counts = Counter(step.pairs)
         self.draws = steps * len(step.pairs)
         self.tail = max(_LEFT_OUT * delta / (2 * self.draws), 1e-300)
-        self.nodes = {pair: _joined(_quadrature(pair, pair.spans(self.tail), None)) for pair in self.counts}
+        self.nodes = {pair: _whole(pair, self.tail) for pair in self.counts}
         self.largest = steps * sum(pair.largest for pair in step.pairs)
         self.chernoff, self.tilt = self._tilt(width)
         self._lay_out()
@@ -165,7 +165,14 @@ class _Spread:
         near = [t for t, value in zip(tilts, bounds, strict=True) if value - lowest <= min(slack, 3 / t)]
         return lowest, min(near)
 
-    def spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
+    def losses(self, pair: Pair | Atoms, h: float) -> Iterator[tuple[Array, Array]]:
+        """Yields losses and log-masses [n] of the pair, which no point of the grid of step h divides."""
+        if isinstance(pair, Atoms):
+            yield self.nodes[pair]
+        else:
+            yield from _quadrature(pair, self._spans(pair), h)
+
+    def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
         """The pair's spans, less the lowest losses, which have at most e^-40 of the tilted mass in all steps."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
@@ -285,14 +292,14 @@ class _Rounded:
     variance: float
 
 
-def _rounded(spread: _Spread, pair: Pair, h: float, size: int) -> _Rounded:
+def _rounded(spread: _Spread, pair: Pair | Atoms, h: float, size: int) -> _Rounded:
     losses, logs = spread.nodes[pair]
     scale = float(logsumexp(logs + spread.tilt * losses))
     shift = round(
         float(np.exp(logs + spread.tilt * losses - scale) @ losses) / h
     )  # keeps phases, and their errors, small
     masses, mean, square = np.zeros(size), 0.0, 0.0
-    for losses, logs in _quadrature(pair, spread.spans(pair), h):
+    for losses, logs in spread.losses(pair, h):
         below = np.floor(losses / h)
         over = losses - below * h
         up = np.clip(np.expm1(-over) / math.expm1(-h), 0, 1)
@@ -338,8 +345,11 @@ def _atoms(pair: Pair, edges: Array) -> tuple[Array, Array]:
         return pair.loss(x), pair.log_density(x) + np.log(half * _WEIGHTS).ravel()
 
 
-def _joined(parts: Iterator[tuple[Array, Array]]) -> tuple[Array, Array]:
-    losses, logs = zip(*parts, strict=True)
+def _whole(pair: Pair | Atoms, tail: float) -> tuple[Array, Array]:
+    """Losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
+    if isinstance(pair, Atoms):
+        return pair.losses, pair.log_masses
+    losses, logs = zip(*_quadrature(pair, pair.spans(tail), None), strict=True)
     return np.concatenate(losses), np.concatenate(logs)
 
 

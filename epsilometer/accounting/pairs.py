@@ -290,6 +290,19 @@ class FromUniform:
         return log_angle_density(x, _UNIFORM, self.dimension)
 
 
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """A pair of laws on finitely many outputs: their losses, ascending, and log-probabilities under P, [n] each."""
+
+    losses: Array
+    log_masses: Array
+
+    @property
+    def largest(self) -> float:
+        """Of all outputs."""
+        return float(self.losses[-1])
+
+
 def _mixed(x: Array, sigma: float, rate: float) -> Array:
     """ln(1 - q + q e^((2x - 1) / 2s^2))."""
     exponent = (2 * x - 1) / (2 * sigma**2)

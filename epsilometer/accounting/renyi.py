@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
+from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.steps import Step
 from epsilometer.core.von_mises_fisher import log_moment
 
@@ -91,7 +91,7 @@ def _conversion(excess: float, delta: float) -> float:
     return math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
 
-def _log_moment(pair: Pair, excess: float) -> float:
+def _log_moment(pair: Pair | Atoms, excess: float) -> float:
     if isinstance(pair, Opposite):
         return _moments(pair.kappa, pair.dimension, 2 * excess + 1) - _moments(pair.kappa, pair.dimension, 1)
     if isinstance(pair, ToUniform):
@@ -102,6 +102,8 @@ def _log_moment(pair: Pair, excess: float) -> float:
         if pair.rate == 1:
             return excess * (excess + 1) / (2 * pair.sigma**2)
         return _integral(Removed(pair.sigma, pair.rate), excess, excess + 1)
+    if isinstance(pair, Atoms):
+        return float(logsumexp(pair.log_masses + excess * pair.losses))
     assert isinstance(pair, Replaced)
     if pair.rate == 1:
         return 4 * excess * (excess + 1) / (2 * pair.sigma**2)

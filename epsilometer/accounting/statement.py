@@ -15,7 +15,8 @@ Published, beside them: what "Empirical Calibration and Metric Differential Priv
   distance, 2 kappa sin(angle / 2): the bound is loose by up to pi / 2, and false after some passes as the others.
 
 Pure losses and brackets of directional draws are those of the draws. An average of them has the same largest loss (an
-average of length 1 shows every draw), and at a delta no more.
+average of length 1 shows every draw), and at a delta no more. Under coins the ends lie apart: the upper one takes the
+draws and the coin as seen, the lower one is lost by averages themselves (`hidden.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from epsilometer.accounting.hidden import lower_end
 from epsilometer.accounting.loss_distribution import bracket
 from epsilometer.accounting.releases import Gaussian, Release, VonMisesFisher
 from epsilometer.accounting.renyi import RELEASED, renyi, renyi_on
 from epsilometer.accounting.schedule import Poisson, Schedule
-from epsilometer.accounting.steps import Steps, steps_of
+from epsilometer.accounting.steps import steps_of
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.von_mises_fisher import mean_cosine
@@ -74,8 +76,7 @@ def account(
         usual = (Neighbours.REPLACED,)  # type: ignore[assignment]
     said = []
     for relation in usual if neighbours is None else (neighbours,):
-        steps = steps_of(release, schedule, relation)
-        said += _ours(steps, schedule, delta, relation)
+        said += _ours(release, schedule, delta, relation)
         said += _published(release, schedule, delta, relation)
     return said
 
@@ -122,12 +123,13 @@ def refuted(claim: Statement, known: Sequence[Statement]) -> bool:
     )
 
 
-def _ours(steps: Steps, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:
-    said = []
+def _ours(release: Release, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:
+    steps, said = steps_of(release, schedule, relation), []
     if delta > 0:
         ends = bracket(steps.directions, steps.count, delta)
-        hidden = any(step.coin < 1 for step in steps.directions)  # an upper end only: the coin was given away
-        lower = None if hidden else ends.lower
+        lower: float | None = ends.lower
+        if any(step.coin < 1 for step in steps.directions):  # an upper end only: the coin was given away
+            lower = _hidden(release, schedule, delta) if relation is Neighbours.REPLACED else None
         said.append(Statement(LOSS_DISTRIBUTION, relation, schedule.sampling, delta, lower=lower, upper=ends.upper))
         upper = renyi(steps.directions, steps.count, delta)
         said.append(Statement(RENYI, relation, schedule.sampling, delta, lower=None, upper=upper))
@@ -135,6 +137,12 @@ def _ours(steps: Steps, schedule: Schedule, delta: float, relation: Neighbours) 
     if math.isfinite(largest):
         said.append(Statement(PURE, relation, schedule.sampling, 0.0, lower=largest, upper=largest))
     return said
+
+
+def _hidden(release: Release, schedule: Schedule, delta: float) -> float | None:
+    if isinstance(release, VonMisesFisher) and isinstance(schedule, Poisson):
+        return lower_end(release, schedule, delta)
+    return None
 
 
 def _published(release: Release, schedule: Schedule, delta: float, relation: Neighbours) -> list[Statement]:

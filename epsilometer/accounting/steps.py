@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
+from epsilometer.accounting.pairs import Added, Atoms, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
 from epsilometer.accounting.releases import Gaussian, Release
 from epsilometer.accounting.schedule import Poisson, Schedule
 from epsilometer.core.errors import UserError
@@ -25,7 +25,7 @@ OF_TRAINING = (Neighbours.ADDED_OR_REMOVED, Neighbours.REPLACED, Neighbours.ZERO
 class Step:
     """What a step loses: nothing with chance 1 - coin, which shows, else the losses of independent pairs."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair | Atoms, ...]
     coin: float = 1.0
 
 
