@@ -61,6 +61,7 @@ from epsilometer.training.normals import normals
 
 Array = NDArray[np.float64]
 
+_NUMBERS = 1 << 16  # of draws at a time, where a draw has fewer
 _DEPENDENT = 1e-11  # squared distance from the span of other means at which a mean counts as in it
 
 
@@ -75,17 +76,8 @@ def draw(mean: NDArray[np.floating], kappa: float, generator: np.random.Generato
     A mean that is zero or not finite has a uniform draw. Raises UserError for kappa <= 0 and fewer than two dimensions.
     """
     check_concentration(kappa, len(mean))
-    drawn = normals(len(mean), generator).astype(np.float64)
-    if not _length(mean) > 0 or not np.isfinite(_length(mean)):
-        return drawn / _length(drawn)
-    cosine, sine = (float(one[0]) for one in _angles(kappa, len(mean), 1, generator))
-    unit = mean.astype(np.float64)
-    unit /= _length(mean)
-    drawn -= (unit @ drawn) * unit
-    drawn *= sine / _length(drawn)
-    unit *= cosine
-    drawn += unit
-    return drawn
+    one: Array = _draws(mean[None], kappa, generator)[0]
+    return one
 
 
 def average_of_draws(
@@ -94,9 +86,10 @@ def average_of_draws(
     """Returns the sum [d] of a draw about each of L gradients, made one by one, over a number, L if none is given."""
     check_concentration(kappa, gradients.size)
     total = np.zeros(gradients.size)
-    chosen = np.eye(gradients.count)
-    for one in chosen:
-        total += draw(gradients.weighted_sum(one), kappa, generator)
+    rows, chosen = max(1, _NUMBERS // gradients.size), np.eye(gradients.count)
+    for start in range(0, gradients.count, rows):
+        means = np.array([gradients.weighted_sum(one) for one in chosen[start : start + rows]])
+        total += _draws(means, kappa, generator).sum(axis=0)
     total /= _divisor(gradients, over)
     return total
 
@@ -144,6 +137,22 @@ def average(
     noise *= stretch / over
     noise += gradients.weighted_sum(weights * inverse / over)
     return noise
+
+
+def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
+    """A draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
+    drawn = normals(means.size, generator).reshape(means.shape).astype(np.float64)
+    units = means.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
+    pointed = (lengths > 0) & np.isfinite(lengths)
+    units[~pointed] = 0
+    units /= np.where(pointed, lengths, 1.0)[:, None]
+    drawn -= np.einsum("ij,ij->i", drawn, units)[:, None] * units
+    cosine, sine = _angles(kappa, means.shape[1], len(means), generator)
+    drawn *= (np.where(pointed, sine, 1.0) / np.sqrt(np.einsum("ij,ij->i", drawn, drawn)))[:, None]
+    units *= cosine[:, None]
+    drawn += units
+    return drawn
 
 
 def _angles(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> tuple[Array, Array]:
