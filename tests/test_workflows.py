@@ -1,0 +1,70 @@
+"""What runs on a hosted service: the action's script does what its inputs say, and the files name what exists."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.places import ROOT
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+_, STEP = ACTION["runs"]["steps"]
+
+
+def run(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """The action's second step, as a hosted runner executes it."""
+    given = {name: str(of["default"]) for name, of in ACTION["inputs"].items()} | inputs
+    variables = {
+        name: given[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in STEP["env"].items()
+    }
+    environment = (
+        os.environ
+        | variables
+        | {
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+    )
+    command = ["bash", "-e", "-o", "pipefail", "-c", STEP["run"]]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("epsilon", "code", "status"), [("1", 0, "passed"), ("8", 1, "leaks more")])
+def test_the_action_passes_and_fails(tmp_path, epsilon: str, code: int, status: str) -> None:
+    """As the project's own workflow runs it. False alarm, and false pass: .001 and .05 at a loss at its limit."""
+    texts = str(ROOT / "tests/support/requests.txt")
+    done = run(tmp_path, texts=texts, mechanism="randomized_response", epsilon=epsilon, **{"max-loss": "1.5"})
+    assert done.returncode == code, done.stderr
+    assert (tmp_path / "output").read_text() == f"status={status}\n"
+    assert status.upper() in (tmp_path / "summary").read_text()
+    assert json.loads((tmp_path / "gate.json").read_text())["status"] == status
+
+
+def test_an_input_is_a_value_and_never_a_command(tmp_path) -> None:
+    assert "${{" not in STEP["run"]
+    done = run(tmp_path, texts="$(touch broken)", mechanism="tem; touch broken", **{"max-loss": "1"})
+    assert done.returncode == 2
+    assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda file: file.name)
+def test_workflows_read_and_run_what_exists(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert workflow["permissions"] == {"contents": "read"}
+    for step in steps:
+        given = step.get("with", {})
+        if step.get("uses") == "./":
+            assert set(given) <= set(ACTION["inputs"])
+            assert (ROOT / given["texts"]).is_file()
+        for word in step.get("run", "").split():
+            if word.startswith((".ci/", "tests/")):
+                assert (ROOT / word).is_file()
