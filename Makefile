@@ -3,6 +3,7 @@
 # make utility   classifiers trained on rewritten texts, beside the loss: make audit PROFILE=utility. A target of its own:
 #                it fine-tunes some hundred classifiers, and make audit takes 7 to 11 minutes without them
 # make anonymize IDT and other anonymisers, and who infers an attribute all the same: make audit PROFILE=anonymize
+# make training  private fine-tuning: its claims, what it costs, who can tell: make audit PROFILE=training
 # make test      the same set-up, then the checks and the test suite
 # make flow      the audit as a Prefect flow
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
@@ -20,13 +21,13 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize test test-slow flow reaudit ui ui-stop bench setup install profile
+.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench setup install profile
 
 audit: setup profile
 	@cd $(FOLDER) && epsilometer check && exec epsilometer repro dvc.yaml
 	@cd $(FOLDER) && epsilometer report
 
-utility anonymize:
+utility anonymize training:
 	@$(MAKE) --no-print-directory audit PROFILE=$@
 
 test: setup

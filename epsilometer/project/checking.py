@@ -242,6 +242,10 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "
             f"of {name}, got {params.trials.candidates}"
         )
+    if not sampled and params.private_training:
+        from epsilometer.project.trainings import check_cells
+
+        check_cells(params, name, table)
     if not sampled and (labels := params.classification.labels.get(name)) is not None:
         settings = params.classification
         table = with_parts(params, name, table)

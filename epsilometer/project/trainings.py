@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,16 +63,7 @@ def texts_tested_on(params: Params, name: str) -> LabelledTexts:
     """
     cell = params.private_training[name]
     table = featured(cell.features, cell.test).drop_nulls(cell.label)
-    if table.is_empty():
-        raise UserError(
-            f"private_training.{name}.test: no text in the split {cell.test!r} of {cell.features} has the label "
-            f"{cell.label!r}; name another split"
-        )
-    if strange := sorted({*table[cell.label]} - {*classes(params, name)}):
-        raise UserError(
-            f"private_training.{name}: the split {cell.test!r} has texts of class {strange[0]!r} of {cell.label!r}, "
-            "which no training text is of; leave it out or merge it (datasets.NAME.merge)"
-        )
+    check_tested(table, cell, classes(params, name), f"private_training.{name}")
     return labelled(params, name, cell.test, table)
 
 
@@ -101,6 +93,35 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
             f"{place}.batch must be at most the number of training texts, {len(table)} of {cell.features}, got "
             f"{cell.batch}; take a smaller batch"
         )
+
+
+def check_tested(table: pl.DataFrame, cell: TrainingCell, known: Sequence[str], place: str) -> None:
+    """Raises UserError for no texts to test on, and for a class that no training text has."""
+    if table.is_empty():
+        raise UserError(
+            f"{place}.test: no text in the split {cell.test!r} of {cell.features} has the label {cell.label!r}; name "
+            "another split"
+        )
+    if strange := sorted({*table[cell.label]} - {*known}):
+        raise UserError(
+            f"{place}: the split {cell.test!r} has texts of class {strange[0]!r} of {cell.label!r}, which no training "
+            "text is of; leave it out or merge it (datasets.NAME.merge)"
+        )
+
+
+def check_cells(params: Params, dataset: str, table: pl.DataFrame) -> None:
+    """Raises UserError for a cell that the texts of its data set are not enough for. table: as `prepared` gives it."""
+    for name, cell in params.private_training.items():
+        if params.features[cell.features].dataset != dataset:
+            continue
+        place = f"private_training.{name}"
+        for split in (TRAIN, cell.test):
+            if split not in table["split"]:
+                raise unknown(f"split of {dataset} in {place}", split, table["split"].unique())
+        train = table.filter(split=TRAIN).with_row_index("row")
+        check_training(chosen(train, cell, params.audit.seed), cell, place)
+        tested = table.filter(split=cell.test).drop_nulls(cell.label)
+        check_tested(tested, cell, sorted(train[cell.label].drop_nulls().unique()), place)
 
 
 def schedule(cell: TrainingCell, texts: int) -> Schedule:

@@ -16,7 +16,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import budgets, features, private_training
 from epsilometer.project.params import read
 from epsilometer.project.paths import budgets_path, featured_path, features_path, runs_path, trained_path
-from epsilometer.project.trainings import FEATURED, schedule, settings, texts_tested_on, training_texts
+from epsilometer.project.trainings import FEATURED, check_cells, schedule, settings, texts_tested_on, training_texts
 from epsilometer.training.heads import load
 from tests.support.featured import CELL, write_features, write_params
 from tests.support.tiny_classifiers import save_bert_classifier
@@ -160,6 +160,23 @@ def test_what_cannot_be_trained_is_refused_before_any_work(
     with pytest.raises(UserError, match=message):
         private_training.main("songs")
     assert not trained_path("songs").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 61}, "songs.batch must be at most the number of training texts, 60 of songs, got 61"),
+        ({"test": "validation"}, "unknown split of songs in private_training.songs 'validation'"),
+        ({"label": "sure"}, "must have at least 2 classes of 'sure', got yes"),
+    ],
+)
+def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: str, project: Path) -> None:
+    cells(project, **{"label": "mood", **changes})
+    table = tables.read(featured_path("songs"), FEATURED).with_columns(sure=pl.lit("yes"))
+    params = read()
+    with pytest.raises(UserError, match=message):
+        check_cells(params, "songs", table)
+    check_cells(params, "reviews", table)  # whose texts no cell is trained on
 
 
 def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
