@@ -87,7 +87,7 @@ def test_every_stage_depends_on_its_record_and_lists_no_code() -> None:
     "name",
     [
         *("rewrite", "attack", "exact", "ablations", "sweeps", "privatize", "downstream", "anonymize", "anonymity"),
-        *("features", "private_training", "references", "membership"),
+        *("features", "private_training", "references", "membership", "one_run"),
     ],
 )
 def test_what_a_cell_depends_on_is_its_own(name: str) -> None:

@@ -162,7 +162,7 @@ def judged(
     methods: dict[str, Callable[[fdp.Counts, Judging], float]] = {STEINKE: _by_steinke, FDP: _by_fdp}
     if family is not None and judging.delta:
         methods[family.name] = family.prove
-    p, word = _tested(reached, every, len(right), claim, judging)
+    p, word = _tested(fdp.Counts(reached, len(right)), fdp.Counts(every, len(right)), claim, judging)
     return [
         {
             "method": name,
@@ -180,16 +180,12 @@ def judged(
 
 
 def _tested(
-    reached: list[tuple[int, int]],
-    every: list[tuple[int, int]],
-    coins: int,
-    claim: fdp.Profile | None,
-    judging: Judging,
+    reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
 ) -> tuple[float | None, str]:
-    """The p-value of a claimed curve and its verdict."""
+    """The p-value of a claimed curve and its verdict; every: the counts where all guesses are right."""
     if claim is None:
         return None, NO_CLAIM
-    p, smallest = (min(1.0, len(reached) * fdp.p_value(fdp.Counts(of, coins), claim)) for of in (reached, every))
+    p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
     return p, verdict(p, judging.alpha / judging.tests, smallest)
 
 

@@ -23,13 +23,16 @@ from epsilometer.core.guarantees import Neighbours
 
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
+_FEW = (0.3, 0.03, 2e-3, 1e-4)  # of a family, of which many curves are tried
 _WIDTH = 0.1  # of brackets whose upper end is used, which moves far less than the lower one
 
 
 @cache
-def profile(release: Release, schedule: Schedule, neighbours: Neighbours) -> Profile:
-    """Returns the curve of a training."""
-    return Profile([epsilon(release, schedule, neighbours, delta) for delta in _DELTAS], _DELTAS)
+def profile(
+    release: Release, schedule: Schedule, neighbours: Neighbours, deltas: tuple[float, ...] = _DELTAS
+) -> Profile:
+    """Returns the curve of a training, by its epsilons at some deltas."""
+    return Profile([epsilon(release, schedule, neighbours, delta) for delta in deltas], deltas)
 
 
 @cache
@@ -43,12 +46,12 @@ def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Fami
     """Returns the trainings that differ from this one by their noise alone."""
 
     def curve(strength: float) -> Profile:
-        return profile(_of_strength(release, strength), schedule, neighbours)
+        return profile(_of_strength(release, strength), schedule, neighbours, _FEW)
 
     def loss(strength: float, delta: float) -> float:
         return epsilon(_of_strength(release, strength), schedule, neighbours, delta)
 
-    return Family(TRAINING, curve, loss, error=0.02)
+    return Family(TRAINING, curve, loss, error=0.05)
 
 
 def _of_strength(release: Release, strength: float) -> Release:

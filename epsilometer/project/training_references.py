@@ -32,6 +32,13 @@ def check_trainings(params: Params) -> None:
         _check_same_texts(params, membership.training, params.references[membership.references].training, name)
     for name, run in params.one_run.items():
         _check_named(params, "private_training", run.training, f"one_run.{name}.training")
+        if run.features != (own := params.private_training[run.training].features):
+            raise UserError(f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}")
+        if run.noise.parts and run.kind == "gradient":
+            raise UserError(
+                f"one_run.{name}: gradient canaries lie along axes of one tensor, and the noise draws for each tensor; "
+                "take kind: mislabelled"
+            )
     for name, sent in params.sent.items():
         _check_dataset(params, sent.dataset, f"sent.{name}")
         _check_label(params, sent.dataset, sent.label, f"sent.{name}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from epsilometer.core.guarantees import budget_name
-from epsilometer.project.sections import Section
+from epsilometer.project.sections import Probability, Section
 
 NoiseName = Literal["gaussian", "vmf", "scaled", "none"]
 Level = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -152,14 +152,20 @@ class MembershipEntry(Section):
 
 
 class OneRunEntry(Noised):
-    """An audit of a training by canaries, each planted by a coin, in one run a level.
+    """An audit of a training by canaries, each planted by a fair coin, in one run a level.
 
-    training: the cell whose features, schedule and optimiser are used; kind: of canary; canaries: how many.
+    training: the cell whose schedule, head and optimiser are used; features: its features. kind: of canary: `gradient`,
+    seen by a white-box adversary in updates that no model takes; `mislabelled` texts, or texts of `random` tokens, seen
+    by the losses of a head that is trained with them. canaries: how many; guesses: the share of them that is guessed,
+    null for the best of several shares, which is paid for; delta: of the losses, null for one over the texts.
     """
 
     training: str
+    features: str
     kind: Literal["gradient", "mislabelled", "random"] = "gradient"
     canaries: Annotated[int, Field(ge=2)] = 1000
+    guesses: Annotated[float, Field(gt=0, le=1)] | None = 0.2
+    delta: Probability | None = None
 
 
 class SentEntry(Noised):
