@@ -54,7 +54,7 @@ def canaries(
     for path in (out, key):
         if path.exists():
             raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
-    asked = Asked(text, label, count, kind, replaced)  # type: ignore[arg-type]  # it checks the kind
+    asked = Asked(text, label, count, kind=kind, replaced=replaced)  # type: ignore[arg-type]  # it checks the kind
     table = files.read(file, layout)
     for column in (text, label):
         if column not in table.columns:
