@@ -56,6 +56,7 @@ def check(params: Params) -> list[str]:
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
         cells.build(params, cell)
     _check_rewriters(params)
+    _check_reconstruction(params)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
@@ -127,6 +128,15 @@ def _check_metrics(params: Params) -> list[str]:
     """Build each metric; the models that they load, apart from the embedded ones."""
     used = (getattr(metric(name, settings), "model", None) for name, settings in params.utility.metrics.items())
     return [model for model in used if model and not (EMBEDDED / model).is_dir()]
+
+
+def _check_reconstruction(params: Params) -> None:
+    """Build the attacks on what is sent; they stand beside code that needs torch."""
+    if params.reconstruction:
+        from epsilometer.project import sending
+
+        for name in params.reconstruction:
+            sending.built(params, name)
 
 
 def _check_rewriters(params: Params) -> None:

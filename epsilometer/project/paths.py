@@ -150,9 +150,14 @@ def sent_path(name: str) -> Path:
     return Path(f"data/sent/{name}")
 
 
-def reconstruction_path(name: str) -> Path:
-    """What attacks read off the gradients that are sent."""
-    return Path(f"data/reconstruction/{name}.parquet")
+def reconstruction_path(name: str, what: str | None = None) -> Path:
+    """What attacks read off the gradients that are sent: on average; `texts`, one by one; `candidates`, which of k."""
+    return Path(f"data/reconstruction/{name}.parquet" if what is None else f"data/reconstruction/{name}.{what}.parquet")
+
+
+def searched_path(name: str, attack: str, size: int, level: float | None) -> Path:
+    """What one attack found in all batches of one size at one level (None: without noise), before it is measured."""
+    return Path(f"data/reconstruction/{name}/{Path(attack).stem}-{size}-{budget_name(level)}.json")
 
 
 def training_curves_path() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
@@ -35,6 +35,13 @@ class NoiseEntry(Section):
     leaves them as they are. parts: of vmf, a draw for each tensor instead of one for all.
     """
 
+    OWN: ClassVar[Mapping[str, frozenset[str]]] = {
+        "gaussian": frozenset({"clip"}),
+        "vmf": frozenset({"parts"}),
+        "scaled": frozenset({"gamma"}),
+        "none": frozenset({"clip"}),
+    }
+
     kind: NoiseName
     clip: Positive | None = None
     gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -42,7 +49,7 @@ class NoiseEntry(Section):
 
     @model_validator(mode="after")
     def _only_its_own(self) -> NoiseEntry:
-        own = {"gaussian": {"clip"}, "vmf": {"parts"}, "scaled": {"gamma"}, "none": {"clip"}}[self.kind]
+        own = self.OWN[self.kind]
         if strange := sorted(self.model_fields_set - own - {"kind"}):
             raise ValueError(f"{strange[0]} is no setting of {self.kind!r}, which has {', '.join(sorted(own))}")
         return self
@@ -168,22 +175,54 @@ class OneRunEntry(Noised):
     delta: Probability | None = None
 
 
+class SentNoise(NoiseEntry):
+    """The noise on what is sent: that of a training, or `published`, as the attacks' own authors noise.
+
+    published: on the mean of gradients that are not clipped; law: `gaussian` (LAMP's defence) or `laplace`
+    (breaching's default). A level is then the deviation or scale of the noise on every number.
+    """
+
+    kind: Literal["gaussian", "vmf", "scaled", "none", "published"]  # type: ignore[assignment]
+    law: Literal["gaussian", "laplace"] = "gaussian"
+
+    OWN: ClassVar[Mapping[str, frozenset[str]]] = {**NoiseEntry.OWN, "published": frozenset({"law"})}
+
+
 class SentEntry(Noised):
     """What a client sends: the noisy gradient of one batch of texts.
 
-    sizes: of the batches; tensors: whose gradients are sent; texts: how many are attacked.
+    sizes: of the batches; tensors: whose gradients are sent; length: of a text in tokens, the rest being cut off;
+    texts: how many are attacked, at every size; public: how many others the server knows; pool: how many texts of one
+    label are candidates of the attack `candidates`, 0 for none.
     """
 
+    noise: SentNoise
     dataset: str
     model: str
     label: str
     sizes: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (1,)
-    tensors: Literal["all", "without_embeddings", "head"] = "all"
+    tensors: Literal["all", "without_embeddings", "head"] = "without_embeddings"
+    length: Annotated[int, Field(ge=3)] = 128
     texts: PositiveInt = 32
+    public: PositiveInt = 1000
+    pool: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> SentEntry:
+        if most := next((size for size in self.sizes if size > self.texts), None):
+            raise ValueError(f"sizes: a batch of {most} needs as many texts, got texts: {self.texts}")
+        if self.pool == 1:
+            raise ValueError("pool must be 0, or the 2 texts and more that candidates are, got 1")
+        if self.pool and self.noise.parts and self.tensors != "head":
+            raise ValueError("candidates of draws by parts need tensors: head, whose parts' products are closed forms")
+        return self
 
 
 class ReconstructionEntry(Section):
-    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings."""
+    """Attacks that read texts off what is sent: modules of `epsilometer.attacks.reconstruction`, and their settings.
+
+    They run in this order: one that goes on from what others found begins with those before it.
+    """
 
     sent: str
     attacks: Annotated[Mapping[str, Mapping[str, Any]], Field(min_length=1)]

@@ -124,7 +124,8 @@ def _scores(
         square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
     w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
     along = normal[rows, target]
-    tangent = (normal - cosine * along[:, None]) / np.sqrt(square - along**2)[:, None]
+    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may leave less than nothing
+    tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
     if zero.any():  # their draws, and draws where they are the source, are uniform
@@ -162,7 +163,7 @@ def _projections(
     Besides, the squared length [n] of its part in a subspace that holds these, and the dimension of that.
     """
     count, k = candidates.shape
-    if k > _FEW:
+    if k > min(_FEW, pool.size):
         draw = generator.standard_normal((count, pool.basis.shape[1]))
         return np.take_along_axis(draw @ pool.basis.T, candidates, 1), (draw**2).sum(1), pool.basis.shape[1]
     ridge = np.where(pool.lengths[candidates] > 0, _RIDGE, 1.0)  # a gradient of zero has no direction

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from epsilometer.attacks.reconstruction import KIND as RECONSTRUCTION
 from epsilometer.core import atomic, membership
 from epsilometer.core.attack import KIND
 from epsilometer.core.component import file
@@ -18,6 +19,7 @@ from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
+from epsilometer.utility.reconstruction import METRICS
 
 FOLDER = Path("data/code")
 
@@ -31,6 +33,7 @@ _OF_ENTRY = {
     **dict.fromkeys(("attack", "ablations"), ("mechanism", "attacks")),
     "sweeps": ("mechanism", "attacks", "metrics"),
     "membership": ("membership attacks",),
+    "reconstruction": ("reconstruction attacks",),
 }
 # or of the whole audit.
 _OF_AUDIT = {
@@ -96,6 +99,9 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
         yield from (file(KIND, name) for name in params.attacks)
     elif kind == "membership attacks":
         yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
+    elif kind == "reconstruction attacks":
+        yield from (file(RECONSTRUCTION, name) for name in entry.attacks)
+        yield from (file("metrics", name) for name in METRICS)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from epsilometer.attacks.reconstruction import KIND
 from epsilometer.attacks.reconstruction.likelihood import Climber, LikelihoodAscent
-from epsilometer.attacks.reconstruction.shared.attack import KIND, Explains, Knowledge, Reconstruction, Starts
+from epsilometer.attacks.reconstruction.shared.attack import Explains, Knowledge, Reconstruction, Starts
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise

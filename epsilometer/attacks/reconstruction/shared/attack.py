@@ -10,7 +10,6 @@ An attack has two phases, since a malicious server acts before its client does:
 
 Attacks are found by name or path, as mechanisms are: a file of this folder, one class with the method `prepare`.
 
-    from epsilometer.attacks.reconstruction.shared.attack import KIND
     attack = build(find(KIND, "lamp", "prepare"), settings, "reconstruction.lamp")
     ready = attack.prepare(model, Knowledge(public=texts, noise=noise, generator=stream))
     found = ready.reconstruct(send(ready.model, ...), generator)
@@ -27,8 +26,6 @@ import numpy as np
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
-
-KIND = "attacks/reconstruction"  # the folder of the package that these attacks are found in by name
 
 
 @dataclass(frozen=True)

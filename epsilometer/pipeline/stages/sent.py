@@ -1,0 +1,76 @@
+"""Stage sent@name: whose texts clients send gradients of, what the server knows, and the gradients' inner products.
+
+The gradients themselves, millions of numbers each, are computed where they are attacked: a malicious server changes the
+model first. What is here already, and would be the same again, is left alone: a level that is added costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.models.bounds import weights_hash
+from epsilometer.project.params import Params
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import audited, sent_path
+from epsilometer.project.sending import POOL, TEXTS, chosen, model
+from epsilometer.training.gram import gram, head_of, states
+from epsilometer.training.shared_model import SharedModel
+from epsilometer.utility.leakage import identifiers
+
+
+def main(name: str) -> None:
+    """Write data/sent/<name>/texts.parquet, gram.npy [parts, n, n] of the pool, and about.json."""
+    params = read_params()
+    table, classes = chosen(params, name)
+    record = _record(params, name, table)
+    folder = sent_path(name)
+    if (about := folder / "about.json").is_file() and tables.read_json(about)["of"] == record:
+        return
+    shared = model(params, name, len(classes))
+    shared.encode(table["text"].to_list())  # refuses texts of no tokens before any work
+    tables.write(_with_identifiers(params, name, table), folder / "texts.parquet", TEXTS)
+    tables.write_array(_gram(params, name, shared, table.filter(use=POOL)), folder / "gram.npy")
+    known = {"classes": classes, "size": shared.size, "parts": shared.parts, "tensors": shared.names}
+    tables.write_json(known | {"of": record}, about)
+
+
+def _gram(params: Params, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
+    """Inner products of the pool's gradients [1, n, n], or by each part [m, n, n] where parts are drawn apart."""
+    ids, labels = shared.encode(pool["text"].to_list()), pool["label"].to_list()
+    if not ids:
+        return np.empty((1, 0, 0))
+    if not params.sent[name].noise.parts:
+        return gram(shared, ids, labels)[None]
+    gradients = head_of(shared).gradients(states(shared, ids), np.asarray(labels))
+    return np.stack([gradients.part(number).gram() for number in range(len(shared.parts))])
+
+
+def _with_identifiers(params: Params, name: str, table: pl.DataFrame) -> pl.DataFrame:
+    of_rows = identifiers(audited(params, params.sent[name].dataset))
+    every = [of_rows[row] for row in table["row"]]
+    return table.with_columns(
+        kinds=pl.Series([[one.kind for one in some] for some in every], dtype=pl.List(pl.String)),
+        identifiers=pl.Series([[one.text for one in some] for some in every], dtype=pl.List(pl.String)),
+    ).select(list(TEXTS))
+
+
+def _record(params: Params, name: str, table: pl.DataFrame) -> dict[str, Any]:
+    """All that this stage's files depend on: not the levels, nor the noise but for whether parts are drawn apart."""
+    entry = params.sent[name]
+    texts = hashlib.blake2b(json.dumps(table.rows()).encode(), digest_size=16).hexdigest()
+    code = Path("data/code/sent.json")
+    return {
+        "entry": entry.model_dump(mode="json", exclude={"levels", "noise"}) | {"parts": entry.noise.parts},
+        "seed": params.audit.seed,
+        "texts": texts,
+        "weights": weights_hash(Path(entry.model)),
+        "code": hashlib.blake2b(code.read_bytes() if code.is_file() else b"", digest_size=16).hexdigest(),
+    }

@@ -1,0 +1,5 @@
+"""What attacks read off the gradients that clients send."""
+
+from epsilometer.pipeline.flows.reproduce import stage
+
+reconstruction = stage("reconstruction")

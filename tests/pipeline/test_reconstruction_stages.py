@@ -1,0 +1,211 @@
+"""The stages sent and reconstruction: what they write, what they leave alone, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from epsilometer.auditing.schemas import CANDIDATES
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.reading import PREPARED
+from epsilometer.pipeline.stages import reconstruction, sent
+from epsilometer.project.params import read
+from epsilometer.project.paths import reconstruction_path, searched_path, sent_path
+from epsilometer.project.sending import texts
+from epsilometer.utility.schemas import RECONSTRUCTED, RECONSTRUCTION
+from tests.support.places import ROOT
+from tests.support.tiny_models import save_word_bert
+
+WORDS = ["good", "bad", "food", "service", "the", "was", "soup", "cold", "ann", "lee"]
+SENT: dict[str, Any] = {
+    "dataset": "songs", "model": "data/models/tiny", "label": "mood", "noise": "gaussian", "levels": [0.1, 5],
+    "sizes": [1, 2], "texts": 4, "pool": 12, "length": 16,
+}  # fmt: skip
+ATTACKS: dict[str, Any] = {
+    "guesser.py": {}, "likelihood": {"prior": None, "steps": 2, "starts": ["masks"]},
+    "candidates": {"sizes": [2, 8], "trials": 300},
+}  # fmt: skip
+# A user's own attack: it answers with the first public text, and counts how often it was asked.
+GUESSER = """
+from epsilometer.attacks.reconstruction.shared.attack import Reconstruction
+from epsilometer.core.component import component
+
+
+class Ready:
+    def __init__(self, model, public):
+        self.model, self._public = model, public
+
+    def reconstruct(self, sent, generator):
+        with open("asked.txt", "a") as asked:
+            asked.write("x")
+        return Reconstruction(tuple(tuple(self._public[0]) for _ in sent.lengths))
+
+
+@component
+class Guesser:
+    def prepare(self, model, knowledge):
+        return Ready(model, [model.plain(ids) for ids in model.encode(knowledge.public)])
+"""
+
+
+def write(**sections: Any) -> None:
+    raw = yaml.safe_load((ROOT / "params.yaml").read_text())
+    raw["datasets"]["songs"] = {"source": "songs.csv", "labels": ["mood"], "public": True}
+    raw["models"]["tiny"] = "tiny"
+    raw |= {"sent": {"songs": SENT}, "reconstruction": {"songs": {"sent": "songs", "attacks": ATTACKS}}} | sections
+    Path("params.yaml").write_text(yaml.safe_dump(raw, sort_keys=False))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_word_bert(tmp_path_factory.mktemp("tiny"), WORDS)
+
+
+@pytest.fixture
+def project(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty texts of two moods, and a small BERT."""
+    monkeypatch.chdir(tmp_path)
+    Path("data/models").mkdir(parents=True)
+    Path("data/models/tiny").symlink_to(tiny)
+    Path("guesser.py").write_text(GUESSER)
+    generator = np.random.default_rng(0)
+    some = sorted({" ".join(generator.choice(WORDS, 3 + i % 3)) for i in range(45)})[:40]
+    columns = {"id": map(str, range(40)), "text": some, "split": "train", "words": [len(t.split()) for t in some]}
+    moods = {"mood": ["sad" if "bad" in text else "glad" for text in some]}
+    known = {"identifiers": [["ann"] if "ann" in text else [] for text in some]}
+    table = pl.DataFrame(columns, schema=dict(PREPARED)).with_columns(
+        **{k: pl.Series(v) for k, v in (moods | known).items()}
+    )
+    tables.write(table, "data/prepared/songs.parquet", PREPARED)
+    write()
+
+
+def asked() -> int:
+    return len(Path("asked.txt").read_text()) if Path("asked.txt").exists() else 0
+
+
+def written() -> list[bytes]:
+    return [reconstruction_path("songs", what).read_bytes() for what in (None, "texts", "candidates")]
+
+
+@pytest.mark.usefixtures("project")
+def test_what_is_sent_and_what_is_found() -> None:
+    sent.main("songs")
+    chosen = texts("songs")
+    attacked, public = (set(chosen.filter(use=use)["text"]) for use in ("attacked", "public"))
+    assert len(attacked) == 4
+    assert not attacked & public
+    pool = chosen.filter(use="pool")
+    assert len(pool) == 12
+    assert pool["label"].n_unique() == 1
+    grams = np.load(sent_path("songs") / "gram.npy")
+    assert grams.shape == (1, 12, 12)
+    reconstruction.main("songs")
+    every = tables.read(reconstruction_path("songs", "texts"), RECONSTRUCTED)
+    # 4 texts at 2 sizes: blind once, each of 2 attacks at 2 levels
+    assert len(every) == 4 * 2 * (1 + 2 * 2)
+    assert set(every["truth"]) == attacked
+    by = every.group_by("attack").agg(pl.col("true_log_likelihood").is_null().all()).rows()
+    assert dict(by) == {"blind": True, "guesser.py": True, "likelihood": False}
+    assert set(every.filter(attack="guesser.py")["found"]) <= public
+    summary = tables.read(reconstruction_path("songs"), RECONSTRUCTION)
+    bound = summary.filter(attack="bound").select("level", "value").rows()
+    assert bound == [(0.1, pytest.approx(50)), (5.0, pytest.approx(0.02))]
+    assert set(summary.filter(attack="likelihood")["measure"]) >= {"rouge_l", "truth_less_likely", "in_place"}
+    rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
+    assert rows.select("level", "candidates").rows() == [(0.1, 2), (5.0, 2), (0.1, 8), (5.0, 8)]
+    assert set(rows["mechanism"]) == {"gradient_gaussian"}
+
+
+@pytest.mark.usefixtures("project")
+def test_a_level_that_is_added_searches_no_other_again() -> None:
+    """And a run from nothing has the same bytes."""
+    one = SENT | {"levels": [0.1], "sizes": [2]}
+    attacks = {"sent": "songs", "attacks": {name: of for name, of in ATTACKS.items() if name != "candidates"}}
+    write(sent={"songs": one}, reconstruction={"songs": attacks})
+    sent.main("songs")
+    before = (sent_path("songs") / "gram.npy").stat().st_mtime_ns
+    reconstruction.main("songs")
+    assert asked() == 2  # batches of two
+    write(sent={"songs": one | {"levels": [0.1, 5]}}, reconstruction={"songs": attacks})
+    sent.main("songs")
+    assert (sent_path("songs") / "gram.npy").stat().st_mtime_ns == before
+    reconstruction.main("songs")
+    assert asked() == 4
+    added = written()
+    for path in (searched_path("songs", "guesser.py", 2, 0.1), searched_path("songs", "likelihood", 2, 5)):
+        path.unlink()
+    reconstruction.main("songs")
+    assert asked() == 6
+    assert written() == added
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("noise", "levels"),
+    [("vmf", [50.0]), ("scaled", [0.0, 0.5]), ({"kind": "published", "law": "laplace"}, [0.1]), ("none", None)],
+)
+def test_other_noises(noise: Any, levels: list[float] | None) -> None:
+    entry = SENT | {"noise": noise, "sizes": [1], "texts": 2, "tensors": "head"}
+    entry = entry | {"levels": levels} if levels else {k: v for k, v in entry.items() if k != "levels"}
+    attacks = (
+        {"candidates": ATTACKS["candidates"]}
+        if noise != {"kind": "published", "law": "laplace"}
+        else {"guesser.py": {}}
+    )
+    write(sent={"songs": entry}, reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
+    sent.main("songs")
+    reconstruction.main("songs")
+    rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
+    assert rows["level"].unique().sort().to_list() == ((levels or [None]) if "candidates" in attacks else [])
+
+
+@pytest.mark.usefixtures("project")
+def test_parts_have_products_of_their_own() -> None:
+    """The classifier's bias has two numbers, in which eight candidates lie."""
+    head = {"noise": {"kind": "vmf", "parts": True}, "levels": [20], "tensors": "head"}
+    attacks = {"candidates": {"sizes": [2, 8], "trials": 300}}
+    entry = {"sent": "songs", "attacks": attacks}
+    write(sent={"songs": SENT | head | {"texts": 2, "sizes": [1]}}, reconstruction={"songs": entry})
+    sent.main("songs")
+    assert np.load(sent_path("songs") / "gram.npy").shape == (4, 12, 12)
+    reconstruction.main("songs")
+    assert tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)["law"].to_list() == [None, None]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("changes", "attacks", "message"),
+    [
+        ({"texts": 40}, ATTACKS, "has 40 different texts with a label, of which 40 are attacked"),
+        ({"pool": 39}, ATTACKS, r"different texts of the class 'glad', the commonest, got 39; set a smaller pool"),
+        ({"pool": 0}, ATTACKS, r"chooses among the texts of a pool; set sent.songs.pool"),
+        ({"sizes": [8]}, ATTACKS, "a batch of 8 needs as many texts, got texts: 4"),
+        ({"noise": {"kind": "vmf", "parts": True}}, ATTACKS, "draws by parts need tensors: head"),
+        ({"noise": {"kind": "gaussian", "law": "laplace"}}, ATTACKS, "law is no setting of 'gaussian'"),
+        ({}, {"lampp": {}}, "unknown attack 'lampp'; did you mean 'lamp'"),
+        ({}, {"likelihood": {"step": 1}}, "unknown setting in reconstruction.songs.attacks.likelihood 'step'"),
+        (
+            {"noise": {"kind": "published", "law": "laplace"}},
+            ATTACKS,
+            "is no function of the gradients' inner products",
+        ),
+    ],
+)
+def test_bad_input_is_refused(changes: dict[str, Any], attacks: dict[str, Any], message: str) -> None:
+    only = {name: of for name, of in attacks.items() if name != "likelihood" or of.get("step")}
+    write(sent={"songs": SENT | changes}, reconstruction={"songs": {"sent": "songs", "attacks": only}})
+
+    def run() -> None:
+        read()
+        sent.main("songs")
+        reconstruction.main("songs")
+
+    with pytest.raises(UserError, match=message):
+        run()
