@@ -14,10 +14,11 @@ from epsilometer.core import tables
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.project import trainings
 from epsilometer.project.params import Params
 from epsilometer.project.paths import audited, sent_path
 from epsilometer.project.training_sections import SentEntry, SentNoise
-from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise, TrainingNoise
+from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import OnMean
 from epsilometer.training.shared_model import SharedModel
 
@@ -78,13 +79,7 @@ def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
     """The noise of an entry at a level."""
     if entry.kind == "published":
         return OnMean(0.0 if level is None else level, entry.law)
-    if level is None:
-        return NoNoise(entry.clip)
-    if entry.kind == "gaussian":
-        return GaussianNoise(level, 1.0 if entry.clip is None else entry.clip)
-    if entry.kind == "vmf":
-        return DirectionalNoise(level, entry.parts)
-    return ScaledNoise(level, entry.gamma)
+    return trainings.noise(entry, level)
 
 
 def mechanism(entry: SentEntry) -> str:
