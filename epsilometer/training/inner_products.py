@@ -65,10 +65,22 @@ def products(
     the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
     for a language model's objective and for layers other than BERT's and GPT-2's.
     """
+    return products_with(model, texts, labels, [vector], create_graph=create_graph)[0]
+
+
+def products_with(
+    model: SharedModel,
+    texts: Tensor,
+    labels: Sequence[int] | Tensor,
+    vectors: Sequence[Sequence[Tensor]],
+    *,
+    create_graph: bool = False,
+) -> list[Products]:
+    """Returns the products of the same gradients with several vectors, one a vector, by one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels), create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
-        inner, squares = _collected(model, layers, vector, len(losses))
-    return Products(inner, squares, losses if create_graph else losses.detach())
+        inner, squares = _collected(model, layers, vectors, len(losses))
+    return [Products(one, squares, losses if create_graph else losses.detach()) for one in inner]
 
 
 def mean_products(
@@ -90,7 +102,7 @@ def mean_products(
     ]
     with torch.set_grad_enabled(create_graph):
         layers = [_joined(same) for same in zip(*(layers for _, layers in read), strict=True)]
-        inner, squares = _collected(model, layers, vector, 1)
+        (inner,), squares = _collected(model, layers, [vector], 1)
         losses = torch.cat([losses for losses, _ in read]).mean()[None]
     return Products(inner / len(texts), squares / len(texts) ** 2, losses if create_graph else losses.detach())
 
@@ -124,16 +136,21 @@ def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor 
 
 
 def _collected(
-    model: SharedModel, layers: Sequence[tuple[_Call, Tensor | None]], vector: Sequence[Tensor], count: int
-) -> tuple[Tensor, Tensor]:
-    """Inner products and squared lengths [count, m] by all the tensors of the model, in its order."""
+    model: SharedModel,
+    layers: Sequence[tuple[_Call, Tensor | None]],
+    vectors: Sequence[Sequence[Tensor]],
+    count: int,
+) -> tuple[list[Tensor], Tensor]:
+    """By all the tensors of the model, in its order, [count, m]: inner products a vector, and squared lengths."""
     place = {name: i for i, name in enumerate(model.names)}
     empty = layers[0][0].out.new_zeros(count)
-    inner, squares = [empty] * len(place), [empty] * len(place)
+    inner, squares = [[empty] * len(place) for _ in vectors], [empty] * len(place)
     for call, back in layers:
-        for name, product, square in _of_layer(call, back, place, vector):
-            inner[place[name]], squares[place[name]] = product, square
-    return torch.stack(inner, 1), torch.stack(squares, 1)
+        for name, with_vectors, square in _of_layer(call, back, place, vectors):
+            squares[place[name]] = square
+            for row, product in zip(inner, with_vectors, strict=True):
+                row[place[name]] = product
+    return [torch.stack(row, 1) for row in inner], torch.stack(squares, 1)
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
@@ -170,38 +187,41 @@ def _recorded(model: SharedModel) -> Iterator[list[_Call]]:
 
 
 def _of_layer(
-    call: _Call, back: Tensor | None, place: dict[str, int], vector: Sequence[Tensor]
-) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Name, inner product [B] and squared length [B] of each tensor of a layer that is sent."""
+    call: _Call, back: Tensor | None, place: dict[str, int], vectors: Sequence[Sequence[Tensor]]
+) -> Iterator[tuple[str, list[Tensor], Tensor]]:
+    """Name, inner products [B] with each vector and squared length [B] of each tensor of a layer that is sent."""
     if back is None:  # the loss does not depend on it
         return
     back = back.reshape(len(back), -1, back.shape[-1])  # [B, T, outputs]
     weight, bias = f"{call.name}.weight", f"{call.name}.bias"
     if weight in place:
-        yield weight, *_of_weight(call, back, vector[place[weight]])
+        yield weight, *_of_weight(call, back, [vector[place[weight]] for vector in vectors])
     if bias in place:
-        yield bias, *_of_vector(back.sum(1), vector[place[bias]])
+        yield bias, *_of_vector(back.sum(1), [vector[place[bias]] for vector in vectors])
 
 
-def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _of_weight(call: _Call, back: Tensor, targets: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
     if isinstance(call.layer, nn.LayerNorm):
         normed = nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps)
-        return _of_vector((back * normed).sum(1), target)
-    likeness = back @ back.transpose(1, 2)  # [B, T, T]
+        return _of_vector((back * normed.reshape(back.shape)).sum(1), targets)
     if isinstance(call.layer, nn.Embedding):
         rows = call.into.expand(len(back), -1)
         same = rows[:, :, None] == rows[:, None, :]
-        return (back * target[rows]).sum((1, 2)), (likeness * same).sum((1, 2))
-    into = call.into.reshape(len(back), -1, call.into.shape[-1])
+        square = (back @ back.transpose(1, 2) * same).sum((1, 2))
+        return [(back * target[rows]).sum((1, 2)) for target in targets], square
     if type(call.layer).__name__ == "Conv1D":  # GPT-2's dense layer, whose weight is [inputs, outputs]
-        target = target.T
+        targets = [target.T for target in targets]
     elif not isinstance(call.layer, nn.Linear):
         raise UserError(
             f"{call.name} is a {type(call.layer).__name__}; give a BERT or a GPT-2 as transformers has them"
         )
-    return (back * (into @ target.T)).sum((1, 2)), (likeness * (into @ into.transpose(1, 2))).sum((1, 2))
+    into = call.into.reshape(len(back), -1, call.into.shape[-1])
+    live = back.detach().any(2).any(0)  # after BERT's last attention the first token alone has a gradient
+    back, into = back[:, live], into[:, live]
+    square = ((back @ back.transpose(1, 2)) * (into @ into.transpose(1, 2))).sum((1, 2))
+    return [(back * (into @ target.T)).sum((1, 2)) for target in targets], square
 
 
-def _of_vector(gradient: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _of_vector(gradient: Tensor, targets: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
     """Of gradients that are formed, [B, numbers]."""
-    return gradient @ target, (gradient**2).sum(1)
+    return [gradient @ target for target in targets], (gradient**2).sum(1)

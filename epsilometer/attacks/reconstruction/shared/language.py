@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.models.locate import locate, quiet_loading
 
-AT_ONCE = 128  # texts in one batch
+AT_ONCE = 16  # texts in one batch: their logits stay in the processor's cache
 
 
 class LanguageModel:

@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from epsilometer.training.inner_products import mean_products, products
+from epsilometer.training.inner_products import mean_products, products_with
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
@@ -87,13 +87,12 @@ class Matching:
                 own = self.model.gradient(one, label)
                 each.append(self._tag([(a + b) / count for a, b in zip(own, rest, strict=True)]).detach())
             return torch.stack(each)
-        labels = [label] * len(candidates)
-        of = products(self.model, candidates, labels, self.target)
+        vectors = [self.target] if alone else [self.target, rest]
+        of, *others = products_with(self.model, candidates, [label] * len(candidates), vectors)
         inner, squares = of.inner, of.squares
-        if not alone:
-            by_rest = products(self.model, candidates, labels, rest).inner
+        if others:
             inner = inner + torch.stack([(a * b).sum() for a, b in zip(rest, self.target, strict=True)])
-            squares = squares + 2 * by_rest + torch.stack([one.square().sum() for one in rest])
+            squares = squares + 2 * others[0].inner + torch.stack([one.square().sum() for one in rest])
         return self._cosines(inner / count, squares / count**2).detach()
 
     def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:

@@ -1,0 +1,129 @@
+"""Reconstruction from gradients: LAMP's steps and moves in the released way and by activations, and a batch of
+Decepticons.
+
+Released: a step differentiates a loss of gradients that are formed, and each candidate of a move has its own forward
+and backward pass and its own call of the language model. Seconds are the processor's, which other programs disturb
+less than the wall clock's; both ways in one run, in turn.
+
+usage: python -m benchmarks.reconstruction [--model all-MiniLM-L6-v2] [--tokens 20] [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor
+
+from epsilometer.attacks.reconstruction.decepticons import Decepticons
+from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
+from epsilometer.attacks.reconstruction.shared.attack import Knowledge
+from epsilometer.attacks.reconstruction.shared.matching import Matching
+from epsilometer.corpora.synthetic import generate
+from epsilometer.training.noise import GaussianNoise
+from epsilometer.training.sent import OnMean, Sent, send
+from epsilometer.training.shared_model import SharedModel
+
+MOVES, STEPS = 24, 2000  # rounds and steps of the released schedule
+CANDIDATES, SAMPLED = 200, 20  # candidates of a round; how many of them the released way is timed on
+BATCH, SIGMA = 8, 0.014
+
+
+def cosines(model: SharedModel, sent: Sent, texts: Tensor, *, create_graph: bool) -> Tensor:
+    """The matching loss by gradients that are formed, of texts of one length in one batch."""
+    logits = model.network(inputs_embeds=texts).logits
+    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(sent.labels))
+    formed = torch.autograd.grad(loss, model.parameters, create_graph=create_graph)
+    pairs = zip(formed, model.split(sent.update), strict=True)
+    return torch.stack([1 - (a * b).sum() / (a.norm() * b.norm()).clamp(min=1e-12) for a, b in pairs]).mean()
+
+
+def seconds(work: Callable[[], Any], repeats: int) -> float:
+    """The least of the processor's seconds."""
+    spent = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list[tuple[str, float, float]]:
+    """Rows of what, released and ours, in seconds: a step, a round of moves of one text, the whole batch's search.
+
+    ids: of texts of one length.
+    """
+    sent = send(model, ids, [i % 2 for i in range(len(ids))], OnMean(0.0), np.random.default_rng(0))
+    ready = Lamp().prepare(model, Knowledge([], OnMean(0.0), np.random.default_rng(0)))
+    assert isinstance(ready, Descent)
+    language = ready.language
+    assert language is not None
+    matching = Matching(model, sent, "cos")
+    still = model.words.detach()[torch.tensor(ids)]
+    texts = still.clone().requires_grad_()
+    orders = torch.from_numpy(moves(len(ids[0]) - 2, CANDIDATES, np.random.default_rng(1)))
+    ends = still[0].expand(CANDIDATES, -1, -1)
+    arranged = torch.cat([ends[:, :1], still[0, 1:-1][orders], ends[:, -1:]], 1)
+    words = [model.decode(np.array(ids[0][1:-1])[order]) for order in orders.numpy()]
+
+    def released_step() -> None:
+        torch.autograd.grad(cosines(model, sent, texts, create_graph=True), texts)
+
+    def our_step() -> None:
+        torch.autograd.grad(matching.loss(list(texts), create_graph=True), texts)
+
+    def released_moves() -> None:
+        for one, word in zip(arranged[:SAMPLED], words[:SAMPLED], strict=True):
+            cosines(model, sent, torch.cat([one[None], still[1:]]), create_graph=False)
+            language.losses([word])
+
+    def our_moves() -> None:
+        matching.losses(list(still), 0, arranged)
+        language.losses(words)
+
+    name = f"lamp, batch of {len(ids)}:"
+    rows = [(f"{name} step", seconds(released_step, repeats), seconds(our_step, repeats))]
+    released = seconds(released_moves, repeats) * CANDIDATES / SAMPLED
+    rows.append((f"{name} moves of a text", released, seconds(our_moves, repeats)))
+    whole = [STEPS * rows[0][way] + MOVES * len(ids) * rows[1][way] for way in (1, 2)]
+    return [*rows, (f"{name} released schedule", whole[0], whole[1])]
+
+
+def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str]) -> list[tuple[str, float]]:
+    """Rows of what and seconds: the malicious model, and a batch of 8 read with noise."""
+    noise = GaussianNoise(SIGMA)
+    start = time.process_time()
+    ready = Decepticons(batch=BATCH).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
+    rows = [("decepticons, model", time.process_time() - start)]
+    sent = send(ready.model, model.encode(texts), [0, 1] * (BATCH // 2), noise, np.random.default_rng(1))
+    start = time.process_time()
+    ready.reconstruct(sent, np.random.default_rng(2))
+    return [*rows, (f"decepticons, batch of {BATCH} at sigma {SIGMA}", time.process_time() - start)]
+
+
+def main() -> None:
+    """Print a row a task."""
+    parser = ArgumentParser()
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--tokens", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5)
+    asked = parser.parse_args()
+    reviews = generate("reviews", 200, 1)["text"].to_list()
+    model = SharedModel(asked.model, longest=asked.tokens)
+    full = [ids for ids in model.encode(reviews) if len(ids) == asked.tokens]
+    rows: list[tuple[str, float | None, float, float | None]] = []
+    for batch in (1, 4):
+        rows += [(what, a, b, a / b) for what, a, b in lamp(model, full[:batch], asked.repeats)]
+    rows += [(what, None, b, None) for what, b in decepticons(model, reviews[:BATCH], reviews[BATCH:])]
+    print(f"{asked.tokens} tokens, {torch.get_num_threads()} threads")
+    pl.Config.set_fmt_str_lengths(60)
+    print(pl.DataFrame(rows, ["task", "released, s", "ours, s", "ratio"], orient="row"))
+
+
+if __name__ == "__main__":
+    main()
