@@ -14,7 +14,7 @@ that knows the clipping length C and the noise sets the same layers so that the 
 - **Tags by the sentence's mean** are gates, too. Uniform attention projects the mean of the codewords on k random
   directions (GPT-2, which sees no later tokens: of the first EARLY ones), and unit (p, i) is open only if projection i
   is above its upper quantile on public texts. So the k rows of a position hold different sums of the sentences' words,
-  the same at all positions. `superposition` takes them apart.
+  the same at all positions (GPT-2: from EARLY - 1 on). `superposition` takes them apart.
 - **The length is steered.** A norm before the gates multiplies by GAIN and the gates' weights divide by it, which
   changes no activation but makes the gradients of all other tensors negligible. All but a thousandth of the clipped
   gradient's squared length lies in the rows that are read.
