@@ -93,12 +93,20 @@ def mean_products(
 ) -> Products:
     """Returns the products [1, m] of the mean of the gradients of texts of any lengths.
 
-    Each text is read alone; then all their tokens count as one text's. texts: each its token ids [T] or word embeddings
-    [T, width]; the rest as in `products`.
+    Texts of one length are read together; then all their tokens count as one text's. texts: each its token ids [T] or
+    word embeddings [T, width]; the rest as in `products`.
     """
+    by_length: dict[int, list[int]] = {}
+    for number, text in enumerate(texts):
+        by_length.setdefault(len(text), []).append(number)
     read = [
-        _read(model, text[None], torch.tensor([label]), create_graph=create_graph)
-        for text, label in zip(texts, labels, strict=True)
+        _read(
+            model,
+            torch.stack([texts[i] for i in same]),
+            torch.tensor([labels[i] for i in same]),
+            create_graph=create_graph,
+        )
+        for same in by_length.values()
     ]
     with torch.set_grad_enabled(create_graph):
         layers = [_joined(same) for same in zip(*(layers for _, layers in read), strict=True)]

@@ -78,7 +78,7 @@ def test_language_models_are_refused(folders: dict[str, Path]) -> None:
 def test_those_of_the_mean_of_texts_of_any_lengths(folders: dict[str, Path], kind: str) -> None:
     """And their derivative by the embeddings, against autograd's of the mean gradient."""
     model = SharedModel(folders[kind])
-    each = ["the food was", "bad", "good the"] if kind == "bert" else ["the of a", "b", "d e"]
+    each = ["the food was", "bad", "good the bad"] if kind == "bert" else ["the of a", "b", "d e f"]
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(2)))
     given = [model.words[torch.tensor(ids)].detach().requires_grad_() for ids in model.encode(each)]
     formed = [model.gradient(text, label, create_graph=True) for text, label in zip(given, LABELS, strict=True)]
