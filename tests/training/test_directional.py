@@ -119,7 +119,7 @@ def test_float32_cosines_are_caught(dimension: int, kappa: float) -> None:
 def test_draws_turn_with_their_mean(mean: tuple[float, ...]) -> None:
     """Along the mean a draw has the law of W, around it any angle is as likely; poles are no case apart."""
     generator, kappa = stream("turn", *mean), 3.0
-    drawn = np.array([draw(np.array(mean, np.float32), kappa, generator) for _ in range(3_000)])
+    drawn = np.array([draw(np.array(mean, np.float32), kappa, generator) for _ in range(2_000)])
     unit = np.array(mean) / np.linalg.norm(mean)
     axes = np.linalg.svd(unit[None])[2][1:]
     assert np.allclose(np.linalg.norm(drawn, axis=1), 1, atol=1e-14)
@@ -132,7 +132,7 @@ def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
     generator, kappa, dimension = stream("density"), 0.8, 5
     u, v = np.linalg.qr(generator.standard_normal((dimension, 2)))[0].T
     laws = [vonmises_fisher(one, kappa) for one in (u, v)]
-    drawn = np.array([draw(u, kappa, generator) for _ in range(4_000)])
+    drawn = np.array([draw(u, kappa, generator) for _ in range(2_500)])
     loss = laws[0].logpdf(drawn) - laws[1].logpdf(drawn)
     assert np.allclose(loss, kappa * drawn @ (u - v), atol=1e-12)
     ratio = np.exp(-loss)
@@ -145,7 +145,7 @@ def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
 def test_a_mean_without_a_direction_has_a_uniform_draw(bad: float) -> None:
     generator = stream("uniform")
-    drawn = np.array([draw(np.array([bad, 0, 0]), 50.0, generator) for _ in range(4_000)])
+    drawn = np.array([draw(np.array([bad, 0, 0]), 50.0, generator) for _ in range(2_500)])
     assert kstest(drawn[:, 0], uniform(-1, 2).cdf).pvalue > RARE  # Archimedes
 
 
@@ -219,8 +219,8 @@ CASES = ["few dimensions", "many dimensions", "as many dimensions as draws are l
 def test_the_average_at_once_has_the_law_of_separate_draws(case: str) -> None:
     means, kappa = means_of(case)
     gradients, generator = DenseGradients(means), stream("average", case)
-    at_once = np.array([average(gradients, kappa, generator) for _ in range(1_500)])
-    one_by_one = separate(means, kappa, 15_000, generator)
+    at_once = np.array([average(gradients, kappa, generator) for _ in range(1_000)])
+    one_by_one = separate(means, kappa, 10_000, generator)
     probe = generator.standard_normal(means.shape[1])
     seen, truth = compared(at_once, means, probe), compared(one_by_one, means, probe)
     for name in seen:
