@@ -200,7 +200,7 @@ def means_of(case: str) -> tuple[NDArray[np.float64], float]:
     if case == "equal and opposite":
         means[1], means[2] = means[0], -means[0]
     if case == "nearly equal":
-        means[1] = means[0] + 1e-4 * means[2]
+        means[1] = means[0] + 1e-4 * means[2, ::-1]
         return means, 100.0
     if case == "zero":
         means[1] = 0
@@ -275,6 +275,29 @@ def test_gradients_in_factors_have_the_draws_of_their_matrix() -> None:
     for kappa in (1.0, 1e3):
         drawn = [average(one, kappa, stream("factors", kappa)) for one in (factored, dense)]
         assert np.allclose(*drawn, atol=1e-6)
+
+
+class Noted(DenseGradients):
+    """Gradients that note the largest weight of their sums."""
+
+    largest = 0.0
+
+    def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        Noted.largest = max(Noted.largest, float(np.abs(weights).max()))
+        return super().weighted_sum(weights)
+
+
+def test_nearly_equal_means_do_not_blow_up_the_sum() -> None:
+    """Without n's own projection in it, the in-span part has weights of some sqrt(L / d) / distance: 3,400 here, not 6.
+
+    The sums of real gradients are float32, so that such weights would leave an error in the draw.
+    """
+    means = np.random.default_rng(7).standard_normal((4, 50_000))
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    means[1] = means[0] + 1e-5 * means[3]
+    for number in range(10):
+        average(Noted(means[:3]), 10.0, stream("near", number), over=1)
+    assert 0 < Noted.largest < 40
 
 
 def test_lengths_of_gradients_do_not_count() -> None:
