@@ -95,9 +95,14 @@ class _Spread:
         self.counts = Counter(step.pairs)
         self.draws = steps * len(step.pairs)
         self.tail = max(_LEFT_OUT * delta / (2 * self.draws), 1e-300)
-        self.nodes = {pair: _whole(pair, self.tail) for pair in self.counts}
+        self.nodes: dict[Pair | Atoms, tuple[Array, Array]] = {}
+        self.places: dict[Pair | Atoms, Array] = {}  # the coordinates of the nodes: a loss need not tell its own
+        for pair in self.counts:
+            self.places[pair], *nodes = _whole(pair, self.tail)
+            self.nodes[pair] = nodes[0], nodes[1]
         self.largest = steps * sum(pair.largest for pair in step.pairs)
         self.chernoff, self.tilt = self._tilt(width)
+        self.finest = 1e-4 * width * max(1.0, self.chernoff)  # a deviation below which nobody asked for detail
         self._lay_out()
 
     def log_factor(self, epsilon: float) -> float:
@@ -137,8 +142,7 @@ class _Spread:
             )
         share = math.exp(shown - float(np.logaddexp(_log(1 - self.step.coin), shown)))
         variance = share * variance + share * (1 - share) * mean**2
-        centre = self.steps * share * mean
-        return centre, max(math.sqrt(self.steps * variance), 1e-12 * max(1.0, abs(centre)))
+        return self.steps * share * mean, max(math.sqrt(self.steps * variance), self.finest)
 
     def _tilt(self, width: float) -> tuple[float, float]:
         """Chernoff's bound, epsilon <= min over lambda of (ln E e^(lambda S) + ln 1/delta) / lambda; and a tilt.
@@ -170,16 +174,15 @@ class _Spread:
         if isinstance(pair, Atoms):
             yield self.nodes[pair]
         else:
-            yield from _quadrature(pair, self._spans(pair), h)
+            yield from ((losses, logs) for _, losses, logs in _quadrature(pair, self._spans(pair), h))
 
     def _spans(self, pair: Pair) -> Iterator[tuple[float, float]]:
         """The pair's spans, less the lowest losses, which have at most e^-40 of the tilted mass in all steps."""
         losses, logs = self.nodes[pair]
         logs = logs + self.tilt * losses
-        least = np.searchsorted(
-            np.logaddexp.accumulate(logs), float(logsumexp(logs)) - _WRAPPED - math.log(self.draws)
-        )  # the nodes ascend
-        start = float(pair.place(losses[least : least + 1])[0]) if least else -math.inf
+        below = float(logsumexp(logs)) - _WRAPPED - math.log(self.draws)
+        first = int(np.searchsorted(np.logaddexp.accumulate(logs), below))  # the nodes ascend
+        start = float(self.places[pair][first - 1]) if first else -math.inf
         for low, high in pair.spans(self.tail):
             if high > start:
                 yield max(low, start), high
@@ -196,7 +199,7 @@ class _Spread:
         raised = self.draws * self.step.coin
         spread = rarity / 3 + math.sqrt((rarity / 3) ** 2 + 2 * raised / 6 * rarity)
         finest = sum(self.reaches) / _LARGEST
-        return max(min(allowed / spread, math.sqrt(8 * allowed / max(raised, 1)), self.deviation / 32), finest)
+        return max(min(allowed / spread, math.sqrt(0.8 * allowed / max(raised, 1)), self.deviation / 32), finest)
 
 
 def _composed(spread: _Spread, h: float) -> Bracket:
@@ -270,8 +273,13 @@ class _Composed:
         def excess(epsilon: float) -> float:
             return max(self.log_delta(epsilon, wrapped) - math.log(delta), -1e6)
 
-        if high <= 0 or excess(low) <= 0:  # a window that starts above epsilon says nothing of how far
-            return 0.0 if wrapped < 0 else max(0.0, min(low, high))
+        if wrapped < 0:  # far below where the sum was tilted to, what is taken off is more than what is there
+            above = [epsilon for epsilon in np.linspace(low, high, 33).tolist() if excess(epsilon) > 0]
+            if high <= 0 or not above:
+                return 0.0
+            low = above[-1]
+        elif high <= 0 or excess(low) <= 0:
+            return max(0.0, min(low, high))
         if excess(high) > 0:
             return high if wrapped < 0 else math.inf
         root = float(brentq(excess, low, high, xtol=1e-9 * max(1.0, low), rtol=1e-12))
@@ -315,8 +323,10 @@ def _rounded(spread: _Spread, pair: Pair | Atoms, h: float, size: int) -> _Round
     return _Rounded(masses / total, shift, scale + math.log(total), mean=mean, variance=variance)
 
 
-def _quadrature(pair: Pair, spans: Iterable[tuple[float, float]], h: float | None) -> Iterator[tuple[Array, Array]]:
-    """Yields losses and log-masses [n] of a quadrature of P over spans, whose panels no grid point of h divides."""
+def _quadrature(
+    pair: Pair, spans: Iterable[tuple[float, float]], h: float | None
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yields coordinates, losses and log-masses [n] of a quadrature over spans, panels cut at grid points of h."""
     for low, high in spans:
         panels = math.ceil((high - low) / pair.scale * _PANELS)
         edges = np.linspace(low, high, panels + 1)
@@ -338,19 +348,19 @@ def _quadrature(pair: Pair, spans: Iterable[tuple[float, float]], h: float | Non
             yield _atoms(pair, edges)
 
 
-def _atoms(pair: Pair, edges: Array) -> tuple[Array, Array]:
+def _atoms(pair: Pair, edges: Array) -> tuple[Array, Array, Array]:
     half = np.diff(edges)[:, None] / 2
     x = (edges[:-1, None] + half * (_NODES + 1)).ravel()
     with np.errstate(divide="ignore"):
-        return pair.loss(x), pair.log_density(x) + np.log(half * _WEIGHTS).ravel()
+        return x, pair.loss(x), pair.log_density(x) + np.log(half * _WEIGHTS).ravel()
 
 
-def _whole(pair: Pair | Atoms, tail: float) -> tuple[Array, Array]:
-    """Losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
+def _whole(pair: Pair | Atoms, tail: float) -> tuple[Array, Array, Array]:
+    """Coordinates and losses, ascending, and log-masses [n] of a pair, by its own quadrature."""
     if isinstance(pair, Atoms):
-        return pair.losses, pair.log_masses
-    losses, logs = zip(*_quadrature(pair, pair.spans(tail), None), strict=True)
-    return np.concatenate(losses), np.concatenate(logs)
+        return pair.losses, pair.losses, pair.log_masses
+    places, losses, logs = zip(*_quadrature(pair, pair.spans(tail), None), strict=True)
+    return np.concatenate(places), np.concatenate(losses), np.concatenate(logs)
 
 
 def _power(transform: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:

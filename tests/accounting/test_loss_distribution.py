@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.stats import binom
 
 from epsilometer.accounting.loss_distribution import Bracket, bracket
 from epsilometer.accounting.pairs import Added, FromUniform, Opposite, Pair, Removed, Replaced, ToUniform
@@ -219,3 +220,28 @@ def test_one_direction_is_the_other_reweighed(there: Pair, back: Pair) -> None:
     for f in (np.tanh, lambda loss: np.exp(-(loss**2))):
         reweighed = mean(there, lambda loss, f=f: np.exp(-loss) * f(-loss))
         assert reweighed == pytest.approx(mean(back, f), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta"),
+    [
+        (0.027, 0.0309, 189, 3.3e-11),
+        (0.0145, 0.293, 2, 8.2e-14),
+        (0.015, 4.6e-4, 3_188, 1.8e-11),
+        (0.02, 0.45, 3_000, 1e-9),
+    ],
+)
+def test_losses_in_clusters_far_apart(sigma: float, rate: float, steps: int, delta: float) -> None:
+    """Little noise: the sum is a number of hits times 1 / 2 sigma^2. Bounded by taking all hits as seen."""
+    result = bracket(sampled(sigma, rate), steps, delta)
+    assert result.upper - result.lower <= 0.01 * result.upper
+    hits = int(binom.isf(delta / 2, steps, rate))
+    seen = exact_gaussian(sigma / math.sqrt(hits), delta / 2)  # so many hits in one release, and the rest of delta
+    assert 0.5 * seen < result.lower < result.upper < seen
+
+
+def test_an_example_that_is_seldom_missing() -> None:
+    """The direction of an added example has no loss above -ln(1 - q) a step, reached in nearly every output."""
+    result = bracket([Step((Added(0.0145, 0.293),))], 2, 1e-9)
+    truth = -2 * math.log1p(-0.293)
+    assert result.lower <= truth <= result.upper == pytest.approx(truth, abs=0.01)
