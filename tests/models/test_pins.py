@@ -16,5 +16,5 @@ def test_the_embedded_encoder_is_named_without_a_revision(tmp_path: Path) -> Non
     assert locate(ROOT / "data/embedded/all-MiniLM-L6-v2.json") == locate(ENCODER)
     other = tmp_path / "pin.json"
     other.write_text(json.dumps({"model": "google-bert/bert-base-uncased"}))
-    with pytest.raises(UserError, match='must be {"model": id, "revision": commit}'):
+    with pytest.raises(UserError, match="the pin of a model of the hub"):
         locate(other)
