@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
 from epsilometer.core.errors import UserError
 from epsilometer.training.heads import BertHead, GptHead, Head
-from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise
-from epsilometer.training.private import GradientNoise, Settings, train
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
+from epsilometer.training.private import Settings, train
 from epsilometer.training.shadows import answers, train_together
 
 TEXTS, WIDTH, MODELS = 40, 6, 3
@@ -44,7 +44,7 @@ def heads(kind: str, dropout: float = 0.2) -> Head:
     ],
     ids=["plain", "gaussian", "poisson", "vmf", "empty batches"],
 )
-def test_equal_to_single_trainings(kind: str, schedule: Schedule, noise: GradientNoise) -> None:
+def test_equal_to_single_trainings(kind: str, schedule: Schedule, noise: TrainingNoise) -> None:
     """The same texts, first heads, batches, dropout and noise; sums in another order differ in their last bits."""
     states, labels = data()
     rng = np.random.default_rng(2)
