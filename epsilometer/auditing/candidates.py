@@ -18,7 +18,7 @@ from epsilometer.auditing.estimates import Attacked, judge, rows
 from epsilometer.auditing.reconstruction_bounds import exact_match, pair_success
 from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.auditing.stated import Stated
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials import Trials, of_all
 from epsilometer.core.attack import Guesses, choose, margins
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, restored
 from epsilometer.core.likelihood import posteriors
@@ -71,12 +71,14 @@ def table(
 
 def _trials(texts: int, size: int, count: int, seed: Sequence[str | int]) -> Trials:
     """Sets of distinct texts, uniformly drawn, and uniformly which is the source."""
+    if size == texts:
+        return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
     noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
     candidates, target = np.empty((count, size), np.int32), np.empty(count, np.int16)
     for block in range(len(noise)):
         generator, part = noise.generator(block), slice(block * BLOCK, min(count, (block + 1) * BLOCK))
         keys = generator.random((BLOCK, texts), np.float32)
-        chosen = np.argpartition(keys, size - 1, axis=1)[:, :size] if size < texts else np.argsort(keys, axis=1)
+        chosen = np.argpartition(keys, size - 1, axis=1)[:, :size]
         candidates[part] = chosen[: part.stop - part.start]
         target[part] = generator.integers(size, size=BLOCK)[: part.stop - part.start]
     return Trials(candidates, target)
