@@ -311,3 +311,23 @@ MEMBERSHIP_RATES: Schema = {  # a row an attack and false positive rate, at thre
 }
 
 MEMBERSHIP_CURVES: Schema = {**_TARGET, "fpr": pl.Float64, "tpr": pl.Float64}  # corners of the curves, of all examples
+
+RUNS: Schema = {  # what the trained heads of a cell of private_training score
+    "level": pl.Float64,  # null without noise
+    "seed": pl.Int64,
+    "split": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+
+BUDGETS: Schema = {  # what every training claims, a row an accountant (`accounting.statement`)
+    "cell": pl.String,
+    "level": pl.Float64,
+    "effective_sigma": pl.Float64,  # of Gaussian noise on the sum that is as loud
+    "neighbours": pl.String,
+    "sampling": pl.String,
+    "accountant": pl.String,
+    "delta": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+}

@@ -28,6 +28,7 @@ from epsilometer.report.sections import (
     strongest,
     summary,
     sweeps,
+    training,
     worst_case,
     worth,
 )
@@ -47,6 +48,7 @@ SECTIONS = (
     sweeps.section,
     similarity.section,
     anonymity.section,
+    training.section,
     examples.section,
 )
 CLOSING = (reading.section, settings.section)  # after the history of audits, which is put in last (`page`)

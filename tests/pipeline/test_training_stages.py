@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from epsilometer.accounting.schedule import Poisson, Shuffled
+from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
@@ -42,7 +43,7 @@ def stamps() -> dict[str, int]:
 def test_a_head_is_trained_at_every_level_and_seed(project: Path) -> None:
     cells(project, seeds=2, noise="gaussian")
     private_training.main("songs")
-    runs = tables.read(runs_path("songs"), private_training.RUNS)
+    runs = tables.read(runs_path("songs"), RUNS)
     assert runs.height == 2 * 2 * 2 * 4  # levels, seeds, splits, metrics
     assert runs.select(pl.struct("level", "seed", "split", "metric").n_unique()).item() == runs.height
     assert {*runs["metric"]} == {"accuracy", "f1", "mcc", "loss"}
@@ -57,7 +58,7 @@ def test_a_head_is_trained_at_every_level_and_seed(project: Path) -> None:
 def test_without_noise_there_is_one_level_without_a_name(project: Path) -> None:
     write_params(project, private_training={"songs": {**CELL, "noise": "none", "rate": 0.1}})
     private_training.main("songs")
-    runs = tables.read(runs_path("songs"), private_training.RUNS)
+    runs = tables.read(runs_path("songs"), RUNS)
     assert runs["level"].null_count() == len(runs) == 8
     assert runs.filter(split="test", metric="mcc")["value"].item() > 0.6
     assert {*stamps()} == {"none-0"}
@@ -224,7 +225,7 @@ BUDGETED = {
 def test_every_epsilon_says_neighbours_sampling_accountant_and_delta(project: Path) -> None:
     write_params(project, private_training=BUDGETED)
     budgets.main()
-    table = tables.read(budgets_path(), budgets.BUDGETS)
+    table = tables.read(budgets_path(), BUDGETS)
     assert {*table["cell"]} == {*BUDGETED} - {"plain"}
     said = table.drop("lower", "effective_sigma")
     assert said.null_count().sum_horizontal().item() == 0
@@ -240,7 +241,7 @@ def test_the_accountant_counts_what_the_sampler_draws(project: Path) -> None:
     """The same noise costs more where batches are fixed; the cell alone says how, so that nobody can mix them up."""
     write_params(project, private_training=BUDGETED)
     budgets.main()
-    table = tables.read(budgets_path(), budgets.BUDGETS).filter(level=0.7, accountant="loss distribution")
+    table = tables.read(budgets_path(), BUDGETS).filter(level=0.7, accountant="loss distribution")
     losses = {row["cell"]: row for row in table.filter(neighbours="replaced").to_dicts()}
     assert losses["shuffled"]["lower"] > losses["gaussian"]["upper"]
     assert losses["shuffled"]["sampling"] == "shuffled"

@@ -8,23 +8,12 @@ import polars as pl
 
 from epsilometer.accounting.releases import Gaussian
 from epsilometer.accounting.statement import account, effective_noise
+from epsilometer.auditing.schemas import BUDGETS
 from epsilometer.core import tables
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import budgets_path
 from epsilometer.project.trainings import first_head, noise, schedule, training_count
 from epsilometer.runtime.progress import track
-
-BUDGETS: tables.Schema = {
-    "cell": pl.String,
-    "level": pl.Float64,
-    "effective_sigma": pl.Float64,  # of Gaussian noise on the sum that is as loud
-    "neighbours": pl.String,
-    "sampling": pl.String,
-    "accountant": pl.String,
-    "delta": pl.Float64,
-    "lower": pl.Float64,
-    "upper": pl.Float64,
-}
 
 
 def main() -> None:

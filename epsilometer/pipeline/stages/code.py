@@ -46,7 +46,10 @@ _OF_AUDIT = {
 # What stages that read all entries of a section come after, be it empty.
 _FOLDERS = tuple(
     f"data/{kind}"
-    for kind in ("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", "features")
+    for kind in (
+        *("models", "triples", "autoencoders", "noise_aware", "auxiliaries", "rewriters", "features"),
+        *("anonymized", "anonymity", "trained", "membership", "one_run", "sent", "reconstruction"),
+    )
 )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing.schemas import RUNS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -28,13 +29,6 @@ from epsilometer.training.scores import scores
 
 CODE = Path("data/code/private_training.json")
 RECORD = "record.json"
-RUNS: tables.Schema = {
-    "level": pl.Float64,  # null without noise
-    "seed": pl.Int64,
-    "split": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-}
 STEPS: tables.Schema = {"step": pl.Int64, "batch": pl.Int64, "norm": pl.Float64}
 
 
