@@ -36,7 +36,7 @@ def section(results: Results) -> Section | None:
     if not params.private_training:
         return None
     budgets = results.table(paths.budgets_path(), BUDGETS)
-    runs = named(results, "private_training", paths.runs_path, RUNS)
+    runs = of_entries(results, "private_training", paths.runs_path, RUNS)
     audited = results.tables(map(paths.one_run_path, params.one_run), AUDITED)
     membership = results.tables(map(paths.membership_path, params.membership), MEMBERSHIP)
     curves = results.table(paths.training_curves_path(), CURVES)
@@ -64,7 +64,7 @@ def section(results: Results) -> Section | None:
             "runs": run_rows(runs),
             "membership": membership.to_dicts(),
             "curves": curves.sort("family", "cell", "attack", "measure").to_dicts(),
-            "candidates": named(results, "reconstruction", _candidates, CANDIDATES).to_dicts(),
+            "candidates": of_entries(results, "reconstruction", _candidates, CANDIDATES).to_dicts(),
             "examples": examples(results),
             "figures": figures,
         },
@@ -72,7 +72,7 @@ def section(results: Results) -> Section | None:
     )
 
 
-def named(results: Results, kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]) -> pl.DataFrame:
+def of_entries(results: Results, kind: str, path: Callable[[str], Path], schema: Mapping[str, Any]) -> pl.DataFrame:
     """The tables of all entries of a section of params.yaml as one, with their names in the column `entry`."""
     parts = [
         results.table(path(name), schema).with_columns(entry=pl.lit(name)) for name in getattr(results.params, kind)
@@ -325,7 +325,7 @@ def roc_figure(results: Results) -> Specification | None:
     datasets: dict[str, Any] = {}
     panels = []
     for (training, level), part in first.group_by(["training", "level"], maintain_order=True):
-        name = f"{training}{_at(level)}"  # type: ignore[arg-type]
+        name = f"{training}{_at(level)}"
         datasets[name] = part.select("attack", "fpr", "tpr").to_dicts()
         datasets[f"{name} chance"] = [{"fpr": at, "tpr": at} for at in (part["fpr"].min(), 1.0)]
         log = alt.Scale(type="log", nice=False)
