@@ -179,7 +179,7 @@ def loss(chosen: Scores, measured: Scores, alpha: float, delta: float = 0.0) -> 
     ceiling = loss_by_rates(counts[1], counts[1], 0, counts[3], alpha=alpha, delta=delta)
     excess, errors = counts[0] / counts[1] - delta, counts[2] / counts[3]
     point = 0.0 if excess <= errors else math.log(excess / errors) if errors else math.inf
-    return Loss(proved, point, ceiling, threshold, named)
+    return Loss(proved, point, ceiling, threshold=threshold, named=named)
 
 
 def _most_telling(scores: Scores, alpha: float, delta: float) -> tuple[str, float]:
