@@ -39,11 +39,11 @@ class _SystemBits:
         self._used = 0
         kinds: dict[str, Any] = dict(_Interface._fields_)
         self._interface = _Interface(
-            None,
-            kinds["next_uint64"](lambda _: self._next()),
-            kinds["next_uint32"](lambda _: self._next() >> 32),
-            kinds["next_double"](lambda _: (self._next() >> 11) * 2.0**-53),
-            kinds["next_raw"](lambda _: self._next()),
+            state=None,
+            next_uint64=kinds["next_uint64"](lambda _: self._next()),
+            next_uint32=kinds["next_uint32"](lambda _: self._next() >> 32),
+            next_double=kinds["next_double"](lambda _: (self._next() >> 11) * 2.0**-53),
+            next_raw=kinds["next_raw"](lambda _: self._next()),
         )
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)

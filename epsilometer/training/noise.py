@@ -70,7 +70,7 @@ class GaussianNoise:
     ) -> NDArray[np.float32]:
         """Returns the sum of clipped gradients with noise, over the expected batch."""
         weights = _clipped(gradients.norms(), self.clip)
-        return _noised(gradients, weights, self.sigma * self.clip, expected_batch, generator)
+        return _noised(gradients, weights, self.sigma * self.clip, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release:
         """Returns Gaussian noise of sigma on vectors of length 1, whatever C is."""
@@ -133,7 +133,7 @@ class ScaledNoise:
         """Returns the sum of scaled gradients with noise, over the expected batch."""
         lengths = gradients.norms() + self.gamma
         weights = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        return _noised(gradients, weights, self.sigma, expected_batch, generator)
+        return _noised(gradients, weights, self.sigma, expected_batch=expected_batch, generator=generator)
 
     def release(self, parts: Sequence[int]) -> Release | None:
         """Returns Gaussian noise of sigma on vectors of length 1 at most; None for sigma 0."""

@@ -72,7 +72,9 @@ def _train(
         tables.write_json(record, begun)
     own = texts[TRAIN]
     asked = settings(params, name, len(own), level, seed=seed)
-    trained = train(first_head(params, name, seed), own.states, own.labels, asked, folder / "checkpoint.safetensors")
+    trained = train(
+        first_head(params, name, seed), own.states, own.labels, asked, checkpoint=folder / "checkpoint.safetensors"
+    )
     trained.head.save(head_path(name, level, seed))
     _write_steps(trained, folder)
     measured = {split: scores(trained.head, part.states, part.labels) for split, part in texts.items()}

@@ -163,7 +163,7 @@ class _Game:
         ids, labels = self._batch(size, batch)
         seed = self._params.audit.seed, self._params.audit.round, "sent", size
         generator = Noise.named(batch + 1, *seed).generator(batch)
-        return send(of, ids, labels, noise(self._entry.noise, level), generator)
+        return send(of, ids, labels, noise(self._entry.noise, level), generator=generator)
 
     def _batch(self, size: int, batch: int) -> tuple[list[list[int]], list[int]]:
         part = slice(batch * size, (batch + 1) * size)

@@ -63,7 +63,7 @@ def _training(name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
     def trained(block: NDArray[np.int64]) -> NDArray[np.float64]:
         settings = [reference_settings(params, name, int(number), texts.training) for number in block]
         first = first_heads(params, name, block)
-        heads = train_together(first, texts.states, texts.labels, cut.chosen[block], settings)
+        heads = train_together(first, texts.states, texts.labels, cut.chosen[block], settings=settings)
         return answers(heads, texts.states[cut.examples])
 
     return trained
