@@ -106,7 +106,10 @@ def number_type(precision: str, device: str) -> torch.dtype:
     if precision == "auto":
         # Private names of torch, so each may be missing; without them the answer is the safe one.
         probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
-        native = device == "cuda" or any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
+        if device == "cuda":
+            native = torch.cuda.get_device_capability() >= (8, 0)  # older devices emulate it
+        else:
+            native = any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
         precision = "bfloat16" if native else "float32"
     kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
     if precision not in kinds:
