@@ -47,30 +47,30 @@ def table(
     """
     every, extra = [], []
     for size in (one for one in attack.sizes if one <= len(words)):
-        trials = _trials(len(words), size, attack.trials, seed)
+        drawn = trials(len(words), size, attack.trials, seed)
         for level, noise in noises.items():
-            guesses = _guesses(attack, pools, trials, noise, seed=seed)
-            claims = _claims(pools, trials, noise)
+            guessed = guesses(attack, pools, drawn, noise, seed=seed)
+            claims = _claims(pools, drawn, noise)
             attacked = Attacked(
                 of=of,
                 epsilon=restored(level),
                 stated=_stated(noise, pools),
-                trials=trials,
+                trials=drawn,
                 words=words,
                 claims=claims,
-                guesses={ATTACK: guesses},
+                guesses={ATTACK: guessed},
                 sees={ATTACK: TEXT},
                 validated={ATTACK: True},
             )
             every += [row for row in rows(attacked, alpha) if row["attack"] == ATTACK]
-            extra.append({"level": level} | _known(pools, trials, noise))
+            extra.append({"level": level} | _known(pools, drawn, noise))
     judged = judge(every, alpha)
     full = [one | row for one, row in zip(extra, judged, strict=True)]
     return pl.DataFrame(full, schema=dict(CANDIDATES))
 
 
-def _trials(texts: int, size: int, count: int, seed: Sequence[str | int]) -> Trials:
-    """Sets of distinct texts, uniformly drawn, and uniformly which is the source."""
+def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float]) -> Trials:
+    """Returns sets of distinct texts, uniformly drawn, and uniformly which is the source."""
     if size == texts:
         return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
     noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
@@ -84,9 +84,15 @@ def _trials(texts: int, size: int, count: int, seed: Sequence[str | int]) -> Tri
     return Trials(candidates, target)
 
 
-def _guesses(
-    attack: Candidates, pools: Sequence[Pool], trials: Trials, noise: TrainingNoise, *, seed: Sequence[str | int]
+def guesses(
+    attack: Candidates,
+    pools: Sequence[Pool],
+    trials: Trials,
+    noise: TrainingNoise,
+    *,
+    seed: Sequence[str | int | float],
 ) -> Guesses:
+    """Returns the likeliest candidate of each trial, by how much it is likelier than the others, and its posterior."""
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
@@ -131,13 +137,25 @@ def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
         return {"law": None, "bound": None}
     size = trials.candidates.shape[1]
-    known: dict[str, float | None] = {"law": None, "bound": exact_match(release, 1 / size)}
-    if size == 2:
-        pool, (left, right) = pools[0], trials.candidates.T
-        directional = isinstance(noise, DirectionalNoise)
-        lengths, deviation = (np.ones(len(pool.lengths)), 1.0) if directional else noised(noise, pool.lengths)
-        squares = lengths[left] ** 2 + lengths[right] ** 2
-        distances = np.sqrt(np.maximum(squares - 2 * lengths[left] * lengths[right] * pool.cosines[left, right], 0))
-        in_units = distances if directional else distances * release.sigma / deviation  # type: ignore[union-attr]
-        known["law"] = float(pair_success(release, in_units).mean())
-    return known
+    law = pair_law(pools, *trials.candidates.T, noise=noise) if size == 2 else None
+    return {"law": None if law is None else float(law.mean()), "bound": exact_match(release, 1 / size)}
+
+
+def pair_law(
+    pools: Sequence[Pool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
+) -> NDArray[np.float64] | None:
+    """Returns [n]: how often the best adversary is right between two texts of a pool, whose numbers are left and right.
+
+    None where that is not known: without noise, of draws by parts, and of draws about a gradient of zero.
+    """
+    release = noise.release([pool.size for pool in pools])
+    if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
+        return None
+    pool, directional = pools[0], isinstance(noise, DirectionalNoise)
+    if directional and not pool.lengths.all():
+        return None
+    lengths, deviation = (np.ones(len(pool.lengths)), 1.0) if directional else noised(noise, pool.lengths)
+    squares = lengths[left] ** 2 + lengths[right] ** 2
+    distances = np.sqrt(np.maximum(squares - 2 * lengths[left] * lengths[right] * pool.cosines[left, right], 0))
+    in_units = distances if directional else distances * release.sigma / deviation  # type: ignore[union-attr]
+    return pair_success(release, in_units)

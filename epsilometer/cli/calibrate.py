@@ -53,6 +53,13 @@ def calibrate(
         ),
     ] = "sampled",
     at: Annotated[float | None, typer.Option(help="The level at which delta is meant, in nats.")] = None,
+    training: Annotated[
+        list[str],
+        typer.Option(
+            help="Of training: entries of sent or private_training, whose sigma and kappa are searched by the loss of "
+            "one gradient (--measure sampled or average); with --measure rouge_l entries of reconstruction."
+        ),
+    ] = [],  # noqa: B006
     text: Text = ["text"],  # noqa: B006
     first_rows: Rows = None,
     separator: Separator = None,
@@ -72,6 +79,14 @@ def calibrate(
     from epsilometer.project import calibrating
     from epsilometer.project.params import read
 
+    if training:
+        if file or mechanism or dataset or settings or low or high or at is not None:
+            raise UserError("--training goes with --target, --measure, --width, --budget and --json alone")
+        from epsilometer.project.training_calibrating import Aim, calibrate_training
+
+        aim = Aim(target, measure, width=width, budget=budget)
+        _show_with_reasons(list(calibrate_training(read(), training, aim)), as_json)
+        return
     search = calibrating.Search(
         attack=attack,
         sees=sees,
@@ -106,7 +121,12 @@ def _show_with_reasons(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None
     if not as_json:
         for row in rows:
             if row["reason"]:
-                note(f"{row['mechanism']} on {row['dataset']}: {row['reason']}")
+                of = (
+                    f"{row['noise']} of {row['training']}"
+                    if "training" in row
+                    else f"{row['mechanism']} on {row['dataset']}"
+                )
+                note(f"{of}: {row['reason']}")
         rows = [{key: value for key, value in row.items() if key != "reason"} for row in rows]
     show(rows, as_json)
 

@@ -1,0 +1,267 @@
+"""The noise at which what a client sends gives away so much: sigma and kappa of equal reconstruction, side by side.
+
+By the attack `candidates` (which of two texts was it?), whose truth is known, for every kind of noise on the gradients
+of the same texts. An entry of `sent` has the gradients that clients send; a cell of `private_training` those of its
+head's first weights, seen by an adversary who knows the rest of the batch. The texts are of the commonest class, as the
+labels are given. The loss is that of the success rate over pairs of different texts, each pair as likely:
+
+- `average`: by the law of the noise (`auditing.candidates.pair_law`), over all pairs. Exact but for rounding.
+- `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration`).
+
+By `rouge_l` it is the level at which attacks that search for the text achieve a mean ROUGE-L, read off what an entry
+of `reconstruction` measured. Each level's mean over texts has an interval by betting (`auditing.betting`), whose alpha
+is divided among the levels, so that they hold together. Provided that reconstruction never grows with noise, the level
+sought lies between the quietest one that is surely below the target and the loudest one that is surely above it.
+
+Levels are searched by their loudness reversed, 1 / sigma and kappa, with which losses grow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.attacks.reconstruction.candidates import Candidates, Pool
+from epsilometer.auditing.betting import interval
+from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, OUTSIDE, UNDECIDED, Batch, Calibrated, Goal, calibrate
+from epsilometer.auditing.candidates import ATTACK, guesses, pair_law, trials
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.estimation import loss_at, success_bound
+from epsilometer.auditing.exact_search import WIDTH as EXACT_WIDTH
+from epsilometer.auditing.exact_search import Met, meet
+from epsilometer.core import tables
+from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.randomness import Noise
+from epsilometer.core.von_mises_fisher import mean_cosine
+from epsilometer.project import trainings
+from epsilometer.project.params import Params
+from epsilometer.project.paths import reconstruction_path, sent_path
+from epsilometer.project.training_sections import NoiseEntry
+from epsilometer.training.noise import DirectionalNoise, TrainingNoise
+from epsilometer.utility.reconstruction import BLIND
+from epsilometer.utility.schemas import RECONSTRUCTED
+
+SAMPLED, AVERAGE, ROUGE_L = "sampled", "average", "rouge_l"
+MEASURES = (SAMPLED, AVERAGE, ROUGE_L)
+KINDS = ("gaussian", "scaled", "vmf")
+WIDTH = 1.25  # of a sampled interval, where nobody asks for another
+_SPAN = 1e3  # sigma between 1 / this and this, and kappa at which a draw is as loud
+_POOL = 1024  # texts of a training
+_WHY = {
+    UNDECIDED: "no level is surely below the target, or none surely above it; add levels, or attack more texts",
+    NOT_MONOTONE: "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it",
+}
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be met. target: nats, or of ROUGE_L a mean in (0, 1); width: ratio of the interval's ends to stop at,
+    None for 1.25, by the law 1.01; budget: most trials a kind of noise, of SAMPLED.
+
+    Raises UserError for values outside their range.
+    """
+
+    target: float
+    measure: str = SAMPLED
+    width: float | None = None
+    budget: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise UserError(f"with --training measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+        if self.measure == ROUGE_L and not 0 < self.target < 1:
+            raise UserError(f"the target must be a mean ROUGE-L between 0 and 1, got {self.target}")
+        if self.measure != ROUGE_L and not success_bound(self.goal((0.1, 1)).target, 2) < 1:
+            raise UserError(f"no success rate shows a loss of {self.target:g} nats with 2 candidates; ask for less")
+
+    def goal(self, ends: tuple[float, float]) -> Goal:
+        """Returns the loss to meet between two reversed levels."""
+        width = (EXACT_WIDTH if self.measure == AVERAGE else WIDTH) if self.width is None else self.width
+        return Goal(self.target, *ends, width=width, budget=self.budget)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of texts of one class. whole: of all parts together; parts: one by one, where these are drawn apart;
+    noise: the entry's own, whose settings its kind has."""
+
+    whole: Pool
+    parts: Sequence[Pool]
+    noise: NoiseEntry
+
+    def at(self, kind: str, level: float) -> tuple[Sequence[Pool], TrainingNoise]:
+        """Returns what is noised, and the noise."""
+        settings = self.noise if self.noise.kind == kind else NoiseEntry(kind=kind)
+        noise = trainings.noise(settings, level)
+        by_parts = isinstance(noise, DirectionalNoise) and noise.parts
+        return self.parts if by_parts else [self.whole], noise
+
+
+def calibrate_training(params: Params, names: Sequence[str], aim: Aim) -> Iterator[dict[str, Any]]:
+    """A row an entry and kind of noise; by ROUGE_L a row an attack and size of batch.
+
+    Needs what the stages `sent` (and `reconstruction`), or `features`, wrote. Raises UserError for unknown entries and
+    for what is missing, before any search.
+    """
+    by_loss = aim.measure != ROUGE_L
+    known = {**params.sent, **params.private_training} if by_loss else dict(params.reconstruction)
+    for name in names:
+        if name not in known:
+            raise unknown("entry of sent or private_training" if by_loss else "entry of reconstruction", name, known)
+    if not by_loss:
+        measured = {name: tables.read(reconstruction_path(name, "texts"), RECONSTRUCTED) for name in names}
+        for name, table in measured.items():
+            yield from _by_attack(params, name, table.filter(pl.col("attack") != BLIND), aim)
+        return
+    gradients = {name: _sent(params, name) if name in params.sent else _trained(params, name) for name in names}
+    for (name, of), kind in product(gradients.items(), KINDS):
+        yield _row(params, name, of, kind, aim=aim)
+
+
+def effective_sigma(kind: str, level: float, dimension: int) -> float:
+    """Returns the sigma of Gaussian noise on one unit gradient that is as loud: sqrt(1 / (A kappa)) of a draw."""
+    return math.sqrt(1 / (mean_cosine(level, dimension) * level)) if kind == "vmf" else level
+
+
+def _row(params: Params, name: str, of: Gradients, kind: str, *, aim: Aim) -> dict[str, Any]:
+    directional = kind == "vmf"
+    root = math.sqrt(of.whole.size) if directional else 1.0
+    ends = (root / _SPAN, max(root * _SPAN, _SPAN**2) if directional else _SPAN)
+    goal = aim.goal(ends)
+    try:
+        met = _by_law(of, kind, goal) if aim.measure == AVERAGE else _by_trials(params, name, of, kind, goal=goal)
+    except UserError as error:
+        return _said(name, kind, aim) | {"status": "not searched", "reason": str(error)}
+    spent = met.trials if isinstance(met, Calibrated) else 0
+    best, low, high = (None if one is None else _level(kind, one) for one in (met.best, met.low, met.high))
+    low, high = (low, high) if directional else (high, low)
+    sigma = None if best is None else effective_sigma(kind, best, of.whole.size)
+    result = {"level": best, "low": low, "high": high, "effective_sigma": sigma, "trials": spent}
+    return _said(name, kind, aim) | {"status": met.status, **result, "reason": _reason(met, aim)}
+
+
+def _said(name: str, kind: str, aim: Aim, attack: str = ATTACK, size: int = 1) -> dict[str, Any]:
+    """A row without a result."""
+    of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
+    nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
+    name_of = "kappa" if kind == "vmf" else "sigma"
+    return {**of, "target": aim.target, "status": "", "of": name_of, **nothing, "trials": 0, "reason": None}
+
+
+def _level(kind: str, reversed_level: float) -> float:
+    if kind == "vmf":
+        return reversed_level
+    return 1 / reversed_level if reversed_level else math.inf
+
+
+def _by_law(of: Gradients, kind: str, goal: Goal) -> Met:
+    left, right = np.triu_indices(len(of.whole.lengths), 1)
+
+    def figure(reversed_level: float) -> tuple[float, float]:
+        pools, noise = of.at(kind, _level(kind, reversed_level))
+        right_guesses = pair_law(pools, left, right, noise=noise)
+        if right_guesses is None:
+            raise UserError("draws by parts, and about gradients of zero, have no such law here; --measure sampled")
+        loss = loss_at(float(right_guesses.mean()), 2)
+        return loss, loss
+
+    return meet(figure, goal.target, goal.low, goal.high, width=goal.width, watch=lambda low, high: None)
+
+
+def _by_trials(params: Params, name: str, of: Gradients, kind: str, *, goal: Goal) -> Calibrated:
+    texts = len(of.whole.lengths)
+
+    def fresh(reversed_level: float, first: int, count: int, _: Sequence[int]) -> list[Batch]:
+        pools, noise = of.at(kind, _level(kind, reversed_level))
+        seed = (params.audit.seed, params.audit.round, "calibrate", name, kind, reversed_level, first)
+        asked = trials(texts, 2, count, seed)
+        guessed = guesses(Candidates(), pools, asked, noise, seed=seed)
+        return [Batch(int((guessed.slots == asked.target).sum()), guessed.posteriors)]
+
+    return calibrate(fresh, goal, design=Design(2, 0, params.audit.alpha), lawful=True)
+
+
+def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
+    """Why there is no level; None where there is."""
+    if met.status == FOUND:
+        return None
+    if met.status == OUTSIDE:
+        if met.low == 0:
+            return f"the loss is above {aim.target:g} nats under the loudest noise searched"
+        return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient"
+    return f"{met.status}; raise budget to allow more" if isinstance(met, Calibrated) else met.status
+
+
+def _sent(params: Params, name: str) -> Gradients:
+    """The gradients that clients of an entry send."""
+    entry, folder = params.sent[name], sent_path(name)
+    if not entry.pool:
+        raise UserError(f"--training {name} compares the texts of a pool; set sent.{name}.pool, 1024 say")
+    if not (folder / "about.json").is_file():
+        raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
+    about, grams = tables.read_json(folder / "about.json"), np.load(folder / "gram.npy", allow_pickle=False)
+    sizes = about["parts"] if len(grams) > 1 else [about["size"]]
+    parts = [Pool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
+    whole = Pool.of(grams.sum(0), about["size"]) if len(grams) > 1 else parts[0]
+    return Gradients(whole, parts, _own(entry.noise))
+
+
+def _own(entry: NoiseEntry) -> NoiseEntry:
+    """The settings of a noise; those of its kind where it is none of a training's."""
+    return entry if entry.kind in KINDS else NoiseEntry(kind="gaussian")
+
+
+def _trained(params: Params, name: str) -> Gradients:
+    """The gradients of a cell's training texts at its head's first weights."""
+    cell = params.private_training[name]
+    if not trainings.featured_path(cell.features).is_file():
+        raise UserError(f"--training {name} needs features; run dvc repro features@{cell.features} first")
+    texts = trainings.training_texts(params, name)
+    rows = np.flatnonzero(texts.labels == np.bincount(texts.labels).argmax())
+    order = Noise.named(1, params.audit.seed, "calibrate", name, "pool").generator(0).permutation(len(rows))
+    rows = rows[order[:_POOL]]
+    gradients = trainings.first_head(params, name, 0).gradients(texts.states[rows], texts.labels[rows])
+    every = [gradients.part(number) for number in range(len(gradients.parts))] if cell.noise.parts else [gradients]
+    whole = Pool.of(gradients.gram(), gradients.size)
+    return Gradients(whole, [Pool.of(one.gram(), one.size) for one in every], _own(cell.noise))
+
+
+def _by_attack(params: Params, name: str, table: pl.DataFrame, aim: Aim) -> Iterator[dict[str, Any]]:
+    """A row an attack and size of batch, of what an entry of `reconstruction` measured text by text."""
+    sent = params.sent[params.reconstruction[name].sent]
+    kind, levels = sent.noise.kind, sorted(sent.levels or (), reverse=sent.noise.kind != "vmf")  # the loudest first
+    for (attack, size), part in table.group_by("attack", "size", maintain_order=True):
+        means = part.group_by("level", "batch").agg(pl.col(ROUGE_L).mean()).sort("batch")
+        values = [means.filter(level=level)[ROUGE_L].to_numpy() for level in levels]
+        status, below, above = between(values, levels, aim.target, params.audit.alpha)
+        low, high = (below, above) if kind == "vmf" else (above, below)
+        yield _said(name, kind, aim, attack=str(attack), size=int(size)) | {
+            "status": status,
+            "low": low,
+            "high": high,
+            "trials": sum(map(len, values)),
+            "reason": None if status == FOUND else _WHY[status],
+        }
+
+
+def between(
+    values: Sequence[NDArray[np.float64]], levels: Sequence[float], target: float, alpha: float
+) -> tuple[str, float | None, float | None]:
+    """Returns a status, the quietest level whose mean surely lies below the target, and the loudest surely above it.
+
+    values: in [0, 1], of each level; levels: the loudest first. The two hold together with probability 1 - alpha.
+    """
+    sure = [interval(one, alpha / len(levels), fixed=True) for one in values]
+    below = [i for i, (_, high) in enumerate(sure) if high < target]
+    above = [i for i, (low, _) in enumerate(sure) if low > target]
+    status = FOUND if below and above else UNDECIDED
+    if below and above and below[-1] > above[0]:
+        status = NOT_MONOTONE
+    return status, levels[below[-1]] if below else None, levels[above[0]] if above else None

@@ -1,0 +1,217 @@
+"""The sigma and kappa at which gradients give away so much: against closed forms, on a toy whose law is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, UNDECIDED
+from epsilometer.core import tables
+from epsilometer.project.paths import reconstruction_path, sent_path
+from epsilometer.project.training_calibrating import between
+from epsilometer.utility.schemas import RECONSTRUCTED
+from tests.support.commands import call
+from tests.support.featured import CELL, write_features, write_params
+
+SIZE = 80
+ENTRY: dict[str, Any] = {
+    "dataset": "songs", "model": "data/models/minilm-mlm", "label": "mood", "noise": "gaussian", "levels": [0.1, 1],
+    "texts": 4, "pool": 40,
+}  # fmt: skip
+ATTACKED = {"sent": "toy", "attacks": {"likelihood": {}}}
+TARGET = 0.5
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write()
+
+
+def write(**settings: Any) -> None:
+    training = {"songs": {**CELL, "noise": "gaussian", "levels": [1]}}
+    sections = {"sent": {"toy": ENTRY | settings}, "reconstruction": {"toy": ATTACKED}, "private_training": training}
+    write_params(Path(), **sections)
+
+
+def write_sent(vectors: NDArray[np.float64], parts: tuple[int, ...] = (SIZE,)) -> None:
+    """The gradients that stage `sent` found, in parts of so many numbers."""
+    every = np.split(vectors, np.cumsum(parts)[:-1], axis=1)
+    tables.write_array(np.stack([one @ one.T for one in every]), sent_path("toy") / "gram.npy")
+    tables.write_json({"size": sum(parts), "parts": parts}, sent_path("toy") / "about.json")
+
+
+def vectors(count: int = 40) -> NDArray[np.float64]:
+    """Gradients of length 2 and more that have much in common."""
+    generator = np.random.default_rng(0)
+    every = generator.standard_normal(SIZE) + generator.standard_normal((count, SIZE))
+    return 2 * every / np.linalg.norm(every, axis=1).min()
+
+
+def searched(capsys: pytest.CaptureFixture[str], measure: str, *options: object) -> dict[str, dict[str, Any]]:
+    asked = ("--training", "toy", "--target", TARGET, "--measure", measure, "--json", *options)
+    code, out, err = call(capsys, "calibrate", *asked)
+    assert code == 0, err
+    return {row["noise"]: row for row in json.loads(out)}
+
+
+def loss(sigma: float, distances: NDArray[np.float64]) -> float:
+    right = ndtr(distances / (2 * sigma)).mean()
+    return float(np.log(right / (1 - right)))
+
+
+def test_of_two_texts_it_is_the_sigma_of_the_closed_form(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Phi(distance / 2 sigma) = e^loss / (1 + e^loss) for gradients that are scaled, or clipped, to 1."""
+    pair = vectors(2)
+    write_sent(pair)
+    unit = pair / np.linalg.norm(pair, axis=1)[:, None]
+    sigma = np.linalg.norm(unit[0] - unit[1]) / (2 * ndtri(1 / (1 + np.exp(-TARGET))))
+    rows = searched(capsys, "average")
+    for kind in ("gaussian", "scaled"):
+        assert rows[kind]["low"] < sigma < rows[kind]["high"] < 1.011 * rows[kind]["low"]
+        assert (rows[kind]["of"], rows[kind]["status"], rows[kind]["trials"]) == ("sigma", FOUND, 0)
+
+
+def test_over_pairs_it_is_where_the_mean_success_meets_the_target(
+    project: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = vectors()
+    write_sent(every)
+    unit = every / np.linalg.norm(every, axis=1)[:, None]
+    distances = np.linalg.norm(unit[:, None] - unit[None], axis=2)[np.triu_indices(len(unit), 1)]
+    row = searched(capsys, "average")["gaussian"]
+    assert loss(row["high"], distances) < TARGET < loss(row["low"], distances)
+
+
+def test_trials_contain_what_the_law_says(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each interval misses with probability 1 %, and the seed is fixed; the trials never see the formula."""
+    write_sent(vectors())
+    exact, drawn = searched(capsys, "average"), searched(capsys, "sampled")
+    assert list(exact) == list(drawn) == ["gaussian", "scaled", "vmf"]
+    for kind, row in drawn.items():
+        assert row["status"] == FOUND
+        assert row["low"] < exact[kind]["level"] < row["high"] < 1.26 * row["low"]
+        assert 0 < row["trials"] <= 20_000
+    assert drawn == searched(capsys, "sampled")
+
+
+def test_a_draw_reconstructs_as_scaled_gradients_of_its_effective_noise(
+    project: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In 80 dimensions a draw is nearly as isotropic as a Gaussian."""
+    write_sent(vectors())
+    rows = searched(capsys, "average")
+    assert rows["vmf"]["of"] == "kappa"
+    assert rows["vmf"]["level"] > 2
+    assert rows["vmf"]["effective_sigma"] == pytest.approx(rows["scaled"]["level"], rel=0.02)
+
+
+def test_noise_has_the_settings_of_its_entry(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beyond the longest gradient, twice the clip bound is twice the noise for one sigma."""
+    write_sent(vectors())
+    clips = []
+    for clip in (100, 200):
+        write(noise={"kind": "gaussian", "clip": clip})
+        clips.append(searched(capsys, "average")["gaussian"]["level"])
+    assert clips[0] == pytest.approx(2 * clips[1], rel=0.02)
+
+
+def test_draws_by_parts_are_found_by_trials_alone(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two draws of a kappa tell more than one of it about the whole, so that kappa must be less."""
+    write(noise={"kind": "vmf", "parts": True}, levels=[10], tensors="head")
+    write_sent(vectors(), (SIZE // 2, SIZE // 2))
+    exact = searched(capsys, "average")
+    assert exact["vmf"]["status"] == "not searched"
+    assert "parts" in exact["vmf"]["reason"]
+    by_parts = searched(capsys, "sampled")["vmf"]
+    write()
+    write_sent(vectors())
+    whole = searched(capsys, "average")
+    assert by_parts["high"] < whole["vmf"]["low"]
+    assert exact["gaussian"]["level"] == pytest.approx(whole["gaussian"]["level"], rel=1e-9)
+
+
+def test_a_training_is_searched_by_the_gradients_of_its_first_head(
+    project: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_features()
+    code, out, _ = call(
+        capsys, "calibrate", "--training", "songs", "--target", 0.3, "--measure", "average", "--json"
+    )  # fmt: skip
+    rows = json.loads(out)
+    assert code == 0
+    assert [row["status"] for row in rows] == [FOUND] * 3
+    assert rows[0]["level"] < ndtri(1 / (1 + np.exp(-0.3))) ** -1  # as of two gradients of length 1 that are opposite
+
+
+def test_texts_that_nobody_tells_apart_have_no_level(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    write_sent(np.repeat(vectors(2), 20, axis=0)[:39])
+    code, out, err = call(capsys, "calibrate", "--training", "toy", "--target", 3, "--measure", "average")
+    assert (code, "outside" in out) == (0, True)
+    assert "same gradient" in err
+
+
+SCORES = np.random.default_rng(1)
+
+
+def scores(mean: float, count: int = 60) -> NDArray[np.float64]:
+    return SCORES.beta(8 * mean, 8 * (1 - mean), count)
+
+
+def test_levels_around_a_mean_score() -> None:
+    """Both ends are right but with probability 1 %; the seed is fixed."""
+    levels, means = [1.0, 0.3, 0.1, 0.03], [0.05, 0.15, 0.5, 0.8]
+    values = [scores(mean) for mean in means]
+    assert between(values, levels, 0.3, 0.01) == (FOUND, 0.3, 0.1)
+    assert between(values, levels, 0.9, 0.01) == (UNDECIDED, 0.03, None)
+    assert between([one[:2] for one in values], levels, 0.3, 0.01)[0] == UNDECIDED
+    assert between(values[::-1], levels, 0.3, 0.01)[0] == NOT_MONOTONE
+
+
+def test_scores_of_attacks_give_levels(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two texts of a batch share its noise and count as one."""
+    rows = [
+        {"level": level, "size": 2, "attack": attack, "batch": i // 2, "row": i, "rouge_l": float(value)}
+        for attack, level, mean in (("likelihood", 0.1, 0.9), ("likelihood", 1.0, 0.05), ("blind", None, 0.05))
+        for i, value in enumerate(scores(mean, 120))
+    ]
+    table = pl.DataFrame(rows, schema_overrides={"level": pl.Float64})
+    missing = {name: pl.lit(None, kind) for name, kind in RECONSTRUCTED.items() if name not in table.columns}
+    path = reconstruction_path("toy", "texts")
+    tables.write(table.with_columns(**missing).select(list(RECONSTRUCTED)), path, RECONSTRUCTED)
+    row = searched(capsys, "rouge_l")["gaussian"]
+    assert (row["attack"], row["size"], row["low"], row["high"], row["trials"]) == ("likelihood", 2, 0.1, 1.0, 120)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--training", "tay"], "toy"),
+        (["--training", "toy"], "dvc repro sent@toy"),
+        (["--training", "songs"], "dvc repro features@songs"),
+        (["--training", "toy", "--measure", "worst"], "rouge_l"),
+        (["--training", "toy", "--mechanism", "tem"], "alone"),
+        (["--training", "songs", "--measure", "rouge_l"], "reconstruction"),
+        (["--training", "toy", "--measure", "rouge_l"], "does not exist"),
+        (["--training", "toy", "--measure", "rouge_l", "--target", "1.5"], "between 0 and 1"),
+        (["--training", "toy", "--target", "90"], "ask for less"),
+    ],
+)
+def test_bad_input_is_refused(project: None, capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
+    code, _, err = call(capsys, "calibrate", "--target", "0.5", *options)
+    assert code == 2
+    assert said in err
+
+
+def test_an_entry_without_a_pool_is_refused(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    write(pool=0)
+    code, _, err = call(capsys, "calibrate", "--target", "0.5", "--training", "toy")
+    assert code
+    assert "sent.toy.pool" in err
