@@ -74,6 +74,9 @@ def calibrate(
     Without a FILE it needs the data sets as `make audit` prepared them, and keeps what was measured in
     data/calibrating: a search that was stopped goes on, and one for another target uses what it can. Rewrites and
     attacks fresh trials.
+
+    With --training it finds the noise of trainings instead, a row a kind of noise: the sigma and kappa at which one
+    gradient tells as much.
     """
     from epsilometer.corpora.files import Layout
     from epsilometer.project import calibrating

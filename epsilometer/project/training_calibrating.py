@@ -152,7 +152,7 @@ def _said(name: str, kind: str, aim: Aim, attack: str = ATTACK, size: int = 1) -
     of = {"training": name, "noise": kind, "attack": attack, "size": size, "measure": aim.measure}
     nothing = dict.fromkeys(("level", "low", "high", "effective_sigma"))
     name_of = "kappa" if kind == "vmf" else "sigma"
-    return {**of, "target": aim.target, "status": "", "of": name_of, **nothing, "trials": 0, "reason": None}
+    return {**of, "target": aim.target, "status": "", "parameter": name_of, **nothing, "trials": 0, "reason": None}
 
 
 def _level(kind: str, reversed_level: float) -> float:

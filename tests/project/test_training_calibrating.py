@@ -76,7 +76,7 @@ def test_of_two_texts_it_is_the_sigma_of_the_closed_form(project: None, capsys: 
     rows = searched(capsys, "average")
     for kind in ("gaussian", "scaled"):
         assert rows[kind]["low"] < sigma < rows[kind]["high"] < 1.011 * rows[kind]["low"]
-        assert (rows[kind]["of"], rows[kind]["status"], rows[kind]["trials"]) == ("sigma", FOUND, 0)
+        assert (rows[kind]["parameter"], rows[kind]["status"], rows[kind]["trials"]) == ("sigma", FOUND, 0)
 
 
 def test_over_pairs_it_is_where_the_mean_success_meets_the_target(
@@ -108,7 +108,7 @@ def test_a_draw_reconstructs_as_scaled_gradients_of_its_effective_noise(
     """In 80 dimensions a draw is nearly as isotropic as a Gaussian."""
     write_sent(vectors())
     rows = searched(capsys, "average")
-    assert rows["vmf"]["of"] == "kappa"
+    assert rows["vmf"]["parameter"] == "kappa"
     assert rows["vmf"]["level"] > 2
     assert rows["vmf"]["effective_sigma"] == pytest.approx(rows["scaled"]["level"], rel=0.02)
 
