@@ -29,7 +29,9 @@ from epsilometer.runtime.progress import note
 
 
 def calibrate(
-    target: Annotated[float, typer.Option(help="The loss to meet, in nats; of --measure delta a probability.")],
+    target: Annotated[
+        float, typer.Option(help="The loss to meet, in nats; of --measure delta a probability, of rouge_l a mean.")
+    ],
     file: Annotated[Path | None, typer.Argument(help=f"{TEXTS} The data sets of params.yaml else.")] = None,
     mechanism: Annotated[list[str], typer.Option(help="Mechanisms of params.yaml; all of them else.")] = [],  # noqa: B006
     dataset: Annotated[list[str], typer.Option(help="Data sets of params.yaml; all of them else.")] = [],  # noqa: B006
