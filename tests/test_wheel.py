@@ -61,11 +61,13 @@ def test_the_wheel_holds_the_package_its_weights_and_licence_and_nothing_else(bu
     assert weights <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "epsilometer/py.typed" in names
+    for name in ("stages.yaml", "params.yaml", "gitignore"):
+        assert f"epsilometer/project/template/{name}" in names
     assert any(name.endswith(".html.j2") for name in names)
     with tarfile.open(built[1]) as archive:
         in_sdist = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"LICENSE", "pyproject.toml", "data/embedded/models/SHA256SUMS"} <= in_sdist
-    assert not [name for name in in_sdist if name.startswith(("tests/", "flows/", "tasks/", "dvc"))]
+    assert not [name for name in in_sdist if name.startswith(("tests/", "flows/", "tasks/", "dvc.lock"))]
 
 
 def test_building_twice_gives_the_same_bytes(built, tmp_path) -> None:

@@ -200,9 +200,12 @@ def _trial(candidates: int) -> int:
 
 
 def _check_links(params: Params) -> None:
-    """Refuse a link that leads out of the project, as a relative path out of it is refused."""
+    """Refuse a link that leads out of the project, as a relative path out of it is refused.
+
+    What comes with the package counts as the project's: `project.starting` links it.
+    """
     project = Path(params.root).resolve()
-    outside = [Path(params.path(folder)).resolve() for folder in params.outside]
+    outside = [EMBEDDED.parent.resolve(), *(Path(params.path(folder)).resolve() for folder in params.outside)]
     for paths, folders in ((data_paths(params), [project, *outside]), (code_paths(params), [project])):
         for setting, path in paths:
             real = Path(params.path(path)).resolve()

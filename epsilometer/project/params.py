@@ -51,8 +51,9 @@ from epsilometer.project.training_sections import (
 )
 
 NO_PROJECT = (
-    "this needs a project, a folder with params.yaml, dvc.yaml and the code of the stages: run it in a clone of "
-    "epsilometer. On a file of texts audit, calibrate, compare and rewrite work anywhere, as do claims and mechanisms"
+    "this needs a project, a folder with params.yaml and dvc.yaml: a clone of epsilometer is one, and `epsilometer "
+    "init FOLDER` writes one. On a file of texts audit, calibrate, compare and rewrite work anywhere, as do claims and "
+    "mechanisms"
 )
 
 

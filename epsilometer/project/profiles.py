@@ -12,7 +12,9 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from epsilometer.core import atomic
 from epsilometer.core.errors import UserError, unknown
@@ -30,10 +32,15 @@ def copy(profile: Path, out: Path) -> None:
     params = read(profile)
     absent = params.model_dump(mode="json", exclude=params.model_fields_set - {"root"}) | {"root": root}
     text = re.sub(r"^root:.*\n", "", profile.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in absent.items()]
-    text = "\n".join([text.rstrip("\n"), "", "# What the profile leaves out:", *lines, ""])
+    text = with_sections(text, absent, "What the profile leaves out:")
     if not (out.is_file() and out.read_text(encoding="utf-8") == text):
         atomic.write_text(text, out)
+
+
+def with_sections(text: str, sections: Mapping[str, Any], heading: str) -> str:
+    """Returns the text of a parameter file with more sections at its end, under a heading."""
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()]
+    return "\n".join([text.rstrip("\n"), "", f"# {heading}", *lines, ""])
 
 
 if __name__ == "__main__":

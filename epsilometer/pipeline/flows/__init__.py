@@ -12,8 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+
+def _project() -> Path:
+    """The nearest folder around the current one that has deployments, else the one that this package lies in."""
+    here = Path.cwd()
+    package = Path(__file__).resolve().parents[3]
+    return next((folder for folder in (here, *here.parents) if (folder / "prefect.yaml").is_file()), package)
+
+
+PROJECT = _project()
 _DEFAULTS = {
-    "PREFECT_HOME": str(Path(__file__).resolve().parents[3] / ".prefect"),  # its database stays in the project
+    "PREFECT_HOME": str(PROJECT / ".prefect"),  # its database stays in the project
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # two busy cores need 20 s, which is its own default
     # Nothing about a run leaves the machine.
     "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",

@@ -21,6 +21,7 @@ from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_
 from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
+from epsilometer.pipeline.flows import PROJECT
 from epsilometer.pipeline.flows.output import run
 from epsilometer.report import page
 from epsilometer.report.export import read_exact
@@ -36,7 +37,7 @@ _ANONYMITY = [
     "point", "upper", "ceiling", "claim", "verdict",
 ]  # fmt: skip
 _ORDER = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED]
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = PROJECT
 _LARGEST = 1 << 20  # bytes of a figure; each run keeps its own in Prefect's database
 
 

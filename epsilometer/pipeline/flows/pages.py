@@ -10,9 +10,10 @@ import re
 import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from epsilometer.pipeline.flows import PROJECT
+
+ROOT = PROJECT
 HOSTS = ("127.0.0.1", "localhost")  # names of this server, as a browser that was asked for it says them
 _SERVED = re.compile(r"/(runs/[\w-]+/)?reports/audit\.html")
 

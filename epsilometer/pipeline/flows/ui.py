@@ -33,8 +33,9 @@ from prefect.settings import (
 )
 
 from epsilometer.core.errors import UserError
+from epsilometer.pipeline.flows import PROJECT
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = PROJECT
 POOL = "epsilometer"  # as in prefect.yaml
 PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
 _SECRET = "PREFECT_API_AUTH_STRING"  # set when this package is imported
@@ -93,7 +94,7 @@ def _environment(url: str) -> dict[str, str]:
     return os.environ | {
         "PATH": os.pathsep.join(filter(None, [str(Path(sys.executable).parent), os.environ.get("PATH")])),
         "PWD": str(ROOT),  # the deployments' working directory, in prefect.yaml
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
         "PREFECT_API_URL": f"{url}/api",
         "PREFECT_HOME": str(_home()),
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,  # no other page in the same browser starts a run
