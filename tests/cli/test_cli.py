@@ -451,7 +451,7 @@ def test_report_prints_estimates_and_place(
     for command in ("report", "history"):
         code, _, err = call(capsys, command)
         assert code == 2
-        assert "there is no params.yaml here; this needs a project, a folder with params.yaml, dvc.yaml" in err
+        assert "this needs a project, a folder with params.yaml and dvc.yaml: a clone" in err
     Path("params.yaml").touch()
     code, _, err = call(capsys, "report")
     assert code == 2
