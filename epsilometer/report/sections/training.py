@@ -181,7 +181,7 @@ def canary_sentence(audited: pl.DataFrame) -> list[str]:
         f"{listed([_cell(row) for row in violated])}."
         if violated
         else f"Canaries refute none of {len(rows)} {inflected(len(rows), 'claim', 'claims')}, of which "
-        f"{len(testable)} could have been refuted at all."
+        f"{len(testable) or 'none'} could have been refuted at all."
     )
     return [
         f"{said} At most {nats(nearest['lower'])} of {nats(nearest['bracket_upper'])} nats that are claimed were shown "
@@ -302,7 +302,7 @@ def curve_figure(curves: pl.DataFrame) -> Specification | None:
     for panel in datasets:
         base = alt.Chart(alt.NamedData(panel))
         x = alt.X("place:O", title="levels, from the least noise to the most", axis=alt.Axis(labels=False, ticks=False))
-        y = alt.Y("value:Q", title=None)
+        y = alt.Y("value:Q", title=None, scale=alt.Scale(zero="auc" not in panel))
         tips = [alt.Tooltip("cell:N"), alt.Tooltip("level:N"), alt.Tooltip("value:Q", format=".3f")]
         panels.append(
             alt.layer(
