@@ -114,7 +114,7 @@ def test_an_attack_that_does_not_apply_is_said_so(capsys: pytest.CaptureFixture[
 
 def test_help_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(call(capsys, "audit", "--help")[1].split())
-    assert f"({', '.join(names('attacks'))})" in said
+    assert f"({', '.join(names('attacks/identification'))})" in said
     assert f"({', '.join(names('mechanisms'))})" in said
 
 

@@ -122,6 +122,6 @@ def test_the_fixture_fails_a_rewriter_that_leaks(pytester) -> None:
             assert_leaks_at_most(lambda text, rng: text, TEXTS, loss=1.0)
         """
     )
-    outcome = pytester.runpytest_inprocess("-p", "epsilometer.pytest_plugin")
+    outcome = pytester.runpytest_inprocess()
     outcome.assert_outcomes(passed=1, failed=1)
     outcome.stdout.fnmatch_lines(["*LEAKS MORE*"])
