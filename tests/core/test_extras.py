@@ -36,7 +36,8 @@ def imported() -> set[str]:
                 modules |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules.add(str(node.module).partition(".")[0])
-    return modules - set(sys.stdlib_module_names) - STUBS - {"epsilometer", "tests"}
+    by_pytest = {"pytest"}  # which loads `pytest_plugin` itself
+    return modules - set(sys.stdlib_module_names) - STUBS - by_pytest - {"epsilometer", "tests"}
 
 
 def test_every_module_comes_with_the_core_or_an_extra_that_names_it() -> None:
