@@ -147,18 +147,23 @@ def test_a_killed_run_continues_to_the_same_bytes(project: Path, monkeypatch: py
     (project / "data/references/halves/record.json").unlink()
     trained, real = [], references.train_together
 
-    def once(*given: Any) -> Any:
+    def once(*given: Any, settings: Any) -> Any:
         if trained:
             raise KeyboardInterrupt
         trained.append(len(given[3]))
-        return real(*given)
+        return real(*given, settings=settings)
 
     monkeypatch.setattr(references, "train_together", once)
     with pytest.raises(KeyboardInterrupt):
         references.main("halves")
     assert trained == [references.BLOCK]
     trained.clear()
-    monkeypatch.setattr(references, "train_together", lambda *given: trained.append(len(given[3])) or real(*given))
+
+    def again(*given: Any, settings: Any) -> Any:
+        trained.append(len(given[3]))
+        return real(*given, settings=settings)
+
+    monkeypatch.setattr(references, "train_together", again)
     references.main("halves")
     assert sum(trained) == 20 - references.BLOCK
     assert answers().tobytes() == whole.tobytes()

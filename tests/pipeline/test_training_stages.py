@@ -107,7 +107,7 @@ def test_a_stopped_stage_ends_in_the_same_bytes(project: Path, monkeypatch: pyte
         path.unlink()
     real = private_training.train
 
-    def stop(*arguments: Any) -> None:
+    def stop(*arguments: Any, checkpoint: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
