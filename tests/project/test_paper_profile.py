@@ -74,5 +74,5 @@ def test_dvc_plans_every_stage(folder: Path) -> None:
     done = subprocess.run(plan, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     planned = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
-    assert len(planned) == 97
+    assert len(planned) == 99  # budgets and training_curves have no entries, and run all the same
     assert "Running stage 'attack@trustpilot-dp_st':" in planned
