@@ -30,12 +30,29 @@ _SLICE = 64  # rows of a matrix product at the most
 _EVEN = (
     4  # rows of a product come in these numbers: an odd row is summed in another order than the same row among others
 )
+_FEW = 512  # targets up to which all products have _SLICE rows: BLAS may sum small ones (some 1,200 numbers) otherwise
+_WIDE = 8  # targets of a product come in these numbers, for the same reason as rows
 _ROWS = 512  # rows of distances in memory at a time, where their last bits do not matter
 _COLUMNS = 4096  # of these at a time where nothing but a few is taken from them: they stay in the cache
 _HEAD = 64  # dimensions that are compared first where few words are near
 _RARE = 1 / 256  # share of the pairs up to which these are then compared one by one
 _PAIRS = 1 << 13  # pairs of vectors in memory at a time
 _NEAR = 1e-3  # squared distances below this part of the squared norms lose digits in a product; see `distances`
+
+
+def _products(rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns [n, m] inner products, n at most _SLICE, whose bits depend on the two vectors alone.
+
+    What is left of the targets in numbers of _WIDE is multiplied by itself, in a product of one shape.
+    """
+    out, even = np.empty((len(rows), len(targets))), len(targets) - len(targets) % _WIDE
+    np.matmul(rows, targets[:even].T, out=out[:, :even])
+    if even < len(targets):
+        rest = np.zeros((_WIDE, targets.shape[1]))
+        rest[: len(targets) - even] = targets[even:]
+        every = np.resize(rows, (_SLICE, rows.shape[1])) @ rest.T
+        out[:, even:] = every[: len(rows), : len(targets) - even]
+    return out
 
 
 @cache
@@ -177,10 +194,10 @@ class WordVectors:
         out = np.empty((len(words), len(targets)))
         for start in range(0, len(words), _SLICE):
             rows = np.asarray(words[start : start + _SLICE])
-            full = np.resize(rows, len(rows) + -len(rows) % _EVEN)
+            full = np.resize(rows, _SLICE if len(targets) <= _FEW else len(rows) + -len(rows) % _EVEN)
             norms = self.squares[full, None] + squares
             with _blas().limit(limits=1, user_api="blas"):  # threads split a sum by its size, which changes bits
-                squared = norms - 2 * (self.exact[full] @ exact.T)
+                squared = norms - 2 * _products(self.exact[full], exact)
             # |x|^2 + |y|^2 - 2xy keeps twelve digits of a distance, except between words (nearly) alike.
             near, word = np.nonzero(squared[: len(rows)] < _NEAR * norms[: len(rows)])
             squared[near, word] = self.between(rows[near], targets[word]) ** 2

@@ -66,7 +66,7 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
 
 
 def test_dvc_plans_every_stage(folder: Path) -> None:
-    """97 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
+    """99 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
     environment = os.environ | {"DVC_NO_ANALYTICS": "1", "PYTHONPATH": str(ROOT)}
     for command in (["git", "init", "-q"], [sys.executable, "-m", "dvc", "init", "-q"]):
         subprocess.run(command, cwd=folder, env=environment, check=True)
