@@ -213,7 +213,7 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
         counts = {word: part.filter(verdict=word).height for word in (FALLS, NOT_MONOTONE, NO_MESSAGE)}
         sentences.append(
             f"Of {len(part)} curves of {family} attacks against noise {counts[FALLS]} surely fall and nowhere surely "
-            f"rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} do not move beyond chance."
+            f"rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither."
         )
     return sentences
 
