@@ -192,7 +192,9 @@ def by_transformers(frozen: Frozen, texts: list[str]) -> Step:
     from transformers import AutoModel
 
     with quiet_loading():
-        network = AutoModel.from_pretrained(frozen.folder, dtype=torch.float32, trust_remote_code=False).eval()
+        network = AutoModel.from_pretrained(
+            frozen.folder, dtype=torch.float32, trust_remote_code=False, use_safetensors=True
+        ).eval()
 
     def step() -> None:
         for start in range(0, len(texts), PADDED):
