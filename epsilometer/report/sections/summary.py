@@ -191,12 +191,19 @@ def leaks(best: pl.DataFrame, inside: pl.DataFrame, hardly: Mapping[str, list[st
     return [*sentences, *_by_length(best), *_inside(best, inside)]
 
 
+def _gone(best: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `best` that prove a loss, but none among candidates of equal length."""
+    return best.filter(
+        pl.col("equal_trials") >= _FEW,
+        pl.col("equal_trials") < pl.col("trials"),
+        pl.col("loss") > 0,
+        pl.col("equal_loss") == 0,
+    )
+
+
 def _by_length(best: pl.DataFrame) -> list[str]:
     """Where all that is proven is gone among candidates of equal length."""
-    compared = best.filter(
-        pl.col("equal_trials") >= _FEW, pl.col("equal_trials") < pl.col("trials"), pl.col("loss") > 0
-    )
-    gone = compared.filter(pl.col("equal_loss") == 0)
+    gone = _gone(best)
     if gone.is_empty():
         return []
     budgets = at_budgets(gone.select("mechanism", "epsilon").rows(), best.select("mechanism", "epsilon").rows())
@@ -370,6 +377,7 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
             else f"No audited budget of any mechanism stayed within {limit}: use smaller ones; `epsilometer calibrate "
             f"--target {target:g}` looks for them."
         )
+    sentences.extend(_beyond_length(best, beyond))
     if hardly:
         sentences.append(
             f"Audit {listed(list(hardly))} again with vectors of the texts' language, a larger limit or shorter texts: "
@@ -380,6 +388,18 @@ def advice(best: pl.DataFrame, verdicts: pl.DataFrame, target: float, hardly: Ma
         they = inflected(len(spared), "it", "they")
         sentences.append(f"No optimal adversary attacks {listed(spared)}: {they} may leak more than is seen here.")
     return sentences
+
+
+def _beyond_length(best: pl.DataFrame, beyond: Sequence[str]) -> list[str]:
+    """Whom a smaller budget may not help, for what is left at the smallest is the length of a text."""
+    smallest = best.filter(pl.col("epsilon") == pl.col("epsilon").min().over("mechanism"))
+    left = _gone(smallest).filter(pl.col("mechanism").is_in(beyond))["mechanism"].unique().sort().to_list()
+    if not left:
+        return []
+    return [
+        f"A smaller ε may not help {listed(left)}: at the smallest one length may be all that leaks, and what keeps "
+        "the number of words shows it at any ε. `--match words` searches between texts of equal length."
+    ]
 
 
 def facts(estimates: pl.DataFrame) -> list[tuple[str, str]]:

@@ -225,6 +225,14 @@ def test_budgets_within_the_target_are_the_advice() -> None:
     assert "No audited budget of any mechanism" in said(of(table, target=0.1))["What to do"]
 
 
+def test_a_smaller_budget_is_not_all_that_is_advised_where_length_leaks() -> None:
+    row = ("queries", "mvc", 1.0, "embedding", 950, None, NO_CLAIM)
+    for equal, warned in (((200, 101), True), ((200, 180), False), ((TRIALS, 500), False)):
+        assert ("may not help mvc" in said(of(frame(row, equal=equal)))["What to do"]) is warned
+    larger = frame(row, ("queries", "mvc", 0.5, "embedding", 600, None, NO_CLAIM), equal=(200, 101))
+    assert "may not help" not in said(of(larger, target=1.5))["What to do"]
+
+
 def test_the_risk_stands_in_words_at_the_budget_that_matters() -> None:
     """The largest within the target on every data set, else the smallest; of no control."""
     table = frame(
