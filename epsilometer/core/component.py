@@ -143,6 +143,11 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
     """Construct a component from its settings; wrong settings are refused with their `place` in the input."""
     parameters = inspect.signature(cls).parameters
     for key in settings:
+        if key == "device" and key not in parameters:
+            raise UserError(
+                f"{place}.device: the device is no setting of a component; one switch sets it for all that computes, "
+                "`device` in params.yaml, or elsewhere the environment variable EPSILOMETER_DEVICE"
+            )
         if key not in parameters:
             raise unknown(f"setting in {place}", key, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in settings]

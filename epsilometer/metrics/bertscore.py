@@ -18,6 +18,7 @@ from pydantic import PositiveInt
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import ENCODER, hub_id, locate, quiet_loading
 
 
@@ -32,7 +33,6 @@ class BertScore:
 
     model: str = ENCODER
     layer: PositiveInt | None = None
-    device: str = "cpu"
 
     @cached_property
     def _scorer(self) -> Any:
@@ -50,7 +50,7 @@ class BertScore:
             if layer is None:
                 raise UserError(f"{folder} does not say how many layers it has; give `layer`")
             try:
-                scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=self.device)
+                scorer = BERTScorer(model_type=str(folder), num_layers=layer, device=resolved())
             except (AssertionError, ValueError) as error:  # a layer that the model lacks, a model that it cannot cut
                 raise UserError(f"bert-score cannot use {self.model!r} up to layer {layer}: {error}") from error
         # Some tokenisers state no limit, or one that is longer than the model's.

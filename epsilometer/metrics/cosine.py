@@ -25,13 +25,12 @@ class Cosine:
 
     model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _encoder(self) -> Encoder:
         from epsilometer.models.encoder import Encoder
 
-        return Encoder(self.model, self.precision, self.device)
+        return Encoder(self.model, self.precision)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] cosines, -1 to 1. An empty text has a vector too."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 _NAMES = ("acceptable", "grammatical", "correct")
@@ -29,7 +30,6 @@ class Grammaticality:
     """
 
     model: str
-    device: str = "cpu"
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int]:
@@ -52,7 +52,7 @@ class Grammaticality:
                 f"{len(report['missing_keys'])} weights missing); give one that was trained on CoLA"
             )
         chosen = next((i for i, name in names.items() if name in _NAMES), 1)
-        return tokenizer, network.eval().to(self.device), chosen
+        return tokenizer, network.eval().to(resolved()), chosen
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] probabilities, 0 to 1; NaN for an empty rewrite."""
@@ -68,6 +68,6 @@ class Grammaticality:
                 [rewrites[i] for i in rows], padding=True, truncation=True, max_length=longest, return_tensors="pt"
             )
             with torch.inference_mode():
-                logits = network(**batch.to(self.device)).logits
+                logits = network(**batch.to(network.device)).logits
             probabilities[rows] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
         return probabilities

@@ -37,13 +37,12 @@ class Perplexity:
 
     model: str = PARAPHRASER.name
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _reader(self) -> CausalLM:
         from epsilometer.models.causal_lm import CausalLM
 
-        return CausalLM(PARAPHRASER if self.model == PARAPHRASER.name else self.model, self.precision, self.device)
+        return CausalLM(PARAPHRASER if self.model == PARAPHRASER.name else self.model, self.precision)
 
     def measure(self, originals: Sequence[str], rewrites: Sequence[str]) -> NDArray[np.float64]:
         """The [n] perplexities, from 1; NaN for a rewrite without a piece that the model can generate."""

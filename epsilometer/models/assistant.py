@@ -96,11 +96,11 @@ class Remote(Assistant):
 class Local(Assistant):
     """An instruction-tuned causal model by id or folder; instruction and text are one message, as not all know two."""
 
-    def __init__(self, model: str | Path, temperature: float, longest: int, device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, temperature: float, longest: int) -> None:
         from epsilometer.models.causal_lm import CausalLM
 
         super().__init__(temperature, longest)
-        self._model = CausalLM(model, device=device)
+        self._model = CausalLM(model)
         self._model.chat_tokens([""])  # refuses a model without a chat template
 
     def answers(self, questions: Sequence[Question], noise: Noise, turn: int) -> list[str]:
@@ -180,7 +180,7 @@ class AsksModel:
     model:          an instruction-tuned causal model by id or folder; with `endpoint`, its name there.
     private_texts:  whether the endpoint may see texts that are not public.
     longest:        most tokens of an answer.
-    workers:        requests to the endpoint at a time; device: of a local model.
+    workers:        requests to the endpoint at a time.
     """
 
     model: str
@@ -189,7 +189,6 @@ class AsksModel:
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     longest: PositiveInt = 512
     workers: PositiveInt = 8
-    device: str = "cpu"
 
     def check(self, public: bool) -> None:
         """Refuse to show texts that are not public to an endpoint, or one that is not configured."""
@@ -218,6 +217,6 @@ class AsksModel:
     @cached_property
     def _assistant(self) -> Assistant:
         if not self.endpoint:
-            return Local(self.model, self.temperature, self.longest, self.device)
+            return Local(self.model, self.temperature, self.longest)
         store = user_cache_path("epsilometer") / "answers.sqlite"
         return Remote(self.model, store, self.temperature, self.longest, workers=self.workers)

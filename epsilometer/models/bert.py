@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.runtime.progress import track
 
 SLICE = {
@@ -95,14 +96,9 @@ def number_type(precision: str, device: str) -> torch.dtype:
     "float64" is for results that must be the same on every processor: differences between kernels are then a billionth
     of those in float32, and vanish on a grid.
 
-    Raises UserError for another precision, an unknown device, or "cuda" without a CUDA device.
+    Raises UserError for another precision, and as `devices.resolved`.
     """
-    if device not in SLICE:
-        raise UserError(f"device must be one of {', '.join(SLICE)}, got {device!r}")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "device is 'cuda', but torch finds no CUDA device; set device: cpu, or install a CUDA build of torch"
-        )
+    device = resolved(device)
     if precision == "auto":
         # Private names of torch, so each may be missing; without them the answer is the safe one.
         probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
@@ -125,13 +121,13 @@ class Bert:
     entries:  size of the vocabulary.
     """
 
-    def __init__(self, folder: Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, folder: Path, precision: str = "float32", device: str | None = None) -> None:
         config = json.loads((folder / "config.json").read_text())
         self.width: int = config["hidden_size"]
         self.window: int = config["max_position_embeddings"]
         self._heads: int = config["num_attention_heads"]
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
-        self._device = device
+        self._device = device = resolved(device)
         self._type = number_type(precision, device)
         # The first BERT checkpoints call a norm's weight and bias gamma and beta.
         self._weights = {

@@ -44,13 +44,13 @@ class Examples:
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a classifier is trained; a transformer takes all of it, the other kinds take the device alone.
+    """How a classifier is trained; the other kinds than a transformer take none of it.
 
     model: a folder, a pin or a hub id; rate: the highest; batch: texts; longest: pieces of a text that are read.
 
-    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result. epochs: passes over
-    the examples; of several the one with the least loss on validation texts is restored. decay: of the weights; 0 makes
-    AdamW the Adam of Kingma and Ba.
+    precision: "float32", "bfloat16" or "auto"; can change a result. epochs: passes over the examples; of several the
+    one with the least loss on validation texts is restored. decay: of the weights; 0 makes AdamW the Adam of Kingma and
+    Ba.
     """
 
     model: str
@@ -58,7 +58,6 @@ class FineTuning:
     batch: int = 32
     longest: int = 256
     precision: str = "float32"
-    device: str = "cpu"
     epochs: int = 1
     decay: float = 0.01
 
@@ -121,24 +120,24 @@ def train(
         return Linear.fit(examples)
     from epsilometer.models.classifiers.encoder import EncoderHead
 
-    return EncoderHead.fit(examples, settings.device)
+    return EncoderHead.fit(examples)
 
 
-def load(folder: Path | str, device: str = "cpu") -> Classifier:
+def load(folder: Path | str) -> Classifier:
     """The classifier that was saved in a folder. Raises UserError where there is none, or a damaged one."""
     about = read_about(Path(folder))
     kind = about["kind"]
     if kind == TRANSFORMER:
         from epsilometer.models.classifiers.transformer import Transformer
 
-        return Transformer.load(Path(folder), about, device)
+        return Transformer.load(Path(folder), about)
     if kind == LINEAR:
         from epsilometer.models.classifiers.linear import Linear
 
         return Linear.load(Path(folder), about)
     from epsilometer.models.classifiers.encoder import EncoderHead
 
-    return EncoderHead.load(Path(folder), about, device)
+    return EncoderHead.load(Path(folder), about)
 
 
 def read_about(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
@@ -24,7 +25,7 @@ class Encoder:
                  sentence-transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result). "float64"
                  takes twice as long; on a grid its vectors are the same on every processor.
-    device:      "cpu" or "cuda".
+    device:      "cpu" or "cuda"; by default what was chosen (`core.device`).
     window:      longest text in tokens; what is beyond is cut off.
     cut:         number of texts cut so far.
     dimensions:  size of a vector.
@@ -32,8 +33,8 @@ class Encoder:
     Raises UserError for a model that cannot be fetched, an unknown precision or device.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
-        folder = locate(model)
+    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
+        folder, device = locate(model), resolved(device)
         self._model = (_PackedBert if _is_plain_bert(folder) else _AnyModel)(folder, precision, device)
         self.window = self._model.window
         self.dimensions = self._model.dimensions

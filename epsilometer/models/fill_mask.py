@@ -36,7 +36,7 @@ class FillMask(MaskedLM):
     Probabilities are over its outputs. Raises UserError as `MaskedLM` does.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         super().__init__(model, precision, device)
         alone = self._tokenizer.encode("a")
         inside = [i for i, sequence in enumerate(alone.sequence_ids) if sequence == 0]

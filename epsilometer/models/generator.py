@@ -23,6 +23,7 @@ from torch import Tensor
 
 from epsilometer.core.errors import UserError
 from epsilometer.models.bert import number_type
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
 
@@ -53,9 +54,9 @@ class Generator(ABC):
     _kind: str  # as `architecture` calls it
     _auto: str  # the class of transformers that loads it
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         self.folder = locate(model)
-        self.device = device
+        self.device = device = resolved(device)
         if (actual := architecture(self.folder)) != self._kind:
             raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")
         kind = number_type(precision, device)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
 
@@ -40,7 +41,7 @@ class MaskedLM:
 
     model:       whatever `models.locate` knows. A BERT runs on our own code, others by transformers.
     precision:   "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    device:      "cpu" or "cuda".
+    device:      "cpu" or "cuda"; by default what was chosen (`core.device`).
     token_types: whether the model is given which tokens belong to the second half, as it was in training.
     outputs:     the output vocabulary: the surface string of each allowed vocabulary entry, without the mark of a
                  word's start or inside; two entries may share one. Special and unused entries, and those that
@@ -52,10 +53,11 @@ class MaskedLM:
     """
 
     def __init__(
-        self, model: str | Path, precision: str = "float32", device: str = "cpu", token_types: bool = True
+        self, model: str | Path, precision: str = "float32", device: str | None = None, token_types: bool = True
     ) -> None:
         from epsilometer.models.bert import readable
 
+        self.device = device = resolved(device)
         self._folder = folder = locate(model)
         own = readable(folder) and (folder / "tokenizer.json").is_file()
         self._model = (_PackedBert if own else _AnyModel)(folder, precision, device)

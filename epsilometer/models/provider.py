@@ -76,7 +76,7 @@ class Remote(Provider):
 class Local(Provider):
     """An encoder-decoder or a decoder-only model by id or folder; a chat template is used where there is one."""
 
-    def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> None:
+    def __init__(self, model: str | Path, prompt: str | None, temperature: float, longest: int) -> None:
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generator import KINDS, architecture
         from epsilometer.models.seq2seq import Seq2Seq
@@ -85,7 +85,7 @@ class Local(Provider):
         kind = architecture(model)
         if kind not in ("seq2seq", "causal"):
             raise UserError(f"candidates need a model that writes text, {str(model)!r} is {KINDS[kind]}")
-        self._model = Seq2Seq(model, device=device) if kind == "seq2seq" else CausalLM(model, device=device)
+        self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._chats = isinstance(self._model, CausalLM) and self._model.chats
         self._prompt = prompt or (INSTRUCTION if self._chats else DOCUMENT if kind == "seq2seq" else MARKER)
         if self._model.room(longest) < len(self._tokens("a")):
@@ -131,6 +131,6 @@ class Local(Provider):
 
 
 @lru_cache(maxsize=1)
-def local(model: str | Path, prompt: str | None, temperature: float, longest: int, device: str) -> Local:
+def local(model: str | Path, prompt: str | None, temperature: float, longest: int) -> Local:
     """The local provider of these settings: loaded once, its candidates shared by the mechanisms that use it."""
-    return Local(model, prompt, temperature, longest, device=device)
+    return Local(model, prompt, temperature, longest)

@@ -82,9 +82,9 @@ def places(sentence: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _WORD.finditer(sentence))
 
 
-def tagger(name: str, heads: Path = HEADS, device: str = "cpu") -> TripleReader:
+def tagger(name: str, heads: Path = HEADS) -> TripleReader:
     """The embedded tagger ("minilm-heads", with its weights in `heads`), or an installed spaCy pipeline by name."""
-    return Tagger(heads, device) if name == HEADS.name else SpacyTagger(name)
+    return Tagger(heads) if name == HEADS.name else SpacyTagger(name)
 
 
 class Tagger:
@@ -93,7 +93,7 @@ class Tagger:
     A sentence's tags depend on that sentence alone. Raises UserError for a folder without heads.
     """
 
-    def __init__(self, heads: Path = HEADS, device: str = "cpu") -> None:
+    def __init__(self, heads: Path = HEADS) -> None:
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
@@ -104,7 +104,7 @@ class Tagger:
         self._weights = {name: w.astype(np.float64) for name, w in load_file(heads / "heads.safetensors").items()}
         self._first = ("upos.hidden", "roles.word", "roles.sentence", "roles.null")
         folder = locate(ENCODER)
-        self._bert = _projected(folder, device, np.concatenate([self._weights[f"{n}.weight"] for n in self._first]))
+        self._bert = _projected(folder, np.concatenate([self._weights[f"{n}.weight"] for n in self._first]))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(labels["features"]["max_pieces"])
@@ -279,12 +279,13 @@ def _parsed(document: Any) -> Tagged:
     return tagged._replace(roles=(subject.i, root.i, objects[0].i))
 
 
-def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
+def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
     """A BERT that sends the hidden states of all its layers, one after another, through weight [columns, features]."""
     import torch
     from torch.nn import functional as F
 
     from epsilometer.models.bert import SLICE, Bert
+    from epsilometer.models.devices import resolved
 
     class Projected(Bert):
         def projections(self, sequences: Sequence[Sequence[int]], columns: int) -> NDArray[np.float32]:
@@ -313,6 +314,7 @@ def _projected(folder: Path, device: str, weight: NDArray[np.float64]) -> Any:
                     hidden = self._feed(layer, hidden, self._attend(layer, hidden, lengths))
             return total
 
+    device = resolved()
     bert = Projected(folder, device=device)
     parts = torch.from_numpy(weight).float().to(device).split(bert.width, dim=1)
     return bert

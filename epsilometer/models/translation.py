@@ -22,7 +22,7 @@ class Translator(Seq2Seq):
     Raises UserError for a model without Marian's tokeniser, or with several target languages.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         with warnings.catch_warnings():
             # sacremoses normalises marks before SentencePiece in older code; transformers no longer calls it.
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")

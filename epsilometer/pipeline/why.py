@@ -130,6 +130,8 @@ def _changed_code(path: str, md5: str, now: Mapping[str, Mapping[str, str]]) -> 
         reasons.append(f"file {name} {what}")
     for name, (before, after) in _pairs(old["packages"], now["packages"]):
         reasons.append(f"package {name}: {before or 'not used'} before, {after or 'not used'} now")
+    for name, (before, after) in _pairs(old.get("device", {}), now.get("device", {})):
+        reasons.append(f"device {name}: {before or 'none'} before, {after or 'none'} now")
     return reasons
 
 

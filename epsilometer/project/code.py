@@ -17,9 +17,11 @@ from typing import Any
 
 from epsilometer.core.component import PACKAGE
 from epsilometer.core.imports import reached
+from epsilometer.models import devices
 
 Record = dict[str, dict[str, str]]
-"""`files`: hash by path from the project (of a file elsewhere by its name); `packages`: version by name."""
+"""`files`: hash by path from the project (of a file elsewhere by its name); `packages`: version by name; `device`: what
+the code computes on, where it asks for that."""
 
 # How work is run, shown and guarded. That results have the same bytes whatever happens here is tested by
 # tests/runtime/test_scaling.py, tests/pipeline/test_pipeline.py (runtime settings) and test_kills.py.
@@ -44,7 +46,8 @@ def record(files: Iterable[Path], project: Path) -> Record:
             template for one in files_reached if one.is_relative_to(PACKAGE) for template in one.parent.glob("*.j2")
         )
         modules |= others
-    return {"files": hashes(sorted(own), project), "packages": versions(modules)}
+    made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
+    return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
 
 
 def digest(settings: Any, texts: Iterable[str], code: Iterable[Path], data: Iterable[Path], project: Path) -> str:

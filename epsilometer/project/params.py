@@ -12,6 +12,7 @@ import yaml
 from pydantic import ValidationError, field_validator, model_validator
 
 from epsilometer.core.component import describe, shipped
+from epsilometer.core.device import Device, choose
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.project import confinement, references, training_references
 from epsilometer.project.sections import (
@@ -61,7 +62,7 @@ class Params(Section):
     """The whole file. Paths of sources and mechanisms are relative to the project, resources to the run's folder.
 
     A relative path stays within the project. outside: folders beside it, relative to the project, that data may be read
-    from all the same; an absolute path is always allowed.
+    from all the same; an absolute path is always allowed. device: where networks compute; can change a result.
     """
 
     root: str = "."
@@ -69,6 +70,7 @@ class Params(Section):
     title: str = "Privacy calibration"
     audit: Audit
     datasets: Mapping[str, Dataset]
+    device: Device = "cpu"
     embedding: Embedding = Embedding()
     trials: TrialSettings
     words: Words
@@ -158,7 +160,10 @@ class Params(Section):
 
 
 def read(path: Path | str = "params.yaml") -> Params:
-    """Read and validate a parameter file; raises UserError naming the field, the rule and the value."""
+    """Read and validate a parameter file; this process then computes on its device (`core.device`).
+
+    Raises UserError naming the field, the rule and the value.
+    """
     try:
         raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
@@ -174,11 +179,13 @@ def read(path: Path | str = "params.yaml") -> Params:
                 "character, or both halves as one escape (\\U0001F600)"
             )
     try:
-        return Params.model_validate(raw)
+        params = Params.model_validate(raw)
     except ValidationError as error:
         entries = {"mechanisms", "cells"} & {item["loc"][0] for item in error.errors() if item["loc"]}
         example = f"\n{references.EXAMPLE}" if entries else ""
         raise UserError(f"{path}: {_nearest(error) or describe(error, '')}{example}") from error
+    choose(params.device)
+    return params
 
 
 class _Loader(yaml.SafeLoader):
@@ -211,5 +218,9 @@ def _nearest(error: ValidationError) -> str | None:
                 arguments = getattr(annotation, "__args__", ())
                 section = arguments[-1] if arguments else annotation or section
             place_name = ".".join(str(part) for part in place) or "the top level"
+            if key == "device":
+                return (
+                    f"{place_name}.device: one switch sets the device of all that computes, `device` at the top level"
+                )
             return str(unknown(f"key in {place_name}", key, getattr(section, "model_fields", {})))
     return None

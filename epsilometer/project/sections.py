@@ -179,7 +179,6 @@ class TriplesEntry(Section):
     threshold: Annotated[float, Field(gt=0, le=0.95)] = 0.4
     encoder: str = ENCODER
     tagger: str = "minilm-heads"
-    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class AutoencoderEntry(Section):
@@ -206,7 +205,6 @@ class FineTuning(Section):
     batch: PositiveInt = 8
     longest: Annotated[int, Field(ge=8)] = 128
     precision: Precision = "float32"
-    device: Literal["cpu", "cuda"] = "cpu"
     epochs: PositiveInt = 1
     decay: Annotated[float, Field(ge=0)] = 0.01
 

@@ -57,9 +57,8 @@ def stream(params: Params, dataset: str, label: str, seed: int) -> Noise:
 def victims(params: Params, dataset: str, label: str) -> list[Learned]:
     """The classifiers of a label that stage `classifiers` keeps, a kind and seed each."""
     own = examples(chosen(params, dataset, label), label, TRAIN)
-    device = params.classification.training.device
     return [
-        Learned(load(classifier_path(dataset, label, kind, seed), device), own, seed)
+        Learned(load(classifier_path(dataset, label, kind, seed)), own, seed)
         for kind in params.classification.kinds
         for seed in range(min(seeds(params, kind), params.attackers.seeds))
     ]

@@ -196,7 +196,7 @@ class _Crew:
     def __init__(self, ray: Any, build: Callable[[], Any], engine: Engine) -> None:
         self._ray = ray
         self._actor = ray.remote(_Worker).options(num_cpus=1, num_gpus=engine.gpus)
-        self._given = ray.put(ray.cloudpickle.dumps(build)), os.getcwd()
+        self._given = ray.put(ray.cloudpickle.dumps(build)), os.getcwd(), _variables()
         self._starting: dict[Any, Any] = {}  # the reference to its readiness, and the actor
         self._load: dict[Any, int] = {}  # the slices that a ready actor has
         self._busy: dict[Any, tuple[int, Any]] = {}  # the result to come, its slice, its actor
@@ -274,11 +274,17 @@ class _Crew:
             self._ray.kill(actor)
 
 
+def _variables() -> dict[str, str]:
+    """This program's own environment, which a cluster's workers do not inherit."""
+    return {name: value for name, value in os.environ.items() if name.startswith("EPSILOMETER_")}
+
+
 class _Worker:
     """An actor: builds its function at the first slice."""
 
-    def __init__(self, build: bytes, folder: str) -> None:
+    def __init__(self, build: bytes, folder: str, variables: dict[str, str]) -> None:
         self._build, self._folder = build, folder
+        os.environ.update(variables)
         self._work: Callable[[Any], Any] | None = None
 
     def ready(self) -> str:

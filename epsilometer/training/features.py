@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.models.bounds import weights_hash
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import quiet_loading
 from epsilometer.runtime.progress import track
 from epsilometer.training.heads import BERT, GPT2, last_layers
@@ -43,15 +44,16 @@ LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of featur
 class Frozen(Tokens):
     """A BERT or GPT-2 without its trainable layers, and its tokeniser.
 
-    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda". Both can change a result. width: of a state.
+    precision: "float32", "bfloat16" or "auto"; device: "cpu" or "cuda", by default what was
+    chosen (`core.device`). Both can change a result. width: of a state.
 
     Raises UserError as `Tokens`, and for a model without layers that it needs.
     """
 
-    def __init__(self, model: str | Path, length: int, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, length: int, precision: str = "float32", device: str | None = None) -> None:
         super().__init__(model, length)
-        self.precision, self.device = precision, device
-        self._network = _network(self.folder, self.kind, precision, device)
+        self.precision, self.device = precision, resolved(device)
+        self._network = _network(self.folder, self.kind, precision, self.device)
         self.width = self._network.width
 
     def states(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.training.gradients import DenseGradients
 from epsilometer.training.heads import GPT2, Head, kind_of
@@ -67,7 +68,7 @@ class NetworkHead(Head):
         digest = hashlib.blake2b(digest_size=16)
         for name, tensor in self.network.state_dict().items():
             if name not in self.chosen:
-                digest.update(name.encode() + tensor.detach().numpy().tobytes())
+                digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
         return {"kind": type(self.network).__name__, "frozen": digest.hexdigest()}
 
     def logits(self, states: NDArray[Any], masks: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -78,7 +79,7 @@ class NetworkHead(Head):
         with torch.inference_mode():
             for rows in self.micro_batches(len(states)):
                 ids, mask = self._inputs(states[rows])
-                out[rows] = self._forward(self._tensors(), ids, mask).numpy()
+                out[rows] = self._forward(self._tensors(), ids, mask).cpu().numpy()
         return out
 
     def gradients(
@@ -103,8 +104,8 @@ class NetworkHead(Head):
 
         each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0, 0))
         with torch.no_grad():  # of what is frozen
-            gradients = each(self._tensors(), *self._inputs(states), torch.from_numpy(labels.astype(np.int64)))
-        rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).numpy()
+            gradients = each(self._tensors(), *self._inputs(states), self._given(labels.astype(np.int64)))
+        rows: NDArray[np.float32] = torch.cat([gradients[name].flatten(1) for name in self.shapes], 1).cpu().numpy()
         return rows
 
     def summed(
@@ -114,7 +115,7 @@ class NetworkHead(Head):
         import torch
 
         ids, mask = self._inputs(states)
-        wanted, by = torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(weights.astype(np.float32))
+        wanted, by = self._given(labels.astype(np.int64)), self._given(weights.astype(np.float32))
 
         def loss(tensors: dict[str, Tensor]) -> Tensor:
             losses = torch.nn.functional.cross_entropy(self._forward(tensors, ids, mask), wanted, reduction="none")
@@ -122,7 +123,7 @@ class NetworkHead(Head):
 
         with torch.no_grad():  # of what is frozen
             gradient = torch.func.grad(loss)(self._tensors())
-        return np.concatenate([gradient[name].numpy().ravel() for name in self.shapes])
+        return np.concatenate([gradient[name].cpu().numpy().ravel() for name in self.shapes])
 
     def restored(self, path: Path) -> NetworkHead:
         """The head with the values that `save` wrote. Raises UserError for a file of other parameters."""
@@ -142,19 +143,21 @@ class NetworkHead(Head):
         return logits
 
     def _tensors(self) -> dict[str, Tensor]:
-        import torch
-
-        return {name: torch.from_numpy(tensor) for name, tensor in self.parameters.items()}
+        return {name: self._given(tensor) for name, tensor in self.parameters.items()}
 
     def _inputs(self, states: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Ids [L, t] and what is added to attention's scores [L, 1, t, t], t the longest text here."""
-        import torch
-
         there = states != NONE
         length = max(1, int(there.sum(axis=1).max(initial=0)))
         there = there[:, :length]
         ids = np.where(there, states[:, :length], self.pad).astype(np.int64)
-        return torch.from_numpy(ids), torch.from_numpy(attention(there, self.causal))
+        return self._given(ids), self._given(attention(there, self.causal))
+
+    def _given(self, array: NDArray[Any]) -> Tensor:
+        """An array where the network is."""
+        import torch
+
+        return torch.from_numpy(array).to(next(self.network.parameters()).device)
 
 
 @dataclass(frozen=True)
@@ -272,7 +275,7 @@ def network(model: str | Path, classes: int, noise: Noise) -> Module:
             ignore_mismatched_sizes=True,
         )
     loaded.config.pad_token_id = padding(folder)
-    module: Module = loaded.eval()
+    module: Module = loaded.eval().to(resolved())
     return module
 
 
@@ -311,5 +314,5 @@ def trainable(network: Any, length: int, names: Sequence[str] | None = None, mic
         micro=micro or max(1, min(MICRO, MEMORY // vector.nbytes)),
     )
     for name, tensor in head.parameters.items():
-        tensor[...] = every[name].detach().float().numpy()
+        tensor[...] = every[name].detach().float().cpu().numpy()
     return head

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from epsilometer.core.imports import reached
+from epsilometer.models import devices
+from epsilometer.pipeline import STAGES as PROGRAMS
 from epsilometer.pipeline.stages import resources
-from epsilometer.project.code import digest
+from epsilometer.project.code import digest, record
 from epsilometer.project.sections import Cell
 from tests.support.toy import STAGES, Toy
 
@@ -54,6 +56,14 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     made.write_params()
     repro(made)
     return made
+
+
+def test_a_record_names_the_device_of_what_computes_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path()
+    assert record([PROGRAMS / "embed.py"], here)["device"] == {"kind": "cpu"}
+    assert "device" not in record([PROGRAMS / "trials.py"], here)
+    monkeypatch.setattr(devices, "described", lambda: {"kind": "cuda", "name": "A GPU"})
+    assert record([PROGRAMS / "embed.py"], here)["device"]["name"] == "A GPU"
 
 
 def repro(toy: Toy) -> set[str]:

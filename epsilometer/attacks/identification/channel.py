@@ -41,13 +41,12 @@ class ChannelAttack(ByScore):
 
     model: str | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _reader(self) -> Seq2Seq:
         from epsilometer.models.seq2seq import Seq2Seq
 
-        return Seq2Seq(self.model or seq2seq(), self.precision, self.device)
+        return Seq2Seq(self.model or seq2seq(), self.precision)
 
     def score_grid(
         self, rewrites: Sequence[Rewrites], candidates: NDArray[np.integer], contexts: Sequence[Context]

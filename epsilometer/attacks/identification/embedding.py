@@ -27,11 +27,10 @@ class EmbeddingAttack(ByScore):
 
     model: str = ENCODER
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.model, self.precision, self.device)
+        return Encoder(self.model, self.precision)
 
     @cached_property
     def _encode_once(self) -> Callable[[tuple[str, ...]], NDArray[np.float32]]:

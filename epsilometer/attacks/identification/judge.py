@@ -47,7 +47,7 @@ Price = Annotated[float, Field(ge=0)]
 class JudgeAttack:
     """model: a causal language model by id or folder, None for the embedded one; with `endpoint`, its name there.
 
-    precision, device:  of a local model.
+    precision:          of a local model.
     answer_tokens:      longest answer; a model that thinks aloud first needs more.
     workers:            requests to the endpoint at a time.
     prices:             of a million tokens of questions and of answers, for the cost in the report.
@@ -58,7 +58,6 @@ class JudgeAttack:
     model: str | None = None
     reading: Literal["score", "generate"] = "score"
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
     endpoint: bool = False
     private_texts: bool = False
     answer_tokens: PositiveInt = 32
@@ -83,7 +82,7 @@ class JudgeAttack:
         embedded = EMBEDDED / "judge"
         if self.model is None and not embedded.is_dir():
             raise UserError(f"the embedded judge is not at {embedded}; give `model`, a causal language model")
-        return JudgeModel(self.model or embedded, self.precision, self.device)
+        return JudgeModel(self.model or embedded, self.precision)
 
     @cached_property
     def _chat(self) -> Chat:

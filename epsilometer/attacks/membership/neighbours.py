@@ -47,7 +47,6 @@ class Neighbours:
     kind: Literal["words", "spans"] = "words"
     masked_lm: str | None = None
     texts: PositiveInt = 200
-    device: Literal["cpu", "cuda"] = "cpu"
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
         """As `MembershipAttack.score`; NaN for a text without a neighbour. Raises UserError without a masked LM."""
@@ -71,7 +70,7 @@ class Neighbours:
 
     @cached_property
     def _model(self) -> FillMask:
-        return FillMask(self.masked_lm or masked_lm(), device=self.device)
+        return FillMask(self.masked_lm or masked_lm())
 
 
 def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:

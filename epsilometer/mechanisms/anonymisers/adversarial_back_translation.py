@@ -31,4 +31,4 @@ class AdversarialBackTranslation(SentenceMechanism):
         """As `SentenceMechanism`."""
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import trained
 
-        return [trained(self.resource, self.device)]
+        return [trained(self.resource)]

@@ -31,4 +31,4 @@ class BackTranslation(SentenceMechanism):
         """As `SentenceMechanism`."""
         from epsilometer.models.translation import Translator
 
-        return [Translator(model, device=self.device) for model in (self.resource, self.back)]
+        return [Translator(model) for model in (self.resource, self.back)]

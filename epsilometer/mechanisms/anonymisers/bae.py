@@ -44,7 +44,7 @@ class BAE(WordSearch):
 
     @cached_property
     def _model(self) -> FillMask:
-        return FillMask(self.masked_lm or masked_lm(), device=self.device)
+        return FillMask(self.masked_lm or masked_lm())
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
         """The likeliest words where the text, as it stands, has a mask; likeliest first."""

@@ -124,7 +124,6 @@ class IDT:
     similarity: Annotated[float, Field(ge=-1, le=1)] | None = None
     fluency: Annotated[float, Field(ge=0)] | None = None
     unsaved: Literal["best", "original", "withhold"] = "best"
-    device: str = "cpu"
 
     @property
     def has_budget(self) -> bool:
@@ -162,7 +161,7 @@ class IDT:
 
     @cached_property
     def _auxiliaries(self) -> Auxiliaries:
-        return Auxiliaries(self.resource, self.device)
+        return Auxiliaries(self.resource)
 
     def _check(self) -> None:
         """Raises UserError for settings that do not fit one another, or the auxiliaries."""
@@ -216,7 +215,7 @@ class IDT:
 
     @cached_property
     def _tagger(self) -> Tagger:
-        return Tagger(device=self.device)
+        return Tagger()
 
     @cached_property
     def _tags(self) -> Tags:
@@ -359,7 +358,7 @@ class IDT:
 
     @cached_property
     def _fill_mask(self) -> FillMask:
-        return FillMask(masked_lm(), device=self.device)
+        return FillMask(masked_lm())
 
     @cached_property
     def _antonyms(self) -> Antonyms:
@@ -371,11 +370,11 @@ class IDT:
     def _guards(self) -> list[Asker]:
         guards: list[Asker] = []
         if self.similarity is not None:
-            guards.append(Similarity(self.similarity, device=self.device))
+            guards.append(Similarity(self.similarity))
         if self.fluency is not None:
-            guards.append(Fluency(self.fluency, device=self.device))
+            guards.append(Fluency(self.fluency))
         return guards
 
     @cached_property
     def _cosines(self) -> Asker:
-        return Similarity(-1, device=self.device).cosines
+        return Similarity(-1).cosines

@@ -32,4 +32,4 @@ class RoundTrip(SentenceMechanism):
         """As `SentenceMechanism`."""
         from epsilometer.models.seq2seq import Seq2Seq
 
-        return [Seq2Seq(self.resource, device=self.device)]
+        return [Seq2Seq(self.resource)]

@@ -52,7 +52,7 @@ Unsafe = Mapping[int, str | None]
 
 @component
 class ZSTS:
-    """resource, precision, device: of the masked language model.
+    """resource, precision: of the masked language model.
 
     p: less likely words are unsafe; s: largest cosine distance of a replacement; candidates: how many of the likeliest
     words are compared; as_published: one dictionary for all texts, digits by the seed 0, no capitals.
@@ -67,15 +67,14 @@ class ZSTS:
     candidates: Annotated[int, Field(ge=1)] = 50
     as_published: bool = False
     precision: str = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _model(self) -> FillMask:
-        return FillMask(self.resource, self.precision, self.device)
+        return FillMask(self.resource, self.precision)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(ENCODER, device=self.device)
+        return Encoder(ENCODER)
 
     @cached_property
     def _vectors(self) -> dict[str, NDArray[np.float32]]:

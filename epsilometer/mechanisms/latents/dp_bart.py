@@ -66,7 +66,6 @@ class DPBART(LatentMechanism):
     length: PositiveInt = 20
     as_published: bool = False
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @field_validator("clip")
     @classmethod
@@ -79,7 +78,7 @@ class DPBART(LatentMechanism):
     def _model(self) -> Seq2Seq:
         from epsilometer.models.seq2seq import Seq2Seq
 
-        model = Seq2Seq(self.resource, self.precision, self.device)
+        model = Seq2Seq(self.resource, self.precision)
         if self.length > model.window:
             raise UserError(
                 f"length must be at most the window of {str(self.resource)!r}, {model.window} tokens, got {self.length}"

@@ -65,7 +65,6 @@ class DPST:
     writer:     "template" ("s r o." joined), or a language model by id or folder (`language.writer`), asked by `prompt`
                 for at most `longest` tokens.
     as_published: the published form, whose claim must fail.
-    device:     where the models run, "cpu" or "cuda".
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(triples)
@@ -77,7 +76,6 @@ class DPST:
     prompt: str | None = None
     longest: Annotated[int, Field(ge=1)] = 64
     as_published: bool = False
-    device: str = "cpu"
 
     @property
     def releases(self) -> frozenset[str]:
@@ -86,7 +84,7 @@ class DPST:
 
     @cached_property
     def _corpus(self) -> TripleCorpus:
-        return TripleCorpus.load(self.resource, self.device)
+        return TripleCorpus.load(self.resource)
 
     @cached_property
     def _clusters(self) -> _Clusters:
@@ -243,7 +241,7 @@ class DPST:
 
     @cached_property
     def _writer(self) -> Writer:
-        return Writer(self.writer, self.prompt, self.longest, self.device)
+        return Writer(self.writer, self.prompt, self.longest)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class PrivRewrite:
     beta:         smoothing of the utility.
     split:        share of epsilon that phase 1 gets.
     encoder:      a public sentence encoder: its token embeddings are the word vectors, its sentence embeddings prune.
-    workers:      requests to the endpoint at a time; device: of a local provider.
+    workers:      requests to the endpoint at a time.
     """
 
     default_resource: ClassVar[Callable[[], Path]] = staticmethod(seq2seq)
@@ -104,7 +104,6 @@ class PrivRewrite:
     prompt: str | None = None
     encoder: str = ENCODER
     workers: PositiveInt = 8
-    device: str = "cpu"
 
     @field_validator("variant", mode="before")
     @classmethod
@@ -140,7 +139,7 @@ class PrivRewrite:
                 self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, workers=self.workers
             )
         assert self.resource is not None
-        return local(self.resource, self.prompt, self.temperature, self.max_new_tokens, device=self.device)
+        return local(self.resource, self.prompt, self.temperature, self.max_new_tokens)
 
     def check(self, public: bool) -> None:
         """Refuse an endpoint that is not configured; whether the texts are public does not matter."""

@@ -47,7 +47,7 @@ from epsilometer.text.words import STOP_WORDS, lay_out, words, write
 
 @component
 class DPMLM(MaskMechanism):
-    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
+    """resource, clip, precision: of the masked language model (`MaskMechanism`).
 
     token_types: whether a model that has token types is given them.
     stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
@@ -60,7 +60,7 @@ class DPMLM(MaskMechanism):
 
     @cached_property
     def _model(self) -> MaskedLM:
-        return MaskedLM(self.resource, self.precision, self.device, self.token_types == "given")
+        return MaskedLM(self.resource, self.precision, token_types=self.token_types == "given")
 
     @cached_property
     def inputs(self) -> list[str]:

@@ -50,7 +50,7 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 @component
 class DPMLMPlus(MaskMechanism):
-    """resource, clip, precision, device: of the masked language model (`MaskMechanism`).
+    """resource, clip, precision: of the masked language model (`MaskMechanism`).
 
     delete, insert: the public probabilities of the coins.
     """

@@ -50,7 +50,7 @@ class DPParaphrase(GenerativeMechanism):
         """The language model, loaded once."""
         from epsilometer.models.causal_lm import CausalLM
 
-        return CausalLM(self.resource, self.precision, self.device)
+        return CausalLM(self.resource, self.precision)
 
     @property
     def top_k(self) -> int | None:

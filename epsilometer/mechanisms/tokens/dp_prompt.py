@@ -62,8 +62,8 @@ class DPPrompt(GenerativeMechanism):
         if kind == "seq2seq":
             if self.chat:
                 raise UserError(f"chat must be left out: {self.resource} is {KINDS[kind]} and has no chat template")
-            return Seq2Seq(self.resource, self.precision, self.device)
-        model = CausalLM(self.resource, self.precision, self.device)
+            return Seq2Seq(self.resource, self.precision)
+        model = CausalLM(self.resource, self.precision)
         if self.chat:
             model.chat_tokens([""])
         return model

@@ -22,7 +22,7 @@ _WEIGHTS = "weights.npz"
 class EncoderHead:
     """A linear head on all-MiniLM-L6-v2, whose weights stay as they are.
 
-    coefficients: float64 [c, d], intercepts: float64 [c]; device: "cpu" or "cuda".
+    coefficients: float64 [c, d], intercepts: float64 [c].
     """
 
     kind = ENCODER
@@ -32,22 +32,21 @@ class EncoderHead:
         classes: Sequence[str],
         coefficients: NDArray[np.float64],
         intercepts: NDArray[np.float64],
-        device: str = "cpu",
     ) -> None:
         self.classes = list(classes)
-        self.coefficients, self.intercepts, self.device = coefficients, intercepts, device
+        self.coefficients, self.intercepts = coefficients, intercepts
 
     @classmethod
-    def fit(cls, examples: Examples, device: str = "cpu") -> EncoderHead:
+    def fit(cls, examples: Examples) -> EncoderHead:
         """Train the head on these examples."""
-        vectors = _encoder(device).encode(examples.texts).astype(np.float64)
-        return cls(*logistic_regression(vectors, examples.labels), device)
+        vectors = _encoder().encode(examples.texts).astype(np.float64)
+        return cls(*logistic_regression(vectors, examples.labels))
 
     @classmethod
-    def load(cls, folder: Path, about: Mapping[str, Any], device: str = "cpu") -> EncoderHead:
+    def load(cls, folder: Path, about: Mapping[str, Any]) -> EncoderHead:
         """The classifier in a folder."""
         coefficients, intercepts = read_arrays(folder / _WEIGHTS, "coefficients", "intercepts")
-        return cls(about["classes"], coefficients, intercepts, device)
+        return cls(about["classes"], coefficients, intercepts)
 
     def save(self, folder: Path) -> None:
         """Write the head."""
@@ -59,7 +58,7 @@ class EncoderHead:
         """Returns [n, c]."""
 
         def compute(distinct: Sequence[str]) -> NDArray[np.float64]:
-            vectors = _encoder(self.device).encode(distinct).astype(np.float64)
+            vectors = _encoder().encode(distinct).astype(np.float64)
             # A product of matrices would sum a row in an order that depends on how many there are.
             return probabilities_on_grid(np.einsum("nd,cd->nc", vectors, self.coefficients) + self.intercepts)
 
@@ -71,4 +70,4 @@ def _encoder(device: str) -> Any:
     """The encoder, loaded once for the classifiers of all labels."""
     from epsilometer.models.encoder import Encoder
 
-    return Encoder(locate.ENCODER, device=device)
+    return Encoder(locate.ENCODER)

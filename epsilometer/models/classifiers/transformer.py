@@ -47,11 +47,13 @@ class Transformer:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         from epsilometer.models.bert import number_type
+        from epsilometer.models.devices import resolved
 
         self.classes = sorted(classes)
         self.settings = settings
         self.losses: list[float] = []
-        self._half = number_type(settings.precision, settings.device) is torch.bfloat16
+        self._device = resolved()
+        self._half = number_type(settings.precision, self._device) is torch.bfloat16
         with quiet_loading():
             try:
                 self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -61,7 +63,7 @@ class Transformer:
                     dtype=torch.float32,
                     use_safetensors=True,
                     trust_remote_code=False,
-                ).to(settings.device)
+                ).to(self._device)
             except (OSError, ValueError) as error:
                 raise UserError(
                     f"model {settings.model!r} cannot be loaded as a classifier ({type(error).__name__}: {error}); "
@@ -100,9 +102,9 @@ class Transformer:
         write_about(folder, self.kind, self.classes, rest)
 
     @classmethod
-    def load(cls, folder: Path, about: Mapping[str, Any], device: str = "cpu") -> Transformer:
+    def load(cls, folder: Path, about: Mapping[str, Any]) -> Transformer:
         """The classifier in a folder."""
-        settings = FineTuning(str(folder), longest=about["longest"], precision=about["precision"], device=device)
+        settings = FineTuning(str(folder), longest=about["longest"], precision=about["precision"])
         return cls(folder, about["classes"], settings)
 
     def train(self, examples: Examples, generator: np.random.Generator, validation: Examples | None = None) -> None:
@@ -155,7 +157,7 @@ class Transformer:
         """The [n, c] logits of texts, in batches of a fixed number of rows and one width."""
         import torch
 
-        pieces, rows = self.pieces(texts), _ROWS[self.settings.device]
+        pieces, rows = self.pieces(texts), _ROWS[self._device]
         widths = np.array([self._width(len(one)) for one in pieces])
         logits = np.empty((len(pieces), len(self.classes)), np.float32)
         with torch.inference_mode():

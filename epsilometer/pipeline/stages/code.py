@@ -81,6 +81,9 @@ def records(params: Params) -> dict[Path, code.Record]:
         else:
             files = [file for kind in _OF_AUDIT.get(stage, ()) for file in _files(params, kind, None)]
             by_path[FOLDER / f"{stage}.json"] = code.record([own, *files], project)
+    if params.runtime.ray and params.device != "cpu":  # workers look for devices of their own
+        there = {"device": {"kind": f"{params.device}, by each node of a Ray cluster"}}
+        return {path: record | (there if "device" in record else {}) for path, record in by_path.items()}
     return by_path
 
 

@@ -24,7 +24,6 @@ def main(name: str) -> None:
             encoder=entry.encoder,
             tagger=entry.tagger,
             seed=entry.corpus.seed,
-            device=entry.device,
         ),
     )
     say(f"triples: {len(corpus.triples)}")

@@ -32,6 +32,7 @@ from epsilometer.attacks.identification.shared.judge_prompt import (
 from epsilometer.core.errors import UserError
 from epsilometer.models.chat import Completion
 from epsilometer.models.chat_template import encode, frame
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
 from epsilometer.runtime.progress import track
@@ -48,7 +49,7 @@ class JudgeModel:
 
     model:      whatever `models.locate` knows.
     precision:  "float32", "bfloat16", or "auto" (bfloat16 where the hardware has it; can change a result).
-    device:     "cpu" or "cuda".
+    device:     "cpu" or "cuda"; by default what was chosen (`core.device`).
     chat:       whether its tokeniser has a chat template, so that it is asked in the published words.
     window:     longest prompt in tokens; the texts of a longer one are cut to an equal number of words.
     cut:        number of prompts cut so far.
@@ -56,10 +57,11 @@ class JudgeModel:
     Raises UserError for a model that cannot be fetched or has no language model head, an unknown precision or device.
     """
 
-    def __init__(self, model: str | Path, precision: str = "float32", device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         from epsilometer.models.bert import number_type
 
         folder = locate(model)
+        device = resolved(device)
         kind = number_type(precision, device)
         with quiet_loading():
             from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -85,9 +85,7 @@ class Parallel:
     classes: Sequence[str]
 
 
-def train(
-    resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, kept: Path, device: str = "cpu"
-) -> dict[str, Any]:
+def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, kept: Path) -> dict[str, Any]:
     """Train a model and write it to the folder `out`, with rewriter.json. Returns that record.
 
     resource: an encoder-decoder; kept: the folder of the state after the last epoch. distinct: outputs a hundred
@@ -103,7 +101,7 @@ def train(
         )
     if len({*parallel.classes}) < 2:
         raise UserError("an adversary needs texts of two classes at least; give more texts, or another attribute")
-    model = Seq2Seq(resource, "float32", device)
+    model = Seq2Seq(resource)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
     with torch.random.fork_rng():
@@ -116,14 +114,14 @@ def train(
     return record
 
 
-def trained(folder: str | Path, device: str = "cpu") -> Seq2Seq:
+def trained(folder: str | Path) -> Seq2Seq:
     """The model that was trained. Raises UserError for a folder that holds none."""
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
             f"{folder} holds no trained rewriter ({RECORD} is missing); give as `resource` the folder that stage "
             "rewriters makes, data/rewriters/NAME"
         )
-    return Seq2Seq(folder, device=device)
+    return Seq2Seq(folder)
 
 
 class _Reversed(torch.autograd.Function):

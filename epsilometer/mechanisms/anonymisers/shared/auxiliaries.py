@@ -67,7 +67,6 @@ class Auxiliaries:
     """
 
     folder: Path
-    device: str = "cpu"
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
@@ -165,7 +164,7 @@ class _Kinds(Mapping[str, Classifier]):
             raise KeyError(kind)
         if kind not in self._loaded:
             folder = self._auxiliaries.folder / f"{self._label}-{kind}"
-            self._loaded[kind] = load(folder, self._auxiliaries.device)
+            self._loaded[kind] = load(folder)
         return self._loaded[kind]
 
     def __iter__(self) -> Iterator[str]:

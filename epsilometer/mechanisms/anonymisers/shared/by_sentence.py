@@ -39,7 +39,6 @@ class SentenceMechanism(ABC):
 
     beams: PositiveInt = 4
     longest: PositiveInt = 128
-    device: str = "cpu"
 
     @property
     @abstractmethod

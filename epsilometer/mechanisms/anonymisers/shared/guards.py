@@ -69,7 +69,6 @@ class Similarity:
 
     least: float
     model: str | Path = ENCODER
-    device: str = "cpu"
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
         """Whether each pair passes."""
@@ -87,7 +86,7 @@ class Similarity:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.model, device=self.device)
+        return Encoder(self.model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,6 @@ class Fluency:
 
     largest_fall: float
     model: str | Path | None = None
-    device: str = "cpu"
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
         """Whether each pair passes."""
@@ -124,7 +122,7 @@ class Fluency:
 
     @cached_property
     def _fill_mask(self) -> FillMask:
-        return FillMask(masked_lm() if self.model is None else self.model, device=self.device)
+        return FillMask(masked_lm() if self.model is None else self.model)
 
 
 def _changed_sentences(text: str, candidate: str) -> Iterator[Pair]:

@@ -35,7 +35,7 @@ class LanguageModelMechanism(AsksModel):
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
         """What is to be hidden and what kept."""
-        return Auxiliaries(Path(self.resource), self.device)
+        return Auxiliaries(Path(self.resource))
 
 
 def read_rewrite(answer: str) -> str | None:

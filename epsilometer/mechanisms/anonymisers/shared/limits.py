@@ -62,15 +62,14 @@ class Inspector:
     """Finds which replacements keep the limits; its networks are loaded at first use."""
 
     limits: Limits
-    device: str = "cpu"
 
     @cached_property
     def _tagger(self) -> Tagger:
-        return Tagger(device=self.device)
+        return Tagger()
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(ENCODER, device=self.device)
+        return Encoder(ENCODER)
 
     def tags(self, sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         """The tags of sentences, given as words."""

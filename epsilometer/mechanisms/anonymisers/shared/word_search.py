@@ -73,7 +73,6 @@ class WordSearch(ABC):
     query_budget: Annotated[int, Field(ge=1)] | None = None
     similarity: Literal["kept", "free"] = "kept"
     as_published: bool = False
-    device: str = "cpu"
 
     @property
     @abstractmethod
@@ -86,12 +85,12 @@ class WordSearch(ABC):
 
     @cached_property
     def _inspector(self) -> Inspector:
-        return Inspector(self.limits, self.device)
+        return Inspector(self.limits)
 
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
         """The folder."""
-        return Auxiliaries(self.resource, self.device)
+        return Auxiliaries(self.resource)
 
     @cached_property
     def classifier(self) -> Classifier:
@@ -116,7 +115,7 @@ class WordSearch(ABC):
         folders = sorted(self.victims.glob(wanted))
         if not folders:
             raise UserError(f"{self.victims} holds no victim {wanted}; run stage classifiers, or name another kind")
-        return load(folders[0], self.device)
+        return load(folders[0])
 
     @cached_property
     def neighbours(self) -> Neighbours:

@@ -30,6 +30,7 @@ from torch.nn import functional as F
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.runtime.progress import track
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
@@ -122,7 +123,7 @@ class Autoencoder(nn.Module):
                 f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
                 f"(epsilometer stage autoencoder NAME): {str(error)[:200]}"
             ) from error
-        return model.eval()
+        return model.eval().to(resolved())
 
     def save(self, folder: Path) -> None:
         """Write config.json, vocabulary.json and model.safetensors."""
@@ -131,7 +132,7 @@ class Autoencoder(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(json.dumps(asdict(self.shape), indent=1) + "\n")
         (folder / "vocabulary.json").write_text(json.dumps(self.vocabulary, ensure_ascii=False) + "\n")
-        save_file({k: v.contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
+        save_file({k: v.cpu().contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
 
     @property
     def width(self) -> int:
@@ -149,7 +150,7 @@ class Autoencoder(nn.Module):
         out = np.empty((len(texts), self.width), np.float32)
         for members in _by_length(numbers, EQUAL_ROWS):
             filled = members + members[-1:] * (EQUAL_ROWS - len(members))
-            out[members] = self._read([numbers[i] for i in filled])[: len(members)].numpy()
+            out[members] = self._read([numbers[i] for i in filled])[: len(members)].cpu().numpy()
         return out
 
     @torch.inference_mode()
@@ -157,7 +158,7 @@ class Autoencoder(nn.Module):
         """Texts by greedy choice from latents [n, width]: as many words as the longest, or until the end symbol."""
         texts: list[str] = []
         for start in range(0, len(latents), EQUAL_ROWS):
-            part = torch.from_numpy(np.array(latents[start : start + EQUAL_ROWS]))
+            part = torch.from_numpy(np.array(latents[start : start + EQUAL_ROWS])).to(self.bias.device)
             chosen = self._write(F.pad(part, (0, 0, 0, EQUAL_ROWS - len(part))))[: len(part)].tolist()
             texts += [
                 write(self.vocabulary[i - SYMBOLS] for i in row[: row.index(END) if END in row else None])
@@ -167,9 +168,9 @@ class Autoencoder(nn.Module):
 
     def loss(self, numbers: Sequence[Sequence[int]], dropped: float) -> Tensor:
         """The mean cross-entropy of texts of one length, given as word numbers; the decoder sees the words before."""
-        target = torch.tensor([[*row, END] for row in numbers])
+        target = torch.tensor([[*row, END] for row in numbers], device=self.bias.device)
         given = F.pad(target[:, :-1], (1, 0), value=START)
-        hide = torch.rand(given.shape) < dropped
+        hide = (torch.rand(given.shape) < dropped).to(given.device)
         hide[:, 0] = False
         latent = clipped(self._read(numbers), self.shape.clip)
         states, _ = self._step(given.masked_fill(hide, UNKNOWN), latent, self._start(latent))
@@ -177,12 +178,12 @@ class Autoencoder(nn.Module):
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
         """The latents of texts, read from last word to first, then the start symbol, so that empty texts have one."""
-        ids = torch.tensor([[*reversed(row), START] for row in numbers])
+        ids = torch.tensor([[*reversed(row), START] for row in numbers], device=self.bias.device)
         _, (hidden, cell) = self.encoder(self.words(ids))
         return torch.cat([hidden[0], cell[0]], dim=1)
 
     def _write(self, latent: Tensor) -> Tensor:
-        word, state, chosen = torch.full((len(latent), 1), START), self._start(latent), []
+        word, state, chosen = torch.full((len(latent), 1), START, device=latent.device), self._start(latent), []
         for _ in range(self.shape.longest):
             states, state = self._step(word, latent, state)
             logits = self._logits(states)
@@ -232,7 +233,7 @@ def train(
     vocabulary, start = _vocabulary(known, how.words, vectors)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(how.seed)
-        model = Autoencoder(shape, vocabulary, start)
+        model = Autoencoder(shape, vocabulary, start).to(resolved())
         _fit(model, [model.ids(text) for text in known], how, random)
     model.eval()
     return model, {"training_texts": len(known), "vocabulary": len(vocabulary), **asdict(how), **quality(model, held)}

@@ -54,9 +54,7 @@ class NoiseAware:
     seed: NonNegativeInt = 0
 
 
-def train(
-    resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path, device: str = "cpu"
-) -> dict[str, Any]:
+def train(resource: str | Path, texts: Sequence[str], how: NoiseAware, out: Path) -> dict[str, Any]:
     """Train a model on public texts and write it to the folder `out`, with pruning.json. Returns the record.
 
     resource: an encoder-decoder; for pr_plus one with a pruning.json where dimensions are to be dropped. The same call
@@ -66,7 +64,7 @@ def train(
     """
     if len(texts) < 2 * _HELD_OUT:
         raise UserError(f"training needs at least {2 * _HELD_OUT} texts, got {len(texts)}; give more")
-    model = Seq2Seq(resource, "float32", device)
+    model = Seq2Seq(resource)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
     earlier = Pruning.read(model.folder)

@@ -46,7 +46,7 @@ class TripleCorpus:
     centroids:  for each number K of clusters float32 [K, dimensions].
     members:    for each K int32 [n]: the cluster of each triple.
     encoder:    the sentence encoder behind the vectors, by name; tagger: the one that read the triples.
-    heads:      the folder of the embedded tagger's weights; device: where encoder and tagger run.
+    heads:      the folder of the embedded tagger's weights.
     """
 
     triples: Sequence[Triple]
@@ -56,16 +56,15 @@ class TripleCorpus:
     encoder: str
     tagger: str
     heads: Path = HEADS
-    device: str = "cpu"
 
     @cached_property
     def reader(self) -> TripleReader:
         """The tagger."""
-        return tagger(self.tagger, self.heads, self.device)
+        return tagger(self.tagger, self.heads)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.encoder, device=self.device)
+        return Encoder(self.encoder)
 
     def encode(self, triples: Sequence[Triple]) -> NDArray[np.float32]:
         """Unit vectors [n, dimensions] of other triples, as those of the corpus were made."""
@@ -91,7 +90,7 @@ class TripleCorpus:
         )  # last: without it there is no corpus
 
     @classmethod
-    def load(cls, folder: Path, device: str = "cpu") -> TripleCorpus:
+    def load(cls, folder: Path) -> TripleCorpus:
         """Read a folder that `save` wrote. Raises UserError for anything else."""
         try:
             settings = json.loads((folder / "meta.json").read_text("utf-8"))
@@ -113,9 +112,7 @@ class TripleCorpus:
         if len(shapes) > 1 or not sizes or not len(table):
             raise UserError(f"{folder}: its files do not belong together; make it anew by the stage `triples`")
         triples = [Triple(*row) for row in table.select(list(SCHEMA)[:3]).iter_rows()]
-        return cls(
-            triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name, device=device
-        )
+        return cls(triples, vectors, centroids, members, encoder=encoder, tagger=name, heads=folder / HEADS.name)
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ class Clustering:
     """How a corpus of triples is made.
 
     clusters: sizes of the clusterings; dimensions: how many of the embedding's first are kept; threshold: Jaccard
-    similarity from which two triples are near-duplicates; encoder, tagger: models by name, on a device.
+    similarity from which two triples are near-duplicates; encoder, tagger: models by name.
     """
 
     clusters: Sequence[int]
@@ -132,7 +129,6 @@ class Clustering:
     encoder: str = ENCODER
     tagger: str = HEADS.name
     seed: int = 0
-    device: str = "cpu"
 
 
 def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCorpus:
@@ -141,7 +137,7 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     Raises UserError where the texts hold no triple, or fewer than there are to be clusters.
     """
     clusters, seed = settings.clusters, settings.seed
-    reader = tagger(settings.tagger, device=settings.device)
+    reader = tagger(settings.tagger)
     counted: Counter[Triple] = Counter()
     with_triple = 0
     starts = range(0, len(texts), _CHUNK)
@@ -162,7 +158,7 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
         )
     total = np.bincount(stand_in, [counted[triple] for triple in ranked]).astype(int)[unique]
     chosen = [ranked[i] for i in unique]
-    model, starts = Encoder(settings.encoder, device=settings.device), range(0, len(chosen), _CHUNK)
+    model, starts = Encoder(settings.encoder), range(0, len(chosen), _CHUNK)
     parts = [
         embed(model, chosen[i : i + _CHUNK], settings.dimensions) for i in track(starts, len(starts), "embed triples")
     ]

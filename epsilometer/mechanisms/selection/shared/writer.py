@@ -26,7 +26,7 @@ class Writer:
     Raises UserError for a model that writes no text, or a prompt without {}.
     """
 
-    def __init__(self, model: str | Path, prompt: str | None = None, longest: int = 64, device: str = "cpu") -> None:
+    def __init__(self, model: str | Path, prompt: str | None = None, longest: int = 64) -> None:
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generator import KINDS, architecture
         from epsilometer.models.seq2seq import Seq2Seq
@@ -37,7 +37,7 @@ class Writer:
         self._prompt = prompt or ("{}" if kind == "seq2seq" else INSTRUCTION)
         if "{}" not in self._prompt:
             raise UserError(f"prompt must hold {{}}, where the released triples go, got {prompt!r}")
-        self._model = Seq2Seq(model, device=device) if kind == "seq2seq" else CausalLM(model, device=device)
+        self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._longest = longest
 
     def write(self, notes: Sequence[str]) -> list[str]:

@@ -55,7 +55,6 @@ class GenerativeMechanism(ABC):
     clip: Clip | None = None
     as_published: bool = False
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @property
     @abstractmethod

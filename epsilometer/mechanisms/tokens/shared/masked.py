@@ -37,11 +37,10 @@ class MaskMechanism:
     resource: str | Path
     clip: Clip | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    device: str = "cpu"
 
     @cached_property
     def _model(self) -> MaskedLM:
-        return MaskedLM(self.resource, self.precision, self.device)
+        return MaskedLM(self.resource, self.precision)
 
     @cached_property
     def _clip(self) -> tuple[float, float]:

@@ -1,0 +1,46 @@
+"""The device that networks compute on, as it was chosen (`core/device.py`).
+
+A record of code (`project/code.py`) names the device where this module is among its files, since kernels of another
+device change last bits: so what a change of device can change is made again.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from epsilometer.core.device import chosen
+from epsilometer.core.errors import UserError
+
+
+def resolved(device: str | None = None) -> str:
+    """Returns "cpu" or "cuda"; None stands for what was chosen, "auto" for "cuda" where there is one.
+
+    Raises UserError for another name, and for "cuda" where torch can use none.
+    """
+    device = device or chosen()
+    if device not in ("cpu", "cuda", "auto"):
+        raise UserError(f"device must be one of cpu, cuda, auto, got {device!r}")
+    if device == "cpu":
+        return device
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if device == "auto":
+        return "cpu"
+    why = "is built without CUDA" if torch.version.cuda is None else "sees no GPU that its CUDA can use"
+    raise UserError(
+        f"device is 'cuda', but this machine has only 'cpu': torch {version('torch')} {why}; set device: cpu or auto, "
+        "or install a CUDA build of torch and a driver for it"
+    )
+
+
+def described() -> dict[str, str]:
+    """Returns what names the chosen device in a record: its kind, of a GPU also its model and compute capability."""
+    kind = resolved()
+    if kind == "cpu":
+        return {"kind": kind}
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    return {"kind": kind, "name": properties.name, "capability": f"{properties.major}.{properties.minor}"}
