@@ -78,8 +78,8 @@ class Pair(Protocol):
 
 
 @dataclass(frozen=True)
-class Removed:
-    """(1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2), for sigma s and rate q."""
+class _Sampled:
+    """A pair of Gaussian noise of deviation `sigma`, s, where an example enters at rate `rate`, q."""
 
     sigma: float
     rate: float
@@ -88,6 +88,10 @@ class Removed:
     def scale(self) -> float:
         """The noise's deviation."""
         return self.sigma
+
+
+class _FromMixture(_Sampled):
+    """A pair whose first law is (1-q) N(0, s^2) + q N(1, s^2)."""
 
     @property
     def largest(self) -> float:
@@ -98,6 +102,14 @@ class Removed:
         """About both means, or about the one where every example enters."""
         return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
 
+    def log_density(self, x: Array) -> Array:
+        """Of the mixture."""
+        return _normal(x, self.sigma) + _mixed(x, self.sigma, self.rate)
+
+
+class Removed(_FromMixture):
+    """(1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2)."""
+
     def loss(self, x: Array) -> Array:
         """ln(1 - q + q e^((2x - 1) / 2s^2))."""
         return _mixed(x, self.sigma, self.rate)
@@ -106,22 +118,28 @@ class Removed:
         """The inverse: -inf at losses of at most ln(1 - q)."""
         return 0.5 + self.sigma**2 * (_log_over(losses, self.rate) - math.log(self.rate))
 
-    def log_density(self, x: Array) -> Array:
-        """Of the mixture."""
-        return _normal(x, self.sigma) + self.loss(x)
+
+class Replaced(_FromMixture):
+    """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2): the reverse is its mirror image."""
+
+    def loss(self, x: Array) -> Array:
+        """The difference of the mixtures' logarithms."""
+        return _mixed(x, self.sigma, self.rate) - _mixed(-x, self.sigma, self.rate)
+
+    def place(self, losses: Array) -> Array:
+        """s^2 (L/2 + arsinh((1-q)/q e^(1 / 2s^2) sinh(L/2))), from a quadratic equation in e^(x / s^2)."""
+        if self.rate == 1:
+            return self.sigma**2 * losses / 2
+        half = np.abs(losses) / 2
+        with np.errstate(divide="ignore"):
+            log_sinh = half + np.log(-np.expm1(-2 * half)) - math.log(2)
+        log = math.log1p(-self.rate) - math.log(self.rate) + 1 / (2 * self.sigma**2) + log_sinh
+        arsinh = np.where(log > 300, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 300))))
+        return np.copysign(self.sigma**2 * (half + arsinh), losses)
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(_Sampled):
     """N(0, s^2) against (1-q) N(0, s^2) + q N(1, s^2); x is minus the output."""
-
-    sigma: float
-    rate: float
-
-    @property
-    def scale(self) -> float:
-        """The noise's deviation."""
-        return self.sigma
 
     @property
     def largest(self) -> float:
@@ -146,52 +164,22 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Replaced:
-    """(1-q) N(0, s^2) + q N(1, s^2) against (1-q) N(0, s^2) + q N(-1, s^2): the reverse is its mirror image."""
+class _OfDraw:
+    """A directional draw in d dimensions against another law; x is minus the angle to its mean.
 
-    sigma: float
-    rate: float
-
-    @property
-    def scale(self) -> float:
-        """The noise's deviation."""
-        return self.sigma
-
-    @property
-    def largest(self) -> float:
-        """None."""
-        return math.inf
-
-    def spans(self, tail: float) -> list[tuple[float, float]]:
-        """About both means, or about the one where every example enters."""
-        return _about([1.0] if self.rate == 1 else [0.0, 1.0], self.sigma, tail)
-
-    def loss(self, x: Array) -> Array:
-        """The difference of the mixtures' logarithms."""
-        return _mixed(x, self.sigma, self.rate) - _mixed(-x, self.sigma, self.rate)
-
-    def place(self, losses: Array) -> Array:
-        """s^2 (L/2 + arsinh((1-q)/q e^(1 / 2s^2) sinh(L/2))), from a quadratic equation in e^(x / s^2)."""
-        if self.rate == 1:
-            return self.sigma**2 * losses / 2
-        half = np.abs(losses) / 2
-        with np.errstate(divide="ignore"):
-            log_sinh = half + np.log(-np.expm1(-2 * half)) - math.log(2)
-        log = math.log1p(-self.rate) - math.log(self.rate) + 1 / (2 * self.sigma**2) + log_sinh
-        arsinh = np.where(log > 300, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 300))))
-        return np.copysign(self.sigma**2 * (half + arsinh), losses)
-
-    def log_density(self, x: Array) -> Array:
-        """Of the first mixture."""
-        return _normal(x, self.sigma) + _mixed(x, self.sigma, self.rate)
-
-
-@dataclass(frozen=True)
-class Opposite:
-    """Two directional draws about opposite means in d dimensions; x is minus the angle to the first one's."""
+    The loss is slope cos x - offset.
+    """
 
     kappa: float
     dimension: int
+
+    @property
+    def _slope(self) -> float:
+        return self.kappa
+
+    @property
+    def _offset(self) -> float:
+        return 0.0
 
     @property
     def scale(self) -> float:
@@ -201,59 +189,40 @@ class Opposite:
     @property
     def largest(self) -> float:
         """Of a draw that is its mean."""
+        return self._slope - self._offset
+
+    def spans(self, tail: float) -> list[tuple[float, float]]:
+        """The angles that have mass."""
+        low, high = _angles(self.kappa, self.dimension, tail)
+        return [(-high, -low)]
+
+    def loss(self, x: Array) -> Array:
+        """Elementwise."""
+        return self._slope * np.cos(x) - self._offset
+
+    def place(self, losses: Array) -> Array:
+        """The inverse, by 1 - cos x, so that small angles keep their digits."""
+        return -_angle(1 - (losses + self._offset) / self._slope)
+
+    def log_density(self, x: Array) -> Array:
+        """Of the angle."""
+        return log_angle_density(-x, self.kappa, self.dimension)
+
+
+class Opposite(_OfDraw):
+    """Two directional draws about opposite means: the loss is 2 kappa cos x."""
+
+    @property
+    def _slope(self) -> float:
         return 2 * self.kappa
 
-    def spans(self, tail: float) -> list[tuple[float, float]]:
-        """The angles that have mass."""
-        low, high = _angles(self.kappa, self.dimension, tail)
-        return [(-high, -low)]
 
-    def loss(self, x: Array) -> Array:
-        """2 kappa cos x."""
-        return 2 * self.kappa * np.cos(x)
-
-    def place(self, losses: Array) -> Array:
-        """The inverse, from the distance to the largest loss, 2 kappa, so that small angles keep their digits."""
-        return -_angle(1 - losses / (2 * self.kappa))
-
-    def log_density(self, x: Array) -> Array:
-        """Of the angle."""
-        return log_angle_density(-x, self.kappa, self.dimension)
-
-
-@dataclass(frozen=True)
-class ToUniform:
-    """A directional draw against a uniform one; x is minus the angle to its mean."""
-
-    kappa: float
-    dimension: int
+class ToUniform(_OfDraw):
+    """A directional draw against a uniform one: the loss is kappa cos x - ln M."""
 
     @property
-    def scale(self) -> float:
-        """About one deviation of the angle."""
-        return _angle_scale(self.kappa, self.dimension)
-
-    @property
-    def largest(self) -> float:
-        """Of a draw that is its mean."""
-        return self.kappa - log_moment(self.kappa, self.dimension)
-
-    def spans(self, tail: float) -> list[tuple[float, float]]:
-        """The angles that have mass."""
-        low, high = _angles(self.kappa, self.dimension, tail)
-        return [(-high, -low)]
-
-    def loss(self, x: Array) -> Array:
-        """kappa cos x - ln M."""
-        return self.kappa * np.cos(x) - log_moment(self.kappa, self.dimension)
-
-    def place(self, losses: Array) -> Array:
-        """The inverse."""
-        return -_angle(1 - (losses + log_moment(self.kappa, self.dimension)) / self.kappa)
-
-    def log_density(self, x: Array) -> Array:
-        """Of the angle."""
-        return log_angle_density(-x, self.kappa, self.dimension)
+    def _offset(self) -> float:
+        return log_moment(self.kappa, self.dimension)
 
 
 @dataclass(frozen=True)
