@@ -160,13 +160,14 @@ def build(cls: Callable[..., Any], settings: Mapping[str, Any], place: str) -> A
 
 
 def describe(error: ValidationError, prefix: str) -> str:
-    """The first complaints of a validation, one a line: place, rule and value."""
+    """The first complaints of a validation, one a line: place, rule and value. One of the whole names its own place."""
     lines = []
     for item in error.errors()[:5]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
         value = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
-        lines.append(f"{(prefix + place).lstrip('.')}: {message}{value}")
+        full = (prefix + place).lstrip(".")
+        lines.append(f"{full}: {message}{value}" if full else f"{message}{value}")
     return "\n".join(lines)
 
 

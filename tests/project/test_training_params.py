@@ -93,5 +93,6 @@ def test_sections_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(place: tuple[str, ...], value: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as raised:
         written(tmp_path, {place: value})
+    assert ": :" not in str(raised.value)  # of the whole file: no place before its own
