@@ -7,7 +7,7 @@ any of them, at that level. See `auditing.rates` for what the intervals cover, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.paired_areas import areas
 from epsilometer.auditing.rates import (
     Interval,
     Scores,
@@ -100,6 +101,31 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
     for name, values in target.scores.items():
         for fpr, tpr in zip(*curve(Scores.of(values, target.inside)), strict=True):
             table.append({**target.of, "attack": name, "fpr": float(fpr), "tpr": float(tpr)})
+    return table
+
+
+def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list[dict[str, Any]]:
+    """A row an attack and level (schema `MEMBERSHIP_AREAS`), of targets that are asked about the same examples.
+
+    levels: from the least noise to the most; each has a target or more. There is no row of the strongest attack: it is
+    another one at each level, picked afterwards.
+    """
+    by_level = [[target for target in targets if target.of["level"] == level] for level in levels]
+    table = []
+    for name in targets[0].scores:
+        scored = [np.array([target.scores[name] for target in some]) for some in by_level]
+        found = areas(scored, targets[0].inside)
+        for number, (level, some) in enumerate(zip(levels, by_level, strict=True)):
+            table.append(
+                {
+                    "attack": name,
+                    "level": level,
+                    "models": len(some),
+                    "auc": float(found.values[number]),
+                    "covariance": found.covariance[number].tolist(),
+                    "pairs": found.pairs,
+                }
+            )
     return table
 
 

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, logit
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
 from epsilometer.auditing.estimation import clopper_pearson, loss_by_rates
+from epsilometer.auditing.paired_areas import placements
 from epsilometer.core.errors import UserError
 
 
@@ -96,19 +97,20 @@ def curve(scores: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def area(scores: Scores, alpha: float) -> Interval:
-    """The area under the curve, at confidence 1 - alpha for many examples.
-
-    Where the variance of these examples is 0, as where all members score more than all others, the interval is that of
-    pairs of one member and one other, of which there are min(n, m) disjoint ones, that all came out alike.
-    """
-    n, m = len(scores.inside), len(scores.outside)
-    ranks = rankdata(np.concatenate([scores.inside, scores.outside]))
-    above = (ranks[:n] - rankdata(scores.inside)) / m  # share of the others that each member scores more than
-    below = 1 - (ranks[n:] - rankdata(scores.outside)) / n
-    value = float(above.mean())
+    """The area under the curve, at confidence 1 - alpha for many examples."""
+    above, below = placements(scores.inside, scores.outside)
     variance = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0 for part in (above, below))
+    return area_of(float(above.mean()), variance, min(len(above), len(below)), alpha)
+
+
+def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval:
+    """The interval of an area of this variance, at confidence 1 - alpha for many examples.
+
+    pairs: of one member and one other, no two with an example in common. Where the variance is 0, as where all members
+    score more than all others, the interval is that of so many pairs that all came out alike.
+    """
     if not variance or not 0 < value < 1:
-        slack = 1 - (alpha / 2) ** (1 / min(n, m))
+        slack = 1 - (alpha / 2) ** (1 / pairs)
         return Interval(value, max(0.0, value - slack), min(1.0, value + slack))
     reach = norm.isf(alpha / 2) * math.sqrt(variance) / (value * (1 - value))
     return Interval(value, float(expit(logit(value) - reach)), float(expit(logit(value) + reach)))

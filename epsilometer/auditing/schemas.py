@@ -296,6 +296,15 @@ MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `stron
     "delta": pl.Float64,
 }
 
+MEMBERSHIP_AREAS: Schema = {  # a row an attack and level, from the least noise to the most (`auditing.paired_areas`)
+    "attack": pl.String,
+    "level": pl.Float64,  # null without noise
+    "models": pl.Int64,  # of this level: one a seed
+    "auc": pl.Float64,  # their mean, on the examples that the attack looks at on every model
+    "covariance": pl.List(pl.Float64),  # with the areas of the attack's levels, in the order of the rows
+    "pairs": pl.Int64,  # the members or the others, whichever are fewer
+}
+
 MEMBERSHIP_RATES: Schema = {  # a row an attack and false positive rate, at thresholds set on other examples
     **_TARGET,
     "at": pl.Float64,  # the false positive rate that was asked for

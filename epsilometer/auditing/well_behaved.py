@@ -15,7 +15,7 @@ levels (Bonferroni); of several curves the p-values are corrected together (Holm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from epsilometer.auditing.comparison import holm
+from epsilometer.auditing.paired_areas import Areas
 from epsilometer.core.randomness import Noise
 
 FALLS, NOT_MONOTONE, NO_MESSAGE = "falls with noise", "not monotone", "no message"
 _FLIPS = 19_999  # random signs: the least p-value is 1 in 20,000
+_NO_SPREAD = 1e-20  # a variance that is rounding
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,25 @@ class Moves:
 def paired(values: NDArray[np.float64]) -> Moves:
     """Test a curve of means; values: [levels, texts] from the least noise to the most, each text at every level."""
     signs = np.sign(Noise.named(_FLIPS, "well behaved").uniforms(values.shape[1]) - 0.5)
-    rises = [_flipped(values[j] - values[i], signs) for i, j in combinations(range(len(values)), 2)]
-    return Moves(_flipped(values[0] - values[-1], signs), _bonferroni(rises))
+    return _of_pairs(lambda i, j: _flipped(values[i] - values[j], signs), len(values))
+
+
+def by_covariance(of: Areas) -> Moves:
+    """Test a curve of areas on the same examples, from the least noise to the most.
+
+    A difference d without any spread, as between an attack that is always right and one that always says the same, has
+    exp(-pairs d^2 / 2) for p-value: the bound of Hoeffding (1963, section 5) on means over all pairs of two samples.
+    """
+
+    def p(i: int, j: int) -> float:
+        """Of area i being so much larger than area j by chance."""
+        difference = float(of.values[i] - of.values[j])
+        variance = float(of.covariance[i, i] + of.covariance[j, j] - 2 * of.covariance[i, j])
+        if variance > _NO_SPREAD:
+            return float(norm.sf(difference / np.sqrt(variance)))
+        return float(np.exp(-of.pairs * max(difference, 0.0) ** 2 / 2))
+
+    return _of_pairs(p, len(of.values))
 
 
 def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[float], alpha: float) -> Moves:
@@ -50,13 +69,12 @@ def by_intervals(values: Sequence[float], low: Sequence[float], high: Sequence[f
     deviations = (np.asarray(high) - np.asarray(low)) / (2 * norm.isf(alpha / 2))
 
     def p(i: int, j: int) -> float:
-        """Of figure i being larger than figure j by chance."""
+        """Of figure i being so much larger than figure j by chance."""
         spread = float(np.hypot(deviations[i], deviations[j]))
         difference = values[i] - values[j]
         return float(norm.sf(difference / spread)) if spread else float(difference <= 0)
 
-    rises = [p(j, i) for i, j in combinations(range(len(values)), 2)]
-    return Moves(p(0, len(values) - 1), _bonferroni(rises))
+    return _of_pairs(p, len(values))
 
 
 def verdicts(tested: Sequence[Moves], alpha: float) -> list[str]:
@@ -72,5 +90,7 @@ def _flipped(differences: NDArray[np.float64], signs: NDArray[np.float64]) -> fl
     return float((1 + as_large.sum()) / (1 + len(signs)))
 
 
-def _bonferroni(p_values: Sequence[float]) -> float:
-    return min(1.0, len(p_values) * min(p_values, default=1.0))
+def _of_pairs(p: Callable[[int, int], float], levels: int) -> Moves:
+    """p: of level i being larger than level j by chance."""
+    rises = [p(j, i) for i, j in combinations(range(levels), 2)]
+    return Moves(p(0, levels - 1), min(1.0, len(rises) * min(rises, default=1.0)))

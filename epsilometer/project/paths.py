@@ -125,19 +125,11 @@ def references_path(name: str) -> Path:
     return Path(f"data/references/{name}")
 
 
-def membership_path(name: str) -> Path:
-    """What membership attacks on a cell achieve."""
-    return Path(f"data/membership/{name}.parquet")
-
-
-def membership_rates_path(name: str) -> Path:
-    """Their true positive rates at small false ones."""
-    return Path(f"data/membership/{name}.rates.parquet")
-
-
-def membership_roc_path(name: str) -> Path:
-    """Their curves of true against false positives."""
-    return Path(f"data/membership/{name}.roc.parquet")
+def membership_path(name: str, what: str | None = None) -> Path:
+    """What membership attacks on a cell achieve; `rates`, their true positive rates at small false ones; `roc`, their
+    curves of true against false positives; `areas`, those under them with their covariance over levels.
+    """
+    return _table("membership", name, what)
 
 
 def one_run_path(name: str) -> Path:
@@ -152,7 +144,7 @@ def sent_path(name: str) -> Path:
 
 def reconstruction_path(name: str, what: str | None = None) -> Path:
     """What attacks read off the gradients that are sent: on average; `texts`, one by one; `candidates`, which of k."""
-    return Path(f"data/reconstruction/{name}.parquet" if what is None else f"data/reconstruction/{name}.{what}.parquet")
+    return _table("reconstruction", name, what)
 
 
 def searched_path(name: str, attack: str, size: int, level: float | None) -> Path:
@@ -163,3 +155,7 @@ def searched_path(name: str, attack: str, size: int, level: float | None) -> Pat
 def training_curves_path() -> Path:
     """Every attack on training against its noise, with verdicts."""
     return Path("data/training_curves.parquet")
+
+
+def _table(folder: str, name: str, what: str | None) -> Path:
+    return Path(f"data/{folder}/{name}.parquet" if what is None else f"data/{folder}/{name}.{what}.parquet")

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.schemas import CANDIDATES, MEMBERSHIP
-from epsilometer.auditing.well_behaved import Moves, by_intervals, paired, verdicts
+from epsilometer.auditing.paired_areas import Areas
+from epsilometer.auditing.rates import area_of
+from epsilometer.auditing.schemas import CANDIDATES, MEMBERSHIP_AREAS
+from epsilometer.auditing.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.project.params import Params
 from epsilometer.project.paths import membership_path, reconstruction_path
 from epsilometer.project.training_sections import Noised
-from epsilometer.utility.reconstruction import BLIND
+from epsilometer.utility.reconstruction import BLIND, bounded_mean
 from epsilometer.utility.schemas import RECONSTRUCTED
 
 CURVES: Schema = {  # a row an attack, measure and batch size; its levels from the least noise to the most
@@ -46,45 +48,31 @@ def curves(params: Params) -> pl.DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in CURVES} for row in rows], schema=dict(CURVES))
 
 
-def ordered(entry: Noised) -> list[float | None]:
-    """The levels of a noise from the least to the most; kappa concentrates, so that its largest is the least noise."""
-    levels = [level for level in entry.steps if level is not None]
-    return [*sorted(levels, reverse=entry.noise.kind == "vmf")] or [None]
-
-
 def _membership(params: Params) -> Iterator[Row]:
-    """Areas under curves, the mean over seeds; its interval is the widest of a seed's."""
+    """Areas under curves, of all levels on the same examples, with intervals over these."""
     for name, entry in params.membership.items():
-        cell = params.private_training[entry.training]
-        table = tables.read(membership_path(name), MEMBERSHIP)
+        table = tables.read(membership_path(name, "areas"), MEMBERSHIP_AREAS)
         for (attack,), part in table.group_by(["attack"], maintain_order=True):
-            of = {"cell": name, "family": "membership", "noise": cell.noise.kind, "attack": attack, "measure": "auc"}
-            yield of | _by_intervals(
-                [part.filter(pl.col("level").eq_missing(pl.lit(level, pl.Float64))) for level in ordered(cell)],
-                ordered(cell),
-                ("auc", "auc_low", "auc_high"),
-                params.audit.alpha,
-            )
+            of = {"cell": name, "family": "membership", "attack": attack, "measure": "auc"}
+            noise = params.private_training[entry.training].noise.kind
+            yield of | {"noise": noise} | _of_areas(part, params.audit.alpha)
 
 
 def _candidates(params: Params) -> Iterator[Row]:
-    """Losses of guessing among candidates."""
+    """Losses of guessing among candidates, up to what so many trials can show."""
     for name, entry in params.reconstruction.items():
         sent = params.sent[entry.sent]
-        table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES)
+        table = tables.read(reconstruction_path(name, "candidates"), CANDIDATES).with_columns(
+            pl.min_horizontal("point", "ceiling"), pl.min_horizontal("upper", "ceiling")
+        )
         for (size,), part in table.group_by(["candidates"], maintain_order=True):
             of = {"cell": name, "family": "candidates", "noise": sent.noise.kind, "attack": "candidates", "size": size}
-            finite = part.with_columns(pl.min_horizontal("point", "ceiling"), pl.min_horizontal("upper", "ceiling"))
-            yield (
-                of
-                | {"measure": "loss"}
-                | _by_intervals(
-                    [finite.filter(pl.col("level").eq_missing(pl.lit(level, pl.Float64))) for level in ordered(sent)],
-                    ordered(sent),
-                    ("point", "loss", "upper"),
-                    params.audit.alpha,
-                )
+            levels = sent.from_least_noise
+            values, low, high = (
+                [_at(part, level)[end].item() for level in levels] for end in ("point", "loss", "upper")
             )
+            moves = by_intervals(values, low, high, params.audit.alpha) if len(levels) > 1 else None
+            yield of | {"measure": "loss"} | _curve(levels, (values, low, high), moves)
 
 
 def _reconstruction(params: Params) -> Iterator[Row]:
@@ -95,26 +83,30 @@ def _reconstruction(params: Params) -> Iterator[Row]:
         for (attack, size), part in table.group_by(["attack", "size"], maintain_order=True):
             for measure in SHOWN:
                 of = {"cell": name, "family": "reconstruction", "noise": sent.noise.kind, "attack": attack}
-                yield of | {"size": size, "measure": measure} | _paired(part, measure, ordered(sent))
+                yield of | {"size": size, "measure": measure} | _of_texts(part, measure, sent, params.audit.alpha)
 
 
-def _paired(part: pl.DataFrame, measure: str, levels: Sequence[float | None]) -> Row:
+def _of_areas(part: pl.DataFrame, alpha: float) -> Row:
+    """part: of schema `MEMBERSHIP_AREAS`, a row a level."""
+    areas = Areas(part["auc"].to_numpy(), np.array(part["covariance"].to_list()), part["pairs"][0])
+    ends = [area_of(*one, areas.pairs, alpha) for one in zip(areas.values, np.diag(areas.covariance), strict=True)]
+    figures = areas.values.tolist(), [one.low for one in ends], [one.high for one in ends]
+    return _curve(part["level"].to_list(), figures, by_covariance(areas) if len(part) > 1 else None)
+
+
+def _of_texts(part: pl.DataFrame, measure: str, sent: Noised, alpha: float) -> Row:
     """Texts of a batch were attacked together, so that batches are what is independent."""
     batches = part.group_by("level", "batch").agg(pl.col(measure).mean()).sort("batch")
-    values = np.array(
-        [batches.filter(pl.col("level").eq_missing(pl.lit(level, pl.Float64)))[measure].to_list() for level in levels]
-    )
-    means = values.mean(axis=1).tolist()
-    moves = paired(values) if len(levels) > 1 and values.shape[1] > 1 else None
-    return {"levels": list(levels), "values": means, "low": None, "high": None, "moves": moves}
+    values = np.array([_at(batches, level)[measure].to_list() for level in sent.from_least_noise])
+    figures = zip(*(bounded_mean(measure, one, alpha) for one in values), strict=True)
+    return _curve(sent.from_least_noise, [*figures], paired(values) if min(values.shape) > 1 else None)
 
 
-def _by_intervals(
-    parts: Sequence[pl.DataFrame], levels: Sequence[float | None], names: tuple[str, str, str], alpha: float
-) -> Row:
-    """names: of the columns of the figure and of the ends of its interval."""
-    values, low, high = ([float(part[name].mean() or 0.0) for part in parts] for name in names)  # type: ignore[arg-type]
-    moves: Moves | None = None
-    if len(levels) > 1:
-        moves = by_intervals(values, low, high, alpha)
+def _at(part: pl.DataFrame, level: float | None) -> pl.DataFrame:
+    return part.filter(pl.col("level").eq_missing(pl.lit(level, pl.Float64)))
+
+
+def _curve(levels: Sequence[float | None], figures: Sequence[Sequence[float]], moves: Moves | None) -> Row:
+    """figures: the values, and the lower and upper ends of their intervals."""
+    values, low, high = map(list, figures)
     return {"levels": list(levels), "values": values, "low": low, "high": high, "moves": moves}

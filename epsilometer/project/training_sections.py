@@ -86,6 +86,11 @@ class Noised(Section):
         """The levels; None alone where there are none."""
         return self.levels or (None,)
 
+    @property
+    def from_least_noise(self) -> tuple[float | None, ...]:
+        """The levels, from the least noise to the most: kappa concentrates, so that its largest is the least."""
+        return (*sorted(self.levels or (), reverse=self.noise.kind == "vmf"),) or (None,)
+
 
 class TrainingCell(Noised):
     """A head trained on features, at every level of a noise: what DVC reruns as a whole, and the stage level by level.

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from epsilometer.auditing.betting import interval
 from epsilometer.text.words import words
-from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import Identifier, survives
 from epsilometer.utility.schemas import RECONSTRUCTED
 from epsilometer.utility.similarity import measure, metric
@@ -33,6 +33,7 @@ from epsilometer.utility.similarity import measure, metric
 BLIND = "blind"  # the attack that sees no gradient
 METRICS = ("rouge_l", "jaccard", "meteor", "cosine")
 MEASURES = (*METRICS, "in_place", "exact", "identifiers")
+_LEAST = {"cosine": -1.0}  # value of a measure; 0 of all others
 
 
 def assigned(truths: Sequence[str], found: Sequence[str]) -> NDArray[np.int64]:
@@ -71,9 +72,9 @@ def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]
 
 
 def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
-    """Yield a row a level, batch size, attack and measure: the mean over texts and its interval at 1 - alpha.
+    """Yield a row a level, batch size, attack and measure: the mean over batches and its interval at 1 - alpha.
 
-    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so batches are what is resampled. The
+    table: of schema `RECONSTRUCTED`. Texts of one batch share their noise, so batches are what is independent. The
     measure `truth_less_likely` is the share of texts for which one was found that explains what was sent better than
     the true one: there no attack can do better but by luck.
     """
@@ -83,9 +84,23 @@ def averages(table: pl.DataFrame, alpha: float) -> Iterator[dict[str, Any]]:
         for name in (*MEASURES, "truth_less_likely"):
             known = part.drop_nulls(name)
             if len(known):
-                value, low, high = mean_interval(known[name], known["batch"], alpha)
+                batches = known.group_by("batch", maintain_order=True).agg(pl.col(name).mean())[name]
+                value, low, high = bounded_mean(name, batches, alpha)
                 named = {"level": level, "size": size, "attack": attack, "measure": name}
                 yield named | {"texts": len(known), "value": value, "low": low, "high": high}
+
+
+def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, float, float]:
+    """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
+
+    values: [batches], at least one, in order. The interval assumes no more than the measure's range and independent
+    batches, and so holds for few of them (`auditing.betting`); of a single one nearly the whole range is left, where
+    resampling would see no spread at all.
+    """
+    x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)
+    shares = np.clip((x - least) / (1 - least), 0, 1)  # a cosine of 1 may be rounded up
+    mean, (low, high) = float(x.mean()), (least + (1 - least) * end for end in interval(shares, alpha, fixed=True))
+    return mean, min(low, mean), max(high, mean)
 
 
 def public_text(length: int, public: Sequence[Sequence[int]], generator: np.random.Generator) -> int:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
+from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
@@ -123,6 +123,9 @@ def test_who_learnt_by_heart_is_told(project: Path) -> None:
     first = curves.filter(attack="population")
     area = np.trapezoid(first["tpr"], first["fpr"])
     assert area == pytest.approx(long.filter(attack="population")["auc"].item())
+    areas = tables.read("data/membership/long.areas.parquet", MEMBERSHIP_AREAS)
+    assert areas["attack"].to_list() == [name for name in long["attack"] if name != "strongest"]
+    assert areas["auc"].to_list() == pytest.approx(long["auc"].to_list()[:-1])
     assert not list(Path("data/inferring").glob("*"))
 
 

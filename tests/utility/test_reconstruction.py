@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 from rouge_score.rouge_scorer import RougeScorer
+from scipy.stats import binom
 
 from epsilometer.metrics.rouge_l import RougeL
+from epsilometer.utility.intervals import mean_interval
 from epsilometer.utility.leakage import Identifier
-from epsilometer.utility.reconstruction import assigned, averages, in_place, measured, public_text
+from epsilometer.utility.reconstruction import assigned, averages, bounded_mean, in_place, measured, public_text
 from epsilometer.utility.schemas import RECONSTRUCTED
 
 TABLE_8 = [  # IEEE Access 13 (2025), Table 8: original, reconstruction, printed ROUGE-L
@@ -76,13 +81,46 @@ def test_measures_and_averages() -> None:
     assert texts["identifiers"].to_list() == [1, 0, None]
     assert texts["in_place"].to_list() == [0.75] * 3
     found = {one["measure"]: one for one in averages(texts, 0.05)}
-    assert found["exact"]["value"] == pytest.approx(1 / 3)
+    assert found["exact"]["value"] == pytest.approx(1 / 4)  # batches of 1/2 and 0
     assert found["rouge_l"]["low"] < found["rouge_l"]["value"] < found["rouge_l"]["high"]
     assert found["identifiers"]["texts"] == 2
     assert found["truth_less_likely"] | {"low": 0, "high": 0} == {
         "level": 0.1, "size": 2, "attack": "lamp", "measure": "truth_less_likely", "texts": 1, "value": 0.0, "low": 0,
         "high": 0,
     }  # fmt: skip
+    assert found["truth_less_likely"]["high"] > 0.95  # of a single batch
+
+
+def test_a_single_batch_says_next_to_nothing() -> None:
+    for name, least in (("rouge_l", 0.0), ("cosine", -1.0)):
+        for value in (least, 0.3, 1.0):
+            mean, low, high = bounded_mean(name, [value], 0.01)
+            assert mean == value
+            assert least <= low < least + 0.02
+            assert 0.98 < high <= 1
+    assert bounded_mean("cosine", [1 + 1e-7] * 3, 0.01)[2] >= 1
+
+
+@pytest.mark.parametrize("batches", [1, 3, 12])
+@pytest.mark.parametrize(
+    ("draw", "truth"),
+    [(lambda rng, n: rng.random(n) < 0.06, 0.06), (lambda rng, n: rng.beta(0.2, 1.8, n), 0.1)],
+    ids=["rare", "skewed"],
+)
+def test_means_of_few_batches_are_covered(
+    batches: int, draw: Callable[[np.random.Generator, int], NDArray[np.float64]], truth: float
+) -> None:
+    """250 samples at alpha .1: more misses than allowed come by chance once in 10^6, were a tenth missed."""
+    rng = np.random.default_rng(batches)
+    ends = [bounded_mean("rouge_l", draw(rng, batches), 0.1)[1:] for _ in range(250)]
+    assert sum(not low <= truth <= high for low, high in ends) <= binom.isf(1e-6, 250, 0.1)
+
+
+def test_resampling_would_miss_the_mean_of_few_batches() -> None:
+    """What the interval by betting is for: of a mean of .1 over 3 batches, resampling misses far more than a tenth."""
+    rng = np.random.default_rng(3)
+    ends = [mean_interval(rng.beta(0.2, 1.8, 3), range(3), 0.1)[1:] for _ in range(60)]
+    assert sum(not low <= 0.1 <= high for low, high in ends) > binom.isf(1e-6, 60, 0.1)
 
 
 def test_the_blind_baseline_has_the_length_or_the_nearest() -> None:

@@ -16,20 +16,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.membership import Judging, Target, curve_rows, rate_rows, rows
-from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
+from epsilometer.auditing.membership import Judging, Target, area_rows, curve_rows, rate_rows, rows
+from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 from epsilometer.project.membership import Game, attacks, check_references, game
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import membership_path, membership_rates_path, membership_roc_path
+from epsilometer.project.paths import membership_path
 from epsilometer.runtime.progress import track
 
 
 def main(name: str) -> None:
-    """Write data/membership/<name>.parquet, <name>.rates.parquet and <name>.roc.parquet."""
+    """Write data/membership/<name>.parquet, and beside it <name>.rates, .roc and .areas."""
     params = read_params()
     entry = params.membership[name]
     built = attacks(entry, f"membership.{name}")
@@ -91,12 +91,14 @@ def _write(params: Params, name: str, targets: list[Target]) -> None:
     measured = [row | compared for target in targets for row in rows(target, judging)]
     at_rates = [row for target in targets for row in rate_rows(target, judging)]
     curves = [row for target in targets for row in curve_rows(target)]
-    for lines, schema, path in (
-        (measured, MEMBERSHIP, membership_path(name)),
-        (at_rates, MEMBERSHIP_RATES, membership_rates_path(name)),
-        (curves, MEMBERSHIP_CURVES, membership_roc_path(name)),
+    areas = area_rows(targets, params.private_training[entry.training].from_least_noise)
+    for lines, schema, what in (
+        (measured, MEMBERSHIP, None),
+        (at_rates, MEMBERSHIP_RATES, "rates"),
+        (curves, MEMBERSHIP_CURVES, "roc"),
+        (areas, MEMBERSHIP_AREAS, "areas"),
     ):
-        tables.write(pl.DataFrame(lines, schema=dict(schema)), path, schema)
+        tables.write(pl.DataFrame(lines, schema=dict(schema)), membership_path(name, what), schema)
 
 
 def _digest(params: Params, name: str, attack: str, evidence: Evidence) -> str:

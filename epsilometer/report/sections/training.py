@@ -211,9 +211,10 @@ def curve_sentence(curves: pl.DataFrame) -> list[str]:
     sentences = []
     for (family,), part in judged.group_by(["family"], maintain_order=True):
         counts = {word: part.filter(verdict=word).height for word in (FALLS, NOT_MONOTONE, NO_MESSAGE)}
+        about = " (of these models, on further examples)" if family == "membership" else ""
         sentences.append(
-            f"Of {len(part)} curves of {family} attacks against noise {counts[FALLS]} surely fall and nowhere surely "
-            f"rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither."
+            f"Of {len(part)} curves of {family} attacks against noise{about} {counts[FALLS]} surely fall and nowhere "
+            f"surely rise, {counts[NOT_MONOTONE]} surely rise somewhere, and {counts[NO_MESSAGE]} show neither."
         )
     return sentences
 
@@ -318,7 +319,8 @@ def curve_figure(curves: pl.DataFrame) -> Specification | None:
 
 def roc_figure(results: Results) -> Specification | None:
     """True against false positives of each attack, on logarithmic axes, of the first seed of each level."""
-    curves = results.tables(map(paths.membership_roc_path, results.params.membership), MEMBERSHIP_CURVES)
+    every = [paths.membership_path(name, "roc") for name in results.params.membership]
+    curves = results.tables(every, MEMBERSHIP_CURVES)
     first = curves.filter(pl.col("seed") == pl.col("seed").min(), pl.col("fpr") > 0, pl.col("tpr") > 0)
     if first.is_empty():
         return None
