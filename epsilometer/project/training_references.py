@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.project.training_sections import HEAD
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params
@@ -19,19 +20,29 @@ def check_trainings(params: Params) -> None:
     for name, cell in params.private_training.items():
         _check_named(params, "features", cell.features, f"private_training.{name}.features")
         _check_label(params, params.features[cell.features].dataset, cell.label, f"private_training.{name}")
+        wanted = "states" if cell.trains == HEAD else "tokens"
+        if (what := params.features[cell.features].what) != wanted:
+            trained = "a head" if cell.trains == HEAD else "what is no head"
+            raise UserError(
+                f"private_training.{name}: {trained} is trained on features of {wanted}, and {cell.features!r} has "
+                f"{what}; name features with what: {wanted}"
+            )
     for name, reference in params.references.items():
         _check_named(params, "private_training", reference.training, f"references.{name}.training")
+        _check_head(params, reference.training, f"references.{name}.training")
         levels = params.private_training[reference.training].steps
         if reference.level is not None and reference.level not in levels:
             raise unknown(f"level in references.{name}.level", reference.level, map(str, levels))
         _check_same_features(params, reference.training, reference.features, f"references.{name}")
     for name, membership in params.membership.items():
         _check_named(params, "private_training", membership.training, f"membership.{name}.training")
+        _check_head(params, membership.training, f"membership.{name}.training")
         _check_named(params, "references", membership.references, f"membership.{name}.references")
         _check_same_features(params, membership.training, membership.features, f"membership.{name}")
         _check_same_texts(params, membership.training, params.references[membership.references].training, name)
     for name, run in params.one_run.items():
         _check_named(params, "private_training", run.training, f"one_run.{name}.training")
+        _check_head(params, run.training, f"one_run.{name}.training")
         if run.features != (own := params.private_training[run.training].features):
             raise UserError(f"one_run.{name}.features must be those of {run.training}, {own!r}, got {run.features!r}")
         if run.noise.parts and run.kind == "gradient":
@@ -50,6 +61,12 @@ def check_trainings(params: Params) -> None:
 def _check_named(params: Params, section: str, name: str, place: str) -> None:
     if name not in getattr(params, section):
         raise unknown(f"entry of {section} in {place}", name, getattr(params, section))
+
+
+def _check_head(params: Params, cell: str, place: str) -> None:
+    """References are heads, side by side, and canaries go through heads."""
+    if params.private_training[cell].trains != HEAD:
+        raise UserError(f"{place} must be a cell with trains: head, got {cell!r}, which trains more; name one")
 
 
 def _check_same_features(params: Params, cell: str, features: str, place: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Discriminator, Field, PositiveInt, Tag, field_validator, model_validator
 
 from epsilometer.core.guarantees import budget_name
 from epsilometer.project.sections import Probability, Section
@@ -17,14 +17,29 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FeaturesEntry(Section):
-    """The states of a frozen model, one for each text of a data set, that heads are trained on.
+    """What trainings see of the texts of a data set.
 
-    model: data/models/NAME; length: in tokens, of which the rest is cut off.
+    model: data/models/NAME; length: in tokens, of which the rest is cut off. what: `states` of the frozen model, one a
+    text, on which heads are trained; or token ids, `tokens`, for cells that train more of the model.
     """
 
     dataset: str
     model: str
     length: Annotated[int, Field(ge=3)] = 128
+    what: Literal["states", "tokens"] = "states"
+
+
+class LoraEntry(Section):
+    """Low-rank adapters (`training.adapters`). targets: what the names of the adapted layers end in, query say."""
+
+    rank: PositiveInt
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Adapters(Section):
+    """Adapters of the named kind, and the classifier."""
+
+    lora: LoraEntry
 
 
 class NoiseEntry(Section):
@@ -92,17 +107,37 @@ class Noised(Section):
         return (*sorted(self.levels or (), reverse=self.noise.kind == "vmf"),) or (None,)
 
 
-class TrainingCell(Noised):
-    """A head trained on features, at every level of a noise: what DVC reruns as a whole, and the stage level by level.
+HEAD: Literal["head"] = "head"
 
-    label: of the data set, with two or more classes; texts: of the train split at most so many, all by default;
-    balance: as many of each class; test: the split that is tested on; rate: of learning; sampling: independent coins
-    (poisson) or fixed disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to
-    train too long on purpose.
+
+def _form(value: Any) -> str:
+    if isinstance(value, Mapping | Adapters):
+        return "adapters"
+    return HEAD if isinstance(value, str) else "parameters"
+
+
+Trains = Annotated[
+    Annotated[Literal["head"], Tag(HEAD)]
+    | Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Tag("parameters")]
+    | Annotated[Adapters, Tag("adapters")],
+    Discriminator(_form),
+]
+
+
+class TrainingCell(Noised):
+    """A head, or more of a network, trained on features at every level of a noise.
+
+    It is what DVC reruns as a whole, and the stage level by level. trains: `head`, in closed form; or the beginnings of
+    names of parameters, or {lora: {rank, targets}}, by gradients text by text, on features that are token ids. label:
+    of the data set, with two or more classes; texts: of the train split at most so many, all by default; balance: as
+    many of each class; test: the split that is tested on; rate: of learning; sampling: independent coins (poisson) or
+    fixed disjoint batches (shuffled); seeds: how many trainings a level; overfit: times the epochs, to train too long
+    on purpose.
     """
 
     features: str
     label: str
+    trains: Trains = HEAD
     texts: PositiveInt | None = None
     balance: bool = False
     test: str = "test"
@@ -113,6 +148,13 @@ class TrainingCell(Noised):
     sampling: Literal["poisson", "shuffled"] = "poisson"
     seeds: PositiveInt = 1
     overfit: PositiveInt = 1
+
+    @field_validator("trains")
+    @classmethod
+    def _something(cls, value: Trains) -> Trains:
+        if value == ():
+            raise ValueError("nothing is trainable: name parameters, or write `head`")
+        return value
 
     @property
     def passes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -15,11 +16,16 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import featured_path, features_path
-from epsilometer.project.training_sections import NoiseEntry, TrainingCell
+from epsilometer.project.training_sections import HEAD, Adapters, NoiseEntry, TrainingCell
 from epsilometer.training import features
+from epsilometer.training.adapters import adapt
+from epsilometer.training.general import network, trainable
 from epsilometer.training.heads import Head, load_last_layers
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
 from epsilometer.training.private import Settings
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 FEATURED: tables.Schema = {"id": pl.String, "split": pl.String}  # and one column a label; in each split as its states
 TRAIN = "train"
@@ -27,10 +33,13 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts of one split that have a label. rows: [n] their numbers in the split; labels: [n] numbers of classes."""
+    """Texts of one split that have a label.
+
+    rows: [n] their numbers in the split; states: [n, width], of features; labels: [n] numbers of classes.
+    """
 
     rows: NDArray[np.int64]
-    states: NDArray[np.float32]
+    states: NDArray[Any]
     labels: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -142,10 +151,29 @@ def noise(entry: NoiseEntry, level: float | None) -> GaussianNoise | Directional
 
 
 def first_head(params: Params, name: str, seed: int) -> Head:
-    """The head that training number `seed` of a cell begins with."""
+    """What training number `seed` of a cell begins with.
+
+    Raises UserError for parts that a network lacks.
+    """
     cell = params.private_training[name]
-    layers = load_last_layers(features_path(cell.features) / features.LAYERS)
-    return layers.head(len(classes(params, name)), Noise.named(1, stream_seed(params, seed), "training", "head"))
+    count, of = len(classes(params, name)), (stream_seed(params, seed), "training")
+    stream = Noise.named(1, *of, "head")
+    if cell.trains == HEAD:
+        return load_last_layers(features_path(cell.features) / features.LAYERS).head(count, stream)
+    entry = params.features[cell.features]
+    module = network(entry.model, count, stream)
+    try:
+        names = _parts(cell, module, Noise.named(1, *of, "adapters").generator(0))
+        return trainable(module, entry.length, names)
+    except UserError as error:
+        raise UserError(f"private_training.{name}.trains: {error}") from None
+
+
+def _parts(cell: TrainingCell, module: Module, generator: np.random.Generator) -> Sequence[str]:
+    """The beginnings of the names of what is trained; adapters are put in place."""
+    if isinstance(cell.trains, Adapters):
+        return adapt(module, cell.trains.lora.rank, cell.trains.lora.targets, generator)
+    return cell.trains
 
 
 def settings(params: Params, name: str, texts: int, level: float | None, seed: int) -> Settings:

@@ -67,9 +67,7 @@ class Frozen(Tokens):
 
     def fingerprint(self) -> str:
         """What the states depend on besides the texts: weights, configuration, tokeniser and settings."""
-        files = [(self.folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
-        rest = " ".join(hashlib.sha256(content).hexdigest() for content in files)
-        return f"{weights_hash(self.folder)} {rest} {self.length} {self.precision} {self.device}"
+        return f"{_of_model(self)} {self.length} {self.precision} {self.device}"
 
 
 def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key: str = "") -> None:
@@ -103,13 +101,37 @@ def write(frozen: Frozen, splits: Mapping[str, Sequence[str]], folder: Path, key
         unfinished.parent.rmdir()
 
 
-def read(folder: Path, split: str) -> NDArray[np.float32]:
-    """The states [n, width] of a split, mapped from disk. Raises UserError where there is no such split."""
+def write_tokens(tokens: Tokens, splits: Mapping[str, Sequence[str]], folder: Path) -> None:
+    """Write a folder of token ids: SPLIT.npy [n, length] of each split (`Tokens.padded`), and ABOUT as `write` does.
+
+    For a network of which more than the head is trained, so that no state of it stays what it is. ABOUT names the
+    model's files by their hashes, for who trains reads the model anew. Raises UserError for a text of no tokens.
+    """
+    counts = {}
+    for split, texts in splits.items():
+        cut = tokens.lengths(texts, f" of {split}")[1]
+        counts[split] = {"texts": len(texts), "cut": int(cut.sum())}
+        tables.write_array(tokens.padded(texts), folder / f"{split}.npy")
+    about = {"kind": tokens.kind, "width": tokens.length, "length": tokens.length, "model": _of_model(tokens)}
+    tables.write_json(about | {"splits": counts}, folder / ABOUT)
+
+
+def read(folder: Path, split: str) -> NDArray[Any]:
+    """The states [n, width], or token ids, of a split, mapped from disk.
+
+    Raises UserError where there is no such split.
+    """
     path = folder / f"{split}.npy"
     if not path.is_file():
         raise UserError(f"{path} does not exist; the stage `features` writes it for each split of a data set")
-    states: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    states: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return states
+
+
+def _of_model(tokens: Tokens) -> str:
+    """Hashes of a model's weights, configuration and tokeniser."""
+    files = [(tokens.folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
+    return " ".join([weights_hash(tokens.folder), *(hashlib.sha256(content).hexdigest() for content in files)])
 
 
 def _blocks(

@@ -20,10 +20,11 @@ def main() -> None:
     """Write data/budgets.parquet; delta is 1 / N for N training texts. A cell without noise has no row."""
     params = read_params()
     account_once = cache(account)  # cells of other models or kinds may have the same noise
+    parts = cache(lambda name: first_head(params, name, 0).parts)  # which may load a network
     rows = []
     cells = [(name, cell, level) for name, cell in params.private_training.items() for level in cell.steps]
     for name, cell, level in track(cells, len(cells), "budgets"):
-        release = noise(cell.noise, level).release(first_head(params, name, 0).parts)
+        release = noise(cell.noise, level).release(parts(name))
         if release is None:
             continue
         steps = schedule(cell, training_count(params, name))

@@ -1,4 +1,4 @@
-"""Stage private_training@cell: heads trained on features, a folder for each level and seed.
+"""Stage private_training@cell: heads, or more of a network, trained on features, a folder for each level and seed.
 
 A folder is finished when it has its `record.json`, which names all that its head depends on; a folder whose record is
 still right is left alone, so that a level that is added, or a stage that was killed, retrains nothing else. DVC leaves
@@ -21,9 +21,11 @@ from epsilometer.auditing.schemas import RUNS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import head_path, runs_path, trained_path
+from epsilometer.project.paths import features_path, head_path, runs_path, trained_path
+from epsilometer.project.training_sections import HEAD
 from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, texts_tested_on, training_texts
 from epsilometer.runtime.progress import track
+from epsilometer.training.features import ABOUT
 from epsilometer.training.private import Trained, train
 from epsilometer.training.scores import scores
 
@@ -92,7 +94,11 @@ def _record(params: Params, name: str, level: float | None, seed: int) -> dict[s
     """What a head depends on, its texts and features apart: of the cell all but the other levels and seeds."""
     cell = params.private_training[name].model_dump(mode="json", exclude={"levels", "seeds"})
     code = CODE.read_bytes() if CODE.is_file() else b""
+    own = params.private_training[name]
+    # Of a head, states say what the network is; token ids do not.
+    of = {} if own.trains == HEAD else tables.read_json(features_path(own.features) / ABOUT)
     return {
+        "model": of.get("model"),
         "cell": cell,
         "level": level,
         "seed": [params.audit.seed, params.audit.round, seed],

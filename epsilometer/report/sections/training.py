@@ -17,7 +17,7 @@ from epsilometer.core.guarantees import budget_name
 from epsilometer.project import paths
 from epsilometer.project.params import Params
 from epsilometer.project.training_curves import CURVES
-from epsilometer.project.training_sections import Noised
+from epsilometer.project.training_sections import HEAD, Noised
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, specify
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
@@ -127,7 +127,8 @@ def utility_rows(params: Params, runs: pl.DataFrame, curves: pl.DataFrame) -> li
     for curve in curves.filter(pl.col("measure").is_in([RECONSTRUCTION, "loss"])).to_dicts():
         sent = params.sent[params.reconstruction[curve["cell"]].sent]
         for cell, training in params.private_training.items():
-            if params.features[training.features].model != sent.model or not _same_noise(training, sent):
+            comparable = params.features[training.features].model == sent.model and _same_noise(training, sent)
+            if training.trains != HEAD or not comparable:
                 continue
             for i, level in enumerate(curve["levels"]):
                 if (values := scored.get((cell, level))) is None:
