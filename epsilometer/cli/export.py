@@ -9,22 +9,31 @@ import typer
 
 from epsilometer.cli.options import Json
 from epsilometer.cli.output import show
-
-Exact = Annotated[bool, typer.Option("--exact", help="The exact losses in place of the estimates.")]
+from epsilometer.core.errors import UserError
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")],
+    file: Annotated[Path | None, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")] = None,
     run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
+    table: Annotated[str, typer.Option(help="Which table: claims, exact, similarity, ...")] = "estimates",
     columns: Annotated[str | None, typer.Option(help="Only these: dataset,mechanism,loss,verdict.")] = None,
-    exact: Exact = False,
+    csv: Annotated[bool, typer.Option("--csv", help="As CSV; without FILE it is printed.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="As LaTeX (booktabs).")] = False,
 ) -> None:
-    """Write the estimates of an audit, with trials, claims and verdicts, for a paper or a spreadsheet."""
-    from epsilometer.report.export import chosen, read, read_exact, write
+    """Write or print a table of an audit, for a paper or a spreadsheet; by default its estimates and verdicts."""
+    from epsilometer.report.export import chosen, read_table, rendered, write
 
-    table = read_exact(run) if exact else read(run)
-    write(chosen(table, columns.split(",") if columns else []), file)
-    print(file.resolve(), flush=True)
+    asked = [suffix for suffix, given in {".csv": csv, ".json": json, ".md": markdown, ".tex": latex}.items() if given]
+    if len(asked) > 1 or (file is None and not asked):
+        raise UserError("give a FILE, or one of --csv, --json, --markdown and --latex")
+    wanted = chosen(read_table(run, table), columns.split(",") if columns else [])
+    if file is None:
+        print(rendered(wanted, *asked), end="", flush=True)
+    else:
+        write(wanted, file, *asked)
+        print(file.resolve(), flush=True)
 
 
 def results(
@@ -44,22 +53,24 @@ def diff(
     one: Annotated[Path, typer.Argument(help="The folder of an audit: . or runs/NAME.")],
     other: Annotated[Path, typer.Argument(help="The folder of another.")],
     out: Annotated[Path | None, typer.Option(help="Write all columns: .csv, .json, .md or .tex.")] = None,
-    exact: Exact = False,
+    exact: Annotated[bool, typer.Option("--exact", help="The exact losses in place of the estimates.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Two audits side by side: every estimate that either has.
+    """Two audits side by side: every estimate that either has, those first that moved by more than chance.
 
-    `change` is the second plug-in value less the first; `apart` says whether their intervals have no point in common.
+    `change` is the second plug-in value less the first; `p_value` tests that the hits of both are alike, corrected for
+    the number of rows (1 % for all of them together); `moved` is worse where the second leaks more.
     """
-    from epsilometer.report.export import EXACT_ROW, ROW, compare, compare_exact, read, read_exact, write
+    from epsilometer.report.export import read, read_exact, write
+    from epsilometer.report.side_by_side import EXACT_ROW, ROW, compare, compare_exact, moved
 
     if exact:
         both = compare_exact(read_exact(one), read_exact(other))
         figures = [f"{name}_{number}" for name in ("average", "worst", "relative_epsilon") for number in (1, 2)]
         shown = [*EXACT_ROW, *figures, "change", "apart", "verdict_1", "verdict_2"]
     else:
-        both = compare(read(one), read(other))
-        shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "apart", "verdict_1", "verdict_2"]
+        both = compare(read(one), read(other), moved(one, other))
+        shown = [*ROW, "loss_1", "upper_1", "loss_2", "upper_2", "change", "moved", "p_value", "verdict_1", "verdict_2"]
     if out is not None:
         write(both, out)
         print(out.resolve(), flush=True)

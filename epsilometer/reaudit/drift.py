@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact
 
-from epsilometer.auditing.comparison import compare
+from epsilometer.auditing.comparison import compare, holm
 from epsilometer.auditing.estimation import Estimate
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget
@@ -88,15 +88,6 @@ def level(alpha: float, earlier: int) -> float:
     """
     beyond = earlier - SCHEDULED + 1
     return alpha / 2 / SCHEDULED if beyond <= 0 else alpha / 2 * 6 / (math.pi * beyond) ** 2
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number: at most alpha with error alpha for all of them together (Holm 1979)."""
-    corrected, largest = [1.0] * len(p_values), 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        corrected[i] = largest
-    return corrected
 
 
 def judge(before: Mapping[Row, Measured], now: Mapping[Row, Measured], level: float) -> list[Drift]:

@@ -1,4 +1,4 @@
-"""An audit's estimates for a paper or a spreadsheet, and two audits side by side. Losses are in nats."""
+"""An audit's tables for a paper or a spreadsheet. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -6,20 +6,44 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from tabulate import tabulate
 
 from epsilometer.auditing.claims import overall
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 
-ROW = ["dataset", "mechanism", "epsilon", "attack"]  # names an estimate
-EXACT_ROW = ["dataset", "mechanism", "epsilon", "pairs"]
-_ENDS = ["average_low", "average_high"]
-_EXACT = ["compared", "average", *_ENDS, "worst", "relative_epsilon", "delta_at_claim", "verdict"]
-_COMPARED = ["trials", "candidates", "claim", "verdict", "loss", "point", "upper"]
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
+ESTIMATED = "estimates"
+# The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
+TABLES = {
+    **{name: name for name in ("claims", "deniability", "instrument", "outputs", "estimators", "disagreements")},
+    **{name: name for name in ("similarity", "similarities", "leakage", "budgets", "training_curves")},
+    **{name: f"anonymity/*/{name}" for name in ("anonymity", "attackers", "by_length", "outcomes")},
+    **{name: f"varied/{name}/*" for name in ("ablations", "sweeps")},
+    **{name: f"{name}/*" for name in ("downstream", "exact", "membership", "one_run", "reconstruction")},
+    "runs": "trained/*/runs",
+}
+_BESIDE = (".curves", ".rates", ".roc", ".texts", ".candidates")  # ends of names of other tables of the same cell
+
+
+def read_table(run: Path, name: str) -> pl.DataFrame:
+    """A table of the audit in a folder: `estimates` (as `read`), or one of `TABLES`, of all cells.
+
+    Raises UserError for another name, and for a table that the audit does not have.
+    """
+    if name == ESTIMATED:
+        return read(run)
+    if name not in TABLES:
+        raise unknown("table", name, [ESTIMATED, *TABLES])
+    if not (files := _files(run, name)):
+        held = ", ".join([ESTIMATED, *(one for one in TABLES if _files(run, one))])
+        raise UserError(f"the audit in {run} has no table {name!r}; it has {held}")
+    return pl.concat([tables.read(file, {}) for file in files], how="diagonal")
+
+
+def _files(run: Path, name: str) -> list[Path]:
+    return [path for path in sorted((run / "data").glob(f"{TABLES[name]}.parquet")) if not path.stem.endswith(_BESIDE)]
 
 
 def read(run: Path) -> pl.DataFrame:
@@ -43,43 +67,6 @@ def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFr
     return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
 
 
-def compare_exact(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """The exact losses of two audits side by side, as `compare`; they have an error, and no confidence.
-
-    change: the second average less the first; apart: whether they differ by more than their errors.
-    """
-    both = _side_by_side(one, other, EXACT_ROW, _EXACT)
-    change = pl.col("average_2") - pl.col("average_1")
-    return both.with_columns(
-        change=pl.when(change.is_finite()).then(change),
-        apart=(pl.col("average_low_1") > pl.col("average_high_2"))
-        | (pl.col("average_low_2") > pl.col("average_high_1")),
-    ).sort(EXACT_ROW)
-
-
-def compare(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """Two audits side by side, a row an estimate that either has; what the other lacks is null.
-
-    Columns of the first end in `_1`, of the second in `_2`. change: the second plug-in value less the first (null where
-    either is infinite or absent). apart: whether the intervals from loss to upper have no point in common, each at its
-    own confidence; a change without that may be chance, and so may one in many rows with it.
-    """
-    both = _side_by_side(one, other, ROW, _COMPARED)
-    change = pl.col("point_2") - pl.col("point_1")
-    return both.with_columns(
-        change=pl.when(change.is_finite()).then(change),
-        apart=(pl.col("loss_1") > pl.col("upper_2")) | (pl.col("loss_2") > pl.col("upper_1")),
-    ).sort(ROW)
-
-
-def _side_by_side(one: pl.DataFrame, other: pl.DataFrame, key: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    sides = [
-        table.select(*key, *(pl.col(name).alias(f"{name}_{number}") for name in columns))
-        for number, table in enumerate((one, other), start=1)
-    ]
-    return sides[0].join(sides[1], on=key, how="full", nulls_equal=True, coalesce=True)
-
-
 def chosen(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """These columns in this order; all of them where none is named. Raises UserError for one that is not there."""
     for name in columns:
@@ -88,26 +75,30 @@ def chosen(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return table.select(columns) if columns else table
 
 
-def write(table: pl.DataFrame, path: Path) -> None:
-    """Write a table as CSV, JSON, Markdown or LaTeX (booktabs), as the file's suffix says.
+def write(table: pl.DataFrame, path: Path, suffix: str | None = None) -> None:
+    """Write a table as `rendered`, in the format of this suffix, or of the path's."""
+    if (suffix or path.suffix) not in FORMATS:
+        raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}")
+    tables.write_text(rendered(table, suffix or path.suffix), path)
+
+
+def rendered(table: pl.DataFrame, suffix: str) -> str:
+    """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs): the format that this suffix stands for.
 
     Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and null, and four in Markdown and
-    LaTeX. What is missing is empty.
+    LaTeX. What is missing is empty. Columns of lists are in JSON alone.
     """
-    if path.suffix not in FORMATS:
-        raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}")
-    if path.suffix == ".csv":
-        text = table.write_csv()
-    elif path.suffix == ".json":
+    if suffix == ".json":
         finite = pl.when(pl.selectors.float().is_finite()).then(pl.selectors.float())
-        text = table.with_columns(finite).write_json() + "\n"
-    else:
-        text = markup(table, path.suffix)
-    tables.write_text(text, path)
+        return table.with_columns(finite).write_json() + "\n"
+    flat = table.select(~pl.selectors.nested())
+    return flat.write_csv() if suffix == ".csv" else markup(flat, suffix)
 
 
 def markup(table: pl.DataFrame, suffix: str = ".md") -> str:
     """Returns a table as Markdown (`.md`) or LaTeX (`.tex`)."""
+    from tabulate import tabulate  # of an extra, which CSV and JSON do without
+
     pipe = "\\|" if suffix == ".md" else "|"  # tabulate leaves it as it is, and it would end a cell
     rows = [[_written(value).replace("|", pipe) for value in row] for row in table.iter_rows()]
     right = ["right" if kind.is_numeric() else "left" for kind in table.dtypes]

@@ -23,7 +23,6 @@ from epsilometer.reaudit.drift import (
     WORSE,
     Measured,
     Row,
-    holm,
     judge,
 )
 
@@ -57,12 +56,6 @@ def test_the_levels_of_any_number_of_audits_add_up_to_alpha() -> None:
     spent = np.cumsum([drift.level(0.01, made) for made in range(20_000)])
     assert spent[51] == pytest.approx(0.005)
     assert 0.00999 < spent[-1] < 0.01
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # Holm 1979: 4 p, 3 p, 2 p, p
-    assert holm([0.9, 0.8]) == [1, 1]
-    assert holm([]) == []
 
 
 @pytest.mark.parametrize("drawn", ["trials", "others"])

@@ -1,4 +1,4 @@
-"""Estimates for papers and spreadsheets, and two audits side by side."""
+"""Tables of an audit for papers and spreadsheets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.auditing.diagnostics import CHOSEN
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT, EXACT_CURVES
 from epsilometer.cli import app as cli
 from epsilometer.core import tables
@@ -19,6 +18,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.project.paths import curves_path, exact_path
 from epsilometer.report import export
 from tests.support.audited import HOSTILE, checks, frame
+from tests.support.commands import call
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),
@@ -66,18 +66,6 @@ def test_exact_losses_are_read_without_their_curves_and_judge_claims(tmp_path: P
     assert set(found.filter(epsilon=0.0001)["overall"]) == {NOT_REFUTED}
 
 
-def test_exact_losses_side_by_side() -> None:
-    """They are apart where their errors do not meet."""
-    one, other = pl.concat([exact(3.0), exact(math.inf, "all")]), exact(3.015)
-    both = export.compare_exact(one, other)
-    assert both.select("pairs", "average_1", "average_2", "apart").rows() == [
-        ("all", math.inf, None, None),
-        ("equal length", 3.0, 3.015, False),
-    ]
-    assert both["change"].to_list() == [None, pytest.approx(0.015)]
-    assert export.compare_exact(exact(3.0), exact(3.03))["apart"].to_list() == [True]
-
-
 def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:
     table = frame(*ROWS)
     export.write(table, tmp_path / "all.csv")
@@ -117,24 +105,6 @@ def test_other_formats_and_columns_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_two_audits_stand_side_by_side() -> None:
-    one = frame(*ROWS).filter(~pl.col("attack").is_in(CHOSEN))
-    other = frame(("queries", "mvc", 0.0001, "embedding", 990, 990.0, VIOLATED), ROWS[2], ("new", *ROWS[2][1:]))
-    both = export.compare(one, other.filter(~pl.col("attack").is_in(CHOSEN)))
-    assert both.select("dataset", "mechanism", "epsilon").rows() == [
-        ("new", "id_1", 1.0),
-        ("queries", "id_1", 1.0),
-        ("queries", "mvc", 0.0001),
-        ("queries", "mvc", 5.0),
-    ]
-    new, same, worse, gone = both.to_dicts()
-    assert (new["loss_1"], new["change"], new["apart"]) == (None, None, None)
-    assert (same["change"], same["apart"]) == (0.0, False)
-    assert worse["change"] == pytest.approx(math.log(99) - math.log(700 / 300))
-    assert (worse["apart"], worse["verdict_1"], worse["verdict_2"]) == (True, NOT_REFUTED, VIOLATED)
-    assert gone["trials_2"] is None
-
-
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path / "one", frame(*ROWS), checks(BROKEN))
     second = run(tmp_path / "two", frame(*ROWS, ("queries", HOSTILE, 1.0, "length", 600, None, NO_CLAIM)))
@@ -145,18 +115,41 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pl.read_csv("here.csv").columns == ["mechanism", "overall"]
     assert runner.invoke(cli.app, ["export", "two.tex", "--run", str(second)]).exit_code == 0
     assert "\\bottomrule" in Path("two.tex").read_text(encoding="utf-8")
-    shown = runner.invoke(cli.app, ["diff", ".", str(second)])
-    assert shown.exit_code == 0, shown.output
-    assert "loss_1" in shown.output
-    assert "apart" in shown.output
-    assert runner.invoke(cli.app, ["diff", ".", str(second), "--out", "both.md"]).exit_code == 0
-    assert "claim_2" in Path("both.md").read_text(encoding="utf-8")
-    for folder, average in ((first, 3.0), (second, 4.0)):
-        tables.write(exact(average), folder / exact_path("queries-mvc"), EXACT)
-    shown = runner.invoke(cli.app, ["diff", ".", str(second), "--exact", "--json"])
-    (row,) = json.loads(shown.output)
-    assert (row["average_1"], row["average_2"], row["change"], row["apart"]) == (3.0, 4.0, 1.0, True)
-    assert runner.invoke(cli.app, ["export", "exact.csv", "--exact", "--columns", "pairs,average"]).exit_code == 0
-    assert pl.read_csv("exact.csv").rows() == [("equal length", 3.0)]
-    rows = json.loads(runner.invoke(cli.app, ["diff", ".", str(second), "--json"]).output, parse_constant=pytest.fail)
-    assert len(rows) == len(frame(*ROWS)) + 3
+    printed = runner.invoke(cli.app, ["export", "--markdown", "--table", "claims", "--columns", "mechanism,verdict"])
+    assert printed.output.splitlines()[2].split() == ["|", "mvc", "|", VIOLATED, "|"]
+    assert runner.invoke(cli.app, ["export", "rows.txt", "--json", "--run", str(second)]).exit_code == 0
+    assert len(json.loads(Path("rows.txt").read_text())) == len(export.read(second))
+    tables.write(exact(3.0), first / exact_path("queries-mvc"), EXACT)
+    printed = runner.invoke(cli.app, ["export", "--csv", "--table", "exact", "--columns", "pairs,average"])
+    assert printed.output == "pairs,average\nequal length,3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give a FILE, or one of --csv"),
+        (("--csv", "--latex"), "give a FILE, or one of --csv"),
+        (("--csv", "--table", "claim"), "unknown table 'claim'; did you mean 'claims'"),
+        (("--csv", "--table", "leakage"), "has no table 'leakage'; it has estimates, claims"),
+        (("--csv", "--run", "absent"), "does not exist"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, capsys, words, message) -> None:
+    monkeypatch.chdir(run(tmp_path, frame(*ROWS)))
+    code, out, error = call(capsys, "export", *words)
+    assert (code, out) == (2, "")
+    assert message in error
+
+
+def test_tables_of_all_cells_without_those_beside_them(tmp_path: Path) -> None:
+    """Lists are in JSON alone, as no cell of another format can hold them."""
+    for cell in ("a", "b"):
+        for name in ("attackers", "outcomes"):
+            table = pl.DataFrame({"cell": [cell], "hits": [[True, False]]})
+            tables.write(table, tmp_path / f"data/anonymity/{cell}/{name}.parquet", table.schema)
+        tables.write(table, tmp_path / f"data/membership/{cell}.parquet", table.schema)
+        tables.write(table.head(0), tmp_path / f"data/membership/{cell}.rates.parquet", table.schema)
+    both = export.read_table(tmp_path, "attackers")
+    assert both["cell"].to_list() == export.read_table(tmp_path, "membership")["cell"].to_list() == ["a", "b"]
+    assert export.rendered(both, ".csv") == "cell\na\nb\n"
+    assert json.loads(export.rendered(both, ".json"))[1] == {"cell": "b", "hits": [True, False]}
