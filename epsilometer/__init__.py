@@ -8,6 +8,7 @@
     epsilometer.one_run(included, excluded, delta=1e-5)
     epsilometer.similarity(texts, rewrites, metrics=["cosine", "bleu"])
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
+    epsilometer.track(table)
 
 Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from epsilometer.auditing.one_run_scores import one_run
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
+    from epsilometer.report.tracking import track
     from epsilometer.utility.one_call import AnonymityDesign, anonymity
     from epsilometer.utility.similarity import similarity
 
@@ -40,6 +42,7 @@ __all__ = [
     "exact_pairs",
     "one_run",
     "similarity",
+    "track",
 ]
 _MODULES = {
     "AnonymityDesign": "utility.one_call",
@@ -54,6 +57,7 @@ _MODULES = {
     "exact_pairs": "auditing.exact_loss.one_call",
     "one_run": "auditing.one_run_scores",
     "similarity": "utility.similarity",
+    "track": "report.tracking",
 }
 __version__ = "0.1.0"
 

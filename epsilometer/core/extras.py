@@ -20,6 +20,7 @@ EXTRAS = {
     "anonymisers": ("captum", "faker", "presidio_analyzer", "presidio_anonymizer", "spacy"),
     "pipeline": ("dvc", "dvc_data", "fastapi", "httpx", "prefect", "starlette", "uvicorn"),
     "ray": ("ray",),
+    "tracking": ("mlflow", "wandb"),
 }
 P = ParamSpec("P")
 R = TypeVar("R")
