@@ -35,8 +35,8 @@ import epsilometer, polars as pl
 texts = [f"show me {what} from {a} to {b}" for what in ("flights", "fares") for a in "ABCD" for b in "EFGH"]
 mine = epsilometer.audit(texts, lambda text, rng: " ".join(sorted(text.split())), trials=100)
 assert mine.filter(attack="lexical")["loss"][0] > 2
-told = epsilometer.audit(texts, "randomized_response", epsilons=[1, 3], trials=400)
-assert told.filter(attack="likelihood", epsilon=3)["point"][0] > 1.5
+told = epsilometer.audit(texts[:2], "randomized_response", epsilons=[3], trials=400)
+assert 2 < told.filter(attack="likelihood")["point"][0] < 4  # exactly 3, and 4 standard errors of its estimate
 print(epsilometer.exact_loss(texts, "randomized_response", epsilons=[2.0])["average"][0])
 """
 
