@@ -47,6 +47,7 @@ for command in (
     bench.bench,
     init.init,
     project.check,
+    project.fetch,
     project.doctor,
     project.report,
     project.accept,

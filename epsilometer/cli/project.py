@@ -1,15 +1,22 @@
-"""A project and its audits: `epsilometer check`, `report`, `accept` and `history`."""
+"""A project and its audits: `epsilometer check`, `fetch`, `report`, `accept` and `history`."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from epsilometer.cli.options import A_MECHANISM, Json, Settings, read_settings
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
+
+if TYPE_CHECKING:
+    from epsilometer.project.downloads import Download
+    from epsilometer.project.params import Params
 
 
 def check(
@@ -21,17 +28,67 @@ def check(
     settings: Settings = [],  # noqa: B006 - typer copies it
     as_json: Json = False,
 ) -> None:
-    """Validate a parameter file and what it names; or run conformance tests on a component (1: one failed)."""
+    """Validate a parameter file, list what it names on the hub; or run conformance tests on a component (1: failed)."""
     if mechanism or attack or metric:
         _check_component(mechanism, attack, metric, epsilon, settings=read_settings(settings), as_json=as_json)
         return
     from epsilometer.project import checking, params
 
-    downloads = checking.check(params.read(file))
+    read = params.read(file)
+    try:
+        every: Sequence[Download] = checking.check(read)
+    except checking.AbsentError as error:
+        if not as_json:
+            _list(file, read, error.downloads)
+        raise
     if as_json:
-        show({"file": str(file), "downloads": downloads}, as_json)
-    else:
-        print(f"{file} is valid", *(f"would be downloaded: {name}" for name in downloads), sep="\n", flush=True)
+        from epsilometer.project.expected import expected
+
+        names = [str(one.repository) for one in every if not one.here]
+        takes = [asdict(one) for one in expected(read)] if every else []
+        show({"file": str(file), "downloads": names, "hub": [*map(_on_the_hub, every)], "expected": takes}, as_json)
+        return
+    print(f"{file} is valid", flush=True)
+    _list(file, read, every)
+
+
+def _list(file: Path, params: Params, every: Sequence[Download]) -> None:
+    """Print what is read from the hub, what of it is missing, and what its models are expected to take."""
+    from epsilometer.project import expected
+    from epsilometer.runtime.hub import amount
+
+    if not every:
+        return
+    show([_on_the_hub(one) for one in every], as_json=False)
+    if missing := [one for one in every if not one.here]:
+        known = sum((one.size or 0) - one.state.here - one.state.begun for one in missing)
+        print(f"`epsilometer fetch {file}` brings what is missing, at least {amount(known)}", flush=True)
+    if takes := expected.expected(params):
+        print(*takes, expected.ASSUMED, sep="\n", flush=True)
+
+
+def fetch(
+    file: Annotated[Path, typer.Argument(help="The parameter file, or a profile.")] = Path("params.yaml"),
+) -> None:
+    """Download what a parameter file names on the hub, compare its hashes; afterwards an audit needs no network."""
+    from epsilometer.project import downloads, params
+
+    downloads.fetch(params.read(file))
+    print(f"all that {file} names on the hub is here; HF_HUB_OFFLINE=1 keeps it so", flush=True)
+
+
+def _on_the_hub(one: Download) -> dict[str, Any]:
+    """A row of what is read from the hub."""
+    from epsilometer.runtime.hub import amount
+
+    about = "about " if one.about and one.size is not None else ""
+    there = one.state.here + one.state.begun
+    part = f"{amount(there)} of it here" if there else "missing"
+    return {
+        "from the hub": re.sub(r"@([0-9a-f]{7})[0-9a-f]{33}$", r"@\1", str(one.repository)),
+        "size": "known once fetched" if one.size is None else about + amount(one.size),
+        "state": "here" if one.here else part,
+    }
 
 
 def _check_component(

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
+from epsilometer.runtime import hub
+from epsilometer.runtime.hub import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_CARD = "README.md"
+_DATA = re.compile(r".*\.(parquet|arrow|csv|tsv|jsonl?|ndjson|txt)(\.(gz|zst|bz2|xz))?")
 
 
 class Pin(BaseModel):
@@ -35,6 +43,11 @@ class Pin(BaseModel):
             raise ValueError("must be a commit hash of 40 hexadecimal digits, since branches and tags move")
         return value
 
+    @property
+    def repository(self) -> Repository:
+        """What it names on the hub."""
+        return Repository("dataset", self.dataset, self.revision, self.config)
+
 
 def read_pin(path: Path) -> Pin:
     """The pin in a file; raises UserError for anything but a valid pin."""
@@ -49,43 +62,99 @@ def read_pin(path: Path) -> Pin:
 
 
 def would_download(pin: Pin) -> bool:
-    """Whether `load` would have to fetch this data set: nothing of its revision is in the local cache."""
-    if Path(pin.dataset).is_dir():
-        return False
-    from huggingface_hub import snapshot_download
-
-    try:
-        snapshot_download(pin.dataset, repo_type="dataset", revision=pin.revision, local_files_only=True)
-    except (OSError, ValueError):
-        return True
-    return False
+    """Whether `load` would have to fetch this data set: it is not whole in the local cache."""
+    return not Path(pin.dataset).is_dir() and is_missing(pin.repository)
 
 
-def load(dataset: str, config: str | None = None, revision: str | None = None) -> pl.DataFrame:
+def is_missing(repository: Repository) -> bool:
+    """Whether a data set of the hub is not here, or not with all its files."""
+    return _whole(repository) is None
+
+
+def fetch(repository: Repository) -> Path:
+    """Download what is missing of a data set's files, compared with what its commit states. Returns their folder.
+
+    Raises UserError where it cannot be had, or holds no files of data but a program.
+    """
+
+    def wanted(names: Sequence[str], read: Callable[[str], str]) -> list[str]:
+        data = [name for name in names if _DATA.fullmatch(name)]
+        patterns = _patterns(read(_CARD) if _CARD in names else "", repository.part)
+        if patterns is not None:
+            data = [name for name in data if any(fnmatch(name, pattern) for pattern in patterns)]
+        elif repository.part is not None:
+            data = [name for name in data if name.startswith(f"{repository.part}/")]
+        if not data:
+            part = f" for the configuration {repository.part!r}" if repository.part else ""
+            raise UserError(
+                f"{repository} holds no files of data{part} (Parquet, CSV, JSON lines), but perhaps a program, which "
+                "is never run; name another revision or configuration, or give a local file"
+            )
+        return [*data, _CARD] if _CARD in names else data
+
+    return hub.fetch(repository, wanted)
+
+
+def load(dataset: str, config: str | None = None, revision: str | None = None, rows: int | None = None) -> pl.DataFrame:
     """All splits of a data set in one table; the hub's split names become the column `split` where it has none.
 
-    Class labels become their names. Runs no code of the data set. Raises UserError when it cannot be fetched.
+    Class labels become their names. rows: only the first so many of each split, the rest is not read. Runs no code of
+    the data set. Raises UserError when it cannot be fetched or read.
     """
     from datasets import ClassLabel, load_dataset
     from datasets.exceptions import DatasetsError
 
+    repository = Repository("dataset", dataset, revision, config)
+    folder = Path(dataset) if Path(dataset).is_dir() else _whole(repository) or fetch(repository)
     try:
-        splits = load_dataset(dataset, config, revision=revision)
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        # No network, no such id, configuration or revision, broken files, or a data set that is a script.
+        splits = load_dataset(str(folder), config, streaming=rows is not None)
+        tables = [
+            (str(split), part.features, part.to_polars() if rows is None else _first(part, rows))
+            for split, part in splits.items()
+        ]
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:  # no such configuration, or broken files
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        at = f" --revision {revision}" if revision else ""
         raise UserError(
-            f"data set {dataset!r} cannot be had from the Hugging Face hub ({reason}); fetch it "
-            f"beforehand where there is a network (`hf download --repo-type dataset {dataset}{at}`), or give a local "
+            f"data set {dataset!r} cannot be read from {folder} ({reason}); correct its configuration, or give a local "
             "file of it (Parquet, CSV, JSON lines)"
         ) from error
-    tables = []
-    for split, rows in splits.items():
-        table = rows.to_polars()
-        for name, feature in rows.features.items():
+    read = []
+    for split, features, table in tables:
+        for name, feature in features.items():
             if isinstance(feature, ClassLabel):
                 names = dict(enumerate(feature.names))  # a missing label is -1 and becomes null
                 table = table.with_columns(pl.col(name).replace_strict(names, default=None, return_dtype=pl.String))
-        tables.append(table if "split" in table.columns else table.with_columns(split=pl.lit(str(split))))
-    return pl.concat(tables, how="diagonal_relaxed")
+        read.append(table if "split" in table.columns else table.with_columns(split=pl.lit(split)))
+    return pl.concat(read, how="diagonal_relaxed")
+
+
+def _first(part: Any, rows: int) -> pl.DataFrame:
+    """The first rows of a split that is read as a stream."""
+    batches = part.take(rows).with_format("arrow").iter(batch_size=1000)
+    return pl.concat([pl.DataFrame(batch) for batch in batches])
+
+
+def _whole(repository: Repository) -> Path | None:
+    """The folder of a data set that is here with all its files; None where some are missing."""
+    folder = hub.snapshot(repository)
+    if folder is None:
+        return None
+    if hub.recorded(repository) is None:  # brought by another program, so that only its presence is known
+        return folder if any(_DATA.fullmatch(path.name) for path in folder.rglob("*")) else None
+    return folder if hub.state(repository).whole else None
+
+
+def _patterns(card: str, config: str | None) -> list[str] | None:
+    """The files that a data set's card names for a configuration, as patterns; None where it names none."""
+    head = re.match(r"---\n(.*?\n)---", card, re.DOTALL)
+    configs = (yaml.safe_load(head[1]) or {}).get("configs") if head else None
+    if not configs:
+        return None
+    named: dict[str, Any] = {one.get("config_name", "default"): one for one in configs}
+    chosen = config or next((name for name, one in named.items() if one.get("default")), None)
+    chosen = chosen or ("default" if "default" in named else next(iter(named)) if len(named) == 1 else None)
+    if chosen not in named:
+        return None
+    files = named[chosen].get("data_files", [])
+    paths = [one["path"] if isinstance(one, dict) else one for one in (files if isinstance(files, list) else [files])]
+    return [pattern for path in paths for pattern in (path if isinstance(path, list) else [path])]

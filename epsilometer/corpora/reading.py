@@ -66,7 +66,7 @@ def read(
     elif asked.part is not None or asked.count is not None:
         raise UserError(f"part and count are for a generator (.py), and {str(source)!r} is none; leave them out")
     else:
-        raw = _load(str(source), layout)
+        raw = _load(str(source), layout, rows)
     if rows is not None:
         raw = raw.head(rows)
     texts = [text] if isinstance(text, str) else list(text)
@@ -163,16 +163,16 @@ def generator(source: str) -> Callable[[str, int, int], pl.DataFrame]:
     return generate
 
 
-def _load(source: str, layout: files.Layout) -> pl.DataFrame:
+def _load(source: str, layout: files.Layout, rows: int | None) -> pl.DataFrame:
     path = Path(source)
     if tab.holds(path):
         return tab.read(path)
     if path.suffix == ".json":
         pin = hub.read_pin(path)
-        return hub.load(pin.dataset, pin.config, pin.revision)
+        return hub.load(pin.dataset, pin.config, pin.revision, rows)
     dataset, _, revision = source.partition("@")
     if _HUB_ID.fullmatch(source) and not Path(dataset).suffix and not path.exists():
-        return hub.load(dataset, revision=revision or None)
+        return hub.load(dataset, revision=revision or None, rows=rows)
     return files.read(path, layout)
 
 

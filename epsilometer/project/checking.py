@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,29 +13,35 @@ from epsilometer.core.attack import KIND, Checked
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
-from epsilometer.corpora import hub, tab
+from epsilometer.corpora import tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
-from epsilometer.models.classifier import TRANSFORMER
-from epsilometer.models.locate import would_download
 from epsilometer.project import cells
 from epsilometer.project.confinement import code_paths, data_paths
 from epsilometer.project.corpora import corpus
+from epsilometer.project.downloads import Download, downloads
 from epsilometer.project.params import Params
 from epsilometer.project.parts import check_parts, with_parts
-from epsilometer.project.sections import Dataset, FineTuning
+from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import to_rewrite
-from epsilometer.utility.similarity import metric
 
 _SAMPLE = 1000  # texts of a generator
 _TEXT = 1000  # least bytes that a text takes, its embedding included
 
 
-def check(params: Params) -> list[str]:
-    """The names of what the audit would download; loads no model.
+class AbsentError(UserError):
+    """Files are missing that no download brings; downloads: what the hub would bring, or brought."""
 
-    Raises UserError for anything that cannot be built or is invalid; and, when all else is right, for missing files,
-    with the list of downloads.
+    def __init__(self, absent: Sequence[str], downloads: Sequence[Download]) -> None:
+        super().__init__("\n".join(absent))
+        self.downloads = downloads
+
+
+def check(params: Params) -> list[Download]:
+    """What the audit reads from the hub, with what of it is here; loads no model.
+
+    Raises UserError for anything that cannot be built or is invalid; and, when all else is right, AbsentError for
+    missing files.
     """
     _check_writable(params)
     _check_memory(params)
@@ -47,8 +52,7 @@ def check(params: Params) -> list[str]:
         for setting, path in data_paths(params)
         if not setting.endswith(".training.model") and not Path(params.path(path)).exists()
     ]
-    pins = _check_corpora(params)
-    models = _models_of_stages(params)
+    _check_corpora(params)
     for entry in params.auxiliaries.values():
         if entry.relations is not None and Path(params.path(entry.relations)).exists():
             read_relations(params.path(entry.relations))
@@ -60,74 +64,38 @@ def check(params: Params) -> list[str]:
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
             build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
-    models += [*_check_attacks(params), *_check_metrics(params), *_check_membership(params)]
-    texts = {f"{pin.dataset}@{pin.revision}": pin for pin in pins}
-    downloads = [
-        *(f"data set {name}" for name, pin in texts.items() if hub.would_download(pin)),
-        *(f"model {model}" for model in dict.fromkeys(models) if would_download(model)),
-    ]
+    _check_attacks(params)
+    _check_membership(params)
+    every = downloads(params)
     if absent:
-        raise UserError("\n".join([*absent, *(f"would be downloaded: {name}" for name in downloads)]))
-    return downloads
+        raise AbsentError(absent, every)
+    return every
 
 
-def _check_corpora(params: Params) -> list[hub.Pin]:
-    """Read all texts that lie here; the pins of the others, unread."""
-    pins = [
-        _check_dataset(params, name, dataset)
-        for name, dataset in params.datasets.items()
-        if Path(params.path(dataset.source)).exists()
-    ]
-    for kind in ("triples", "autoencoders", "noise_aware"):
-        for entry in getattr(params, kind).values():
-            pins.append(_pinned_corpus(params.path(entry.corpus.source)))
-    return [pin for pin in pins if pin is not None]
+def _check_corpora(params: Params) -> None:
+    """Read all texts that lie here; of those of the hub only which they are."""
+    for name, dataset in params.datasets.items():
+        if Path(params.path(dataset.source)).exists():
+            _check_dataset(params, name, dataset)
 
 
-def _models_of_stages(params: Params) -> list[str]:
-    """The models that stages read or train on, as the hub calls them."""
-    models = [params.embedding.model]
-    for name, source in params.models.items():
-        models += _pinned_model(params.path(source), f"models.{name}")
-    for name, source in params.words.sources.items():
-        models += _pinned_model(params.path(source), f"words.sources.{name}")
-    models += [entry.encoder for entry in params.triples.values()]
-    for place, training in _trainings(params):
-        models += _classifier_model(params, training.model, place)
-    return models
-
-
-def _check_attacks(params: Params) -> list[str]:
-    """Build each attack; the models that they load."""
-    models = []
+def _check_attacks(params: Params) -> None:
+    """Build each attack, which must be content with whose texts it sees."""
     for name, settings in params.attacks.items():
         attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")
         if isinstance(attack, Checked):
             for dataset in params.datasets.values():
                 attack.check(dataset.public)
-        remote = getattr(attack, "endpoint", False)
-        model = getattr(attack, "model", None)
-        outputs = {f"data/models/{stage}" for stage in params.models}  # of a stage, so it may not be there yet
-        models += [model] if model and not remote and model not in outputs else []
-    return models
 
 
-def _check_membership(params: Params) -> list[str]:
-    """Build each membership attack, which must be content with its references; the models that they load."""
-    from epsilometer.project import membership  # what it trains with loads slowly
+def _check_membership(params: Params) -> None:
+    """Build each membership attack, which must be content with its references."""
+    if params.membership:
+        from epsilometer.project import membership  # what it trains with loads slowly
 
-    models = []
-    for name, entry in params.membership.items():
-        built = membership.attacks(entry, f"membership.{name}")
-        membership.check_references(params.references[entry.references], built, f"membership.{name}")
-        models += [str(model) for one in built.values() if (model := getattr(one, "masked_lm", None))]
-    return [model for model in models if model not in {f"data/models/{stage}" for stage in params.models}]
-
-
-def _check_metrics(params: Params) -> list[str]:
-    """Build each metric; the models that they load, apart from the embedded ones."""
-    used = (getattr(metric(name, settings), "model", None) for name, settings in params.utility.metrics.items())
-    return [model for model in used if model and not (EMBEDDED / model).is_dir()]
+        for name, entry in params.membership.items():
+            built = membership.attacks(entry, f"membership.{name}")
+            membership.check_references(params.references[entry.references], built, f"membership.{name}")
 
 
 def _check_reconstruction(params: Params) -> None:
@@ -231,20 +199,14 @@ def _check_writable(params: Params) -> None:
             ) from error
 
 
-def _pinned_corpus(source: str) -> hub.Pin | None:
-    """The pin of a corpus that is a pin and exists; None for others."""
-    pinned = source.endswith(".json") and Path(source).exists() and not tab.holds(Path(source))
-    return hub.read_pin(Path(source)) if pinned else None
-
-
-def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | None:
-    """Refuse a source without the named columns or split, or with too few texts. A pin is returned unread.
+def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
+    """Refuse a source without the named columns or split, or with too few texts. A pin is not followed.
 
     Of a generator, a sample is checked.
     """
     source = params.path(dataset.source)
     if source.endswith(".json") and not tab.holds(Path(source)):
-        return hub.read_pin(Path(source))
+        return
     sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _SAMPLE
     table = corpus(params, name, _SAMPLE if sampled else None).table
     splits = table["split"]
@@ -265,31 +227,3 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> hub.Pin | Non
         check_parts(params, name, table)
         sizes = settings.texts.sizes, params.audit.seed, settings.training.batch
         to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # refuses unusable labels
-    return None
-
-
-def _trainings(params: Params) -> Iterator[tuple[str, FineTuning]]:
-    """The settings by which transformers are fine-tuned, with their places in params.yaml."""
-    if params.classification.labels and TRANSFORMER in params.classification.kinds:
-        yield "classification.training.model", params.classification.training
-    for name, entry in params.auxiliaries.items():
-        if TRANSFORMER in entry.kinds:
-            yield f"auxiliaries.{name}.training.model", entry.training
-
-
-def _classifier_model(params: Params, model: str, place: str) -> list[str]:
-    """The model that classifiers start from, as the hub calls it; none where it lies in the project."""
-    path = params.path(model)
-    return _pinned_model(path, place) if Path(path).exists() else [model]
-
-
-def _pinned_model(source: str, place: str) -> list[str]:
-    """The model that a small file {"model": id, "revision": commit} names; none for other sources."""
-    path = Path(source)
-    if path.suffix != ".json" or not path.exists():
-        return []
-    try:
-        pin = json.loads(path.read_bytes())
-        return ["@".join(pin[key] for key in ("model", "revision") if key in pin)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f'{place}: {source} must be {{"model": id, "revision": commit}}') from error

@@ -17,6 +17,7 @@ from epsilometer.models.bounds import PUBLISHED_BOUNDS, bounds
 from epsilometer.models.locate import REVISIONS, locate
 from epsilometer.models.logits import GRID
 from epsilometer.models.masked_lm import MaskedLM, _PackedBert, assemble
+from tests.support import tiny_models
 from tests.support.places import ROOT
 
 DELTA = ROOT / "data" / "embedded" / "models" / "minilm-mlm"
@@ -233,37 +234,8 @@ def test_a_delta_of_another_encoder_is_refused(tmp_path: Path) -> None:
 
 
 def save_roberta(folder: Path, head: bool = True) -> None:
-    """A random RoBERTa with byte-level BPE; its tokeniser states no longest input, its table has 60 - 2 places.
-
-    Heads of 16, since with narrower ones than any real model has, rows are not aligned in memory alike and differ.
-    """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaModel
-
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    bpe.train_from_iterator(
-        (" ".join(text) for text in TEXTS),
-        trainers.BpeTrainer(
-            vocab_size=330,
-            special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    bpe.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>",
-        unk_token="<unk>",
-    )  # fmt: skip
-    tokenizer.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True)})
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = RobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=60, pad_token_id=1, initializer_range=0.5,
-    )  # fmt: skip
-    (RobertaForMaskedLM if head else RobertaModel)(config).save_pretrained(folder)
+    """Byte-level BPE of the texts above; the tokeniser states no longest input, the table has 60 - 2 places."""
+    tiny_models.save_roberta(folder, [" ".join(text) for text in TEXTS], head)
 
 
 def save_distilbert(folder: Path) -> None:

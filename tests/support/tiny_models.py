@@ -151,6 +151,69 @@ def save_bert(folder: Path) -> Path:
     return _save(BertForMaskedLM(BertConfig(vocab_size=SIZE, **_WIDTH)), folder, closes=True)
 
 
+def save_roberta(
+    folder: Path, texts: Sequence[str] = ("a b c d e f g h", "the document of a"), head: bool = True
+) -> Path:
+    """A random RoBERTa with byte-level BPE; its tokeniser states no longest input, its table has 60 - 2 places.
+
+    Heads of 16, since with narrower ones than any real model has, rows are not aligned in memory alike and differ.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaModel
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    bpe.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=330,
+            special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    bpe.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>",
+        unk_token="<unk>",
+    )  # fmt: skip
+    tokenizer.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True)})
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=60, pad_token_id=1, initializer_range=0.5,
+    )  # fmt: skip
+    (RobertaForMaskedLM if head else RobertaModel)(config).save_pretrained(folder)
+    return folder
+
+
+def save_llama(folder: Path) -> Path:
+    """A decoder-only model of Llama's kind, with rotary positions and grouped keys."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(7)
+    config = LlamaConfig(
+        vocab_size=SIZE, num_key_value_heads=1, max_position_embeddings=64, eos_token_id=1, pad_token_id=0,
+        bos_token_id=1, **_WIDTH,
+    )  # fmt: skip
+    return _save(LlamaForCausalLM(config).eval(), folder, closes=False, chat=CHAT)
+
+
+def save_mpnet(folder: Path) -> Path:
+    """A sentence encoder of MPNet's kind: relative positions, mean pooling, a folder of sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import MPNetConfig, MPNetModel
+
+    torch.manual_seed(8)
+    config = MPNetConfig(vocab_size=SIZE, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, **_WIDTH)
+    _save(MPNetModel(config).eval(), folder / "plain", closes=True)
+    modules = [Transformer(str(folder / "plain")), Pooling(config.hidden_size)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "sentences"))
+    return folder / "sentences"
+
+
 SAVE = {"gpt2": save_gpt2, "qwen": save_qwen, "t5": save_t5, "bart": save_bart}
 
 

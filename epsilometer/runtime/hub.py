@@ -1,0 +1,295 @@
+"""A repository of the Hugging Face hub at one commit: what it holds, what of it is here, and how it gets here whole.
+
+Files lie in the hub client's own cache, in its layout, so that other programs find them too. Two things go beyond the
+client: a download that was cut off is continued, by a later process as well; and every file's bytes are compared with
+what the commit states of them, SHA-256 for large files and git's own hash for others. What a commit states is kept
+beside its files, so that `state` says what is missing without a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from epsilometer.core import atomic
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import say
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_WAIT = 30.0  # seconds for the list of a repository's files
+
+# Which of a repository's files are wanted; the second argument fetches and reads one of them.
+Choice = Callable[[Sequence[str], Callable[[str], str]], list[str]]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A model or data set of the hub by name, owner/name; revision: a commit, or a branch or tag, "main" unless given.
+
+    part: a configuration of a data set.
+    """
+
+    kind: Literal["model", "dataset"]
+    name: str
+    revision: str | None = None
+    part: str | None = None
+
+    def __str__(self) -> str:
+        kind = "data set" if self.kind == "dataset" else "model"
+        return f"{kind} {self.name}" + (f"@{self.revision}" if self.revision else "")
+
+    @property
+    def command(self) -> str:
+        """What fetches it by the hub's own program."""
+        kind = "--repo-type dataset " if self.kind == "dataset" else ""
+        return f"hf download {kind}{self.name}" + (f" --revision {self.revision}" if self.revision else "")
+
+
+@dataclass(frozen=True)
+class File:
+    """What a commit states of a file: its size in bytes, and its SHA-256, or git's SHA-1 where that has 40 digits."""
+
+    name: str
+    size: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class State:
+    """What is here of a repository, in bytes: its size, None where the hub was never asked; whole files; begun ones."""
+
+    size: int | None
+    here: int
+    begun: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is missing, as far as is known."""
+        return self.size is not None and self.here == self.size
+
+
+def snapshot(repository: Repository) -> Path | None:
+    """The folder of the commit's files in the cache, whole or not; None where there is none."""
+    commit = _commit(repository)
+    folder = _storage(repository) / "snapshots" / commit if commit else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def state(repository: Repository) -> State:
+    """What is here, by the sizes of files; their bytes were compared when they came."""
+    files, blobs = recorded(repository), _storage(repository) / "blobs"
+    folder = snapshot(repository)
+    if files is None or folder is None:
+        here = [path for path in folder.rglob("*") if path.is_file()] if folder else []
+        return State(None, sum(path.stat().st_size for path in here), 0)
+    whole = [file for file in files if _size(folder / file.name) == file.size]
+    partial = (_size(blobs / f"{file.hash}.incomplete") for file in files if file not in whole)
+    return State(sum(file.size for file in files), sum(file.size for file in whole), sum(filter(None, partial)))
+
+
+def recorded(repository: Repository) -> list[File] | None:
+    """What the commit states of the files that were wanted; None where the hub was never asked."""
+    path = _record(repository)
+    if path is None or not path.is_file():
+        return None
+    try:
+        return [File(**file) for file in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError):
+        return None  # as if it had never been asked: a later fetch writes it anew
+
+
+def fetch(repository: Repository, choose: Choice) -> Path:
+    """Download what is missing of the files that are wanted, and compare all with what the commit states.
+
+    Returns their folder. Raises UserError where the hub cannot be reached or has no such repository, for one that
+    wants an agreement first, too little space, and bytes that differ.
+    """
+    with _explained(repository):
+        commit, files = _listed(repository)
+        storage = _storage(repository)
+        read = lambda name: _got(repository, commit, files[name]).read_text(encoding="utf-8")  # noqa: E731
+        names = choose(sorted(files), read)
+        wanted = [files[name] for name in names]
+        if repository.revision != commit:  # as the hub's client records what a branch or tag meant
+            atomic.write_text(commit, storage / "refs" / (repository.revision or "main"))
+        folder = storage / "snapshots" / commit
+        folder.mkdir(parents=True, exist_ok=True)
+        record = _record(repository)
+        if record is not None:
+            atomic.write_json([asdict(file) for file in wanted], record)
+        _check_space(repository, storage, state(repository))
+        for number, file in enumerate(wanted, 1):
+            if _size(folder / file.name) != file.size:
+                say(f"{repository.name}: {file.name}, {amount(file.size)}, file {number} of {len(wanted)}")
+            _got(repository, commit, file)
+    return folder
+
+
+def amount(size: float) -> str:
+    """A number of bytes in the unit that suits it, powers of 1,000 as the hub's pages have."""
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= length:
+            return f"{size / length:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def _storage(repository: Repository) -> Path:
+    from huggingface_hub import constants
+
+    parts = [f"{repository.kind}s", *repository.name.split("/")]
+    return Path(constants.HF_HUB_CACHE, "--".join(parts))
+
+
+def _commit(repository: Repository) -> str | None:
+    """The commit that the revision means, as far as is known here."""
+    if repository.revision and _COMMIT.fullmatch(repository.revision):
+        return repository.revision
+    path = _storage(repository) / "refs" / (repository.revision or "main")
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+
+
+def _record(repository: Repository) -> Path | None:
+    commit = _commit(repository)
+    part = f"-{repository.part}" if repository.part else ""
+    return _storage(repository) / f"epsilometer-{commit}{part}.json" if commit else None
+
+
+def _listed(repository: Repository) -> tuple[str, dict[str, File]]:
+    """The commit and its files by name, as the hub states them."""
+    from huggingface_hub import HfApi
+
+    info: Any = HfApi().repo_info(
+        repository.name,
+        repo_type=repository.kind,
+        revision=repository.revision,
+        files_metadata=True,
+        timeout=_WAIT,
+    )
+    revision = repository.revision
+    if not info.sha or (revision and _COMMIT.fullmatch(revision) and info.sha != revision):
+        raise UserError(f"the hub answers for {repository} with another commit, {info.sha}; ask again later")
+    files = {}
+    for file in info.siblings or []:
+        stated = file.lfs.sha256 if file.lfs else file.blob_id
+        if file.size is None or not stated:
+            raise UserError(
+                f"the hub states neither size nor hash of {file.rfilename} in {repository}; ask again later"
+            )
+        files[file.rfilename] = File(file.rfilename, file.size, stated)
+    return info.sha, files
+
+
+def _got(repository: Repository, commit: str, file: File) -> Path:
+    """A file's place in the snapshot, its bytes as stated; what is missing of it is downloaded."""
+    from huggingface_hub.utils import WeakFileLock
+
+    storage = _storage(repository)
+    blob, place = storage / "blobs" / file.hash, storage / "snapshots" / commit / file.name
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    if not _COMMIT.fullmatch(file.hash[:40]) or not place.resolve().parent.is_relative_to(storage.resolve()):
+        raise UserError(f"the hub states a name or hash that no file has for {file.name!r} in {repository}")
+    with WeakFileLock(blob.with_name(f"{file.hash}.lock")):
+        if blob.exists() and not _holds(blob, file):
+            blob.unlink()  # damaged: it is fetched anew
+        if not blob.exists():
+            partial = blob.with_name(f"{file.hash}.incomplete")
+            _download(repository, commit, file, partial)
+            if not _holds(partial, file):
+                partial.unlink()
+                raise UserError(
+                    f"{file.name} of {repository} came with other bytes than its commit states (size or hash differ); "
+                    "they were deleted. Run `epsilometer fetch` again; if it says the same, do not use this source"
+                )
+            os.replace(partial, blob)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(os.path.relpath(blob, place.parent))
+    return place
+
+
+def _download(repository: Repository, commit: str, file: File, partial: Path) -> None:
+    """Bring a partial file to its full size, from where it ends. It stays when the connection breaks."""
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    with partial.open("ab") as out:
+        if out.tell() > file.size:
+            out.seek(0)
+            out.truncate()
+        http_get(
+            hf_hub_url(repository.name, file.name, repo_type=repository.kind, revision=commit),
+            out,
+            resume_size=out.tell(),
+            headers=build_hf_headers(),
+            expected_size=file.size,
+            displayed_filename=file.name,
+        )
+
+
+def _holds(path: Path, file: File) -> bool:
+    """Whether a file has the stated size and hash."""
+    if _size(path) != file.size:
+        return False
+    digest = hashlib.sha256() if len(file.hash) == 64 else hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
+    with path.open("rb") as content:
+        while part := content.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest() == file.hash
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
+
+
+def _check_space(repository: Repository, storage: Path, there: State) -> None:
+    missing = (there.size or 0) - there.here - there.begun
+    free = shutil.disk_usage(storage).free
+    if missing > free:
+        raise UserError(
+            f"{repository} needs {amount(missing)} more at {storage.parent}, and {amount(free)} are free; free some, "
+            "or name a larger disk by the environment variable HF_HOME"
+        )
+
+
+@contextmanager
+def _explained(repository: Repository) -> Iterator[None]:
+    """What the hub's client raises, as errors that say what to do."""
+    from huggingface_hub.errors import GatedRepoError, HTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        yield
+    except UserError:
+        raise
+    except GatedRepoError as error:
+        page = f"{'datasets/' if repository.kind == 'dataset' else ''}{repository.name}"
+        raise UserError(
+            f"{repository} is gated: its owner wants an agreement first. Open https://huggingface.co/{page}, accept "
+            "the terms, wait until access is granted, then `hf auth login` (or set HF_TOKEN) and run `epsilometer "
+            "fetch` again"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise UserError(
+            f"{repository}: the hub has no such revision; give a commit of https://huggingface.co/{repository.name}"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise UserError(
+            f"{repository}: the hub has no such repository, or only for those who are logged in; correct the name, or "
+            "`hf auth login`"
+        ) from error
+    except (OSError, ValueError, HTTPError) as error:  # no network, a broken connection, a malformed name
+        kind, name = str(repository).rsplit(" ", 1)
+        raise UserError(
+            f"{kind} {name!r} cannot be had from the Hugging Face hub ({type(error).__name__}); run `epsilometer "
+            "fetch` where there is a network and HF_HUB_OFFLINE is not set, which goes on where it stopped "
+            f"({repository.command} does the same without comparing hashes), or give a local folder or file, or an "
+            "embedded model"
+        ) from error
