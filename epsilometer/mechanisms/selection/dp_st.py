@@ -17,10 +17,11 @@ m epsilon' = epsilon. An empty slot follows the same law with all utilities 0, w
 whether a slot is empty is covered by the claim, and a text without any triple becomes m uniform draws. The text is
 written from the released triples alone, always m of them, so its length says nothing more about the source.
 
-Departures from the reference code (sjmeis/DPST 4367fda), all but the language model undone by `as_published: true`:
-there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is the
-number of triples in the text, which is released; a text without triples is returned unchanged. Different clusters share
-no triple, so no epsilon holds: the claim is made as the paper makes it, and must fail.
+Departures from the reference code (sjmeis/DPST 4367fda), all but the language model's prompt undone by `as_published:
+true`: there the cluster is the nearest, a function of the private text, and all of epsilon / n goes to the member; n is
+the number of triples in the text, which is released; a text without triples is returned unchanged; and a language model
+writes at most as many tokens as the private text has, or `longest`. Different clusters share no triple, so no epsilon
+holds: the claim is made as the paper makes it, and must fail.
 """
 
 from __future__ import annotations
@@ -233,11 +234,21 @@ class DPST:
         rows = [units.row(i) for i in range(len(units))]
         drafts = [" ".join(_sentence(triples[u]) for u in row if u < len(triples)) for row in rows]
         if self.writer != TEMPLATE:
-            distinct = list(dict.fromkeys(draft for draft in drafts if draft))
-            fluent = dict(zip(distinct, self._writer.write(distinct), strict=True))
-            drafts = [fluent.get(draft, "") for draft in drafts]
+            drafts = self._fluent(drafts, texts)
         unchanged = [len(row) > 0 and row[0] >= len(triples) for row in rows]
         return [text if stays else draft for text, draft, stays in zip(texts, drafts, unchanged, strict=True)]
+
+    def _fluent(self, drafts: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """What the language model writes of each draft, as long as its text at most in the published form."""
+        limits = [self.longest] * len(drafts)
+        if self.as_published:
+            length = {text: max(1, self._writer.length(text)) for text in dict.fromkeys(texts)}
+            limits = [length[text] for text in texts]
+        asked = list(zip(drafts, limits, strict=True))
+        distinct = list(dict.fromkeys(one for one in asked if one[0]))
+        written = self._writer.write([draft for draft, _ in distinct], [limit for _, limit in distinct])
+        fluent = dict(zip(distinct, written, strict=True))
+        return [fluent.get(one, "") for one in asked]
 
     @cached_property
     def _writer(self) -> Writer:

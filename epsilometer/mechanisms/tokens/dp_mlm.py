@@ -23,6 +23,11 @@ claim holds either way, since it rests on the clipping of the logits alone.
 Two options of the reference code, `stop_words: kept` and `layout: kept` (punctuation, capitals and spacing), let parts
 of the private text through, so with either nothing is claimed. A kept stop-word has probability 1 in its law; a kept
 layout is no part of the law, but the likelihood attack sees it in the text.
+
+`as_published: true` has both, as the reference code does by default and TeDA ran it, and makes the published claim of
+epsilon a word, so that it can be seen to fail: a stop-word comes out of itself with probability 1 and out of any other
+word, if it is no piece of the model, with probability 0. So no finite epsilon holds. The window and the whole
+vocabulary stay as above.
 """
 
 from __future__ import annotations
@@ -51,12 +56,21 @@ class DPMLM(MaskMechanism):
 
     token_types: whether a model that has token types is given them.
     stop_words, layout: whether English stop-words stay, and the source's punctuation, capitals and spacing; either
-    drops the claim.
+    drops the claim. as_published: both stay, and the claim is made.
     """
 
     stop_words: Literal["privatised", "kept"] = "privatised"
     layout: Literal["normalised", "kept"] = "normalised"
     token_types: Literal["given", "none"] = "given"
+    as_published: bool = False
+
+    @property
+    def _keeps_stop_words(self) -> bool:
+        return self.as_published or self.stop_words == "kept"
+
+    @property
+    def _keeps_layout(self) -> bool:
+        return self.as_published or self.layout == "kept"
 
     @cached_property
     def _model(self) -> MaskedLM:
@@ -76,7 +90,7 @@ class DPMLM(MaskMechanism):
     @cached_property
     def _unchanged(self) -> dict[str, int]:
         """The words that stay, and their numbers as outputs."""
-        if self.stop_words == "privatised":
+        if not self._keeps_stop_words:
             return {}
         pieces = self._model.outputs
         number = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
@@ -86,9 +100,9 @@ class DPMLM(MaskMechanism):
     def guarantee(self, epsilon: float) -> Guarantee | None:
         """Epsilon for each word, whatever the text; n epsilon for texts of n words (`distance`).
 
-        None where stop-words or the layout are kept.
+        None where stop-words or the layout are kept, and false in the published form.
         """
-        if self.stop_words == "kept" or self.layout == "kept":
+        if not self.as_published and (self._keeps_stop_words or self._keeps_layout):
             return None
         return Guarantee(epsilon, Granularity.TOKEN, Neighbours.SAME_LENGTH)
 
@@ -101,7 +115,7 @@ class DPMLM(MaskMechanism):
         def log_probabilities(wanted: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             stays = np.array([self._unchanged.get(split[text][word], -1) for text, word in places[wanted]], np.int64)
             for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
-                yield law if self.stop_words == "privatised" else _with_unchanged(law, stays, outputs)
+                yield _with_unchanged(law, stays, outputs) if self._keeps_stop_words else law
 
         return Laws(rows, outputs, log_probabilities)
 
@@ -120,7 +134,7 @@ class DPMLM(MaskMechanism):
         """As `Writes`: the drawn pieces with single spaces, or in the source's layout."""
         named = self.output_texts
         rows = [[named[u] for u in units.row(i)] for i in range(len(texts))]
-        if self.layout == "normalised":
+        if not self._keeps_layout:
             return [write(row) for row in rows]
         return [lay_out(text, row) for text, row in zip(texts, rows, strict=True)]
 

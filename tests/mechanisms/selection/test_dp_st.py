@@ -282,6 +282,24 @@ def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
     assert sum(map(bool, kept)) >= 3  # a copier keeps most words
 
 
+def test_the_released_form_writes_as_long_as_its_text(folder: Path, tmp_path: Path) -> None:
+    """So a long output rules a short text out, which no budget pays for; without the form the limit is public."""
+    model = tiny_models.save_llama(tmp_path)
+    settings = {"writer": str(model), "prompt": "the {}", "longest": 20}
+    texts = ["The driver lost my parcel.", "The driver lost my parcel and it was raining all day long in the garden."]
+    noise = Noise.named(2, "length")
+    writer = Writer(model, "the {}", 20)
+    published = DPST(resource=folder, as_published=True, **settings)
+    made = published.rewrite(texts, 0.1, noise)
+    assert made.units is not None
+    drafts = [" ".join(published.output_texts[u].replace(" | ", " ") + "." for u in made.units.row(i)) for i in (0, 1)]
+    limits = [writer.length(text) for text in texts]
+    assert limits == [5, 15]
+    assert made.texts == writer.write(drafts, limits)
+    public = DPST(resource=folder, **settings).rewrite(texts, 0.1, noise)
+    assert max(writer.length(text) for text in public.texts) > 15
+
+
 @pytest.mark.parametrize("name", tiny_models.SAVE)
 def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     """Decoder-only models, with and without a chat template, are asked by an instruction, encoder-decoders by notes."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -14,6 +15,7 @@ from epsilometer.auditing.exact_loss.importance import Sampling, draws, sampled
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.mechanism import HasLaws, HasLikelihood, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -135,6 +137,21 @@ def test_a_kept_layout_is_kept_and_nothing_is_claimed(mechanism: DPMLM) -> None:
     (text,) = keeping.rewrite(["Wait, NASA: (why)?"], 10.0, noise).texts
     first, second, third = mechanism.rewrite(["wait nasa why"], 10.0, noise).texts[0].split()
     assert text == f"{first[:1].upper() + first[1:]}, {second.upper()}: ({third})?"
+
+
+def test_the_published_form_keeps_both_and_its_claim_fails(mechanism: DPMLM) -> None:
+    """Exactly: "mightn" is no piece of the model, so it comes out of itself alone, and the loss is infinite."""
+    published = DPMLM(resource=mechanism.resource, as_published=True)
+    assert published.guarantee(2.0) == Guarantee(2.0, Granularity.TOKEN, Neighbours.SAME_LENGTH)
+    (text,) = published.rewrite(["Wait, the NASA mightn: (why)?"], 10.0, Noise.named(1, "both")).texts
+    assert re.fullmatch(r"\S+, the \S+ mightn: \(why\)\?", text)  # "why" is a stop-word, too
+    laws = published.laws(["mightn", "prince"])
+    (log_p,) = laws.log_probabilities(np.arange(2), [2.0])
+    output = published.output_texts.index("mightn")
+    assert log_p[:, output].tolist() == [0.0, -np.inf]
+    kept = DPMLM(resource=mechanism.resource, stop_words="kept", layout="kept")
+    (plain,) = kept.laws(["mightn", "prince"]).log_probabilities(np.arange(2), [2.0])
+    np.testing.assert_array_equal(log_p, plain)
 
 
 def test_an_inserted_mask_stands_between_its_words(mechanism: DPMLM) -> None:

@@ -40,8 +40,15 @@ class Writer:
         self._model = Seq2Seq(model) if kind == "seq2seq" else CausalLM(model)
         self._longest = longest
 
-    def write(self, notes: Sequence[str]) -> list[str]:
-        """One text for each of the notes; it depends on these notes alone."""
+    def length(self, text: str) -> int:
+        """How many tokens of the model a text is."""
+        return len(self._model.plain(text))
+
+    def write(self, notes: Sequence[str], limits: Sequence[int] | None = None) -> list[str]:
+        """One text for each of the notes; it depends on these notes alone, and on its limit where limits are given.
+
+        limits: the most tokens of each text, `longest` at most, which is the limit of all by default.
+        """
         from epsilometer.models.causal_lm import CausalLM
         from epsilometer.models.generation import TokenLaw, generate
 
@@ -58,8 +65,9 @@ class Writer:
             )
         law = TokenLaw(-1e4, 1e4, top_k=1)  # nothing to clip: the likeliest token
         count = len(prompts)
-        limits, uniforms = np.full(count, self._longest), np.full((count, self._longest), 0.5)
+        most_tokens = np.full(count, self._longest) if limits is None else np.minimum(limits, self._longest)
+        uniforms = np.full((count, self._longest), 0.5)
         outputs = generate(
-            self._model, law, prompts, np.arange(count), epsilons=np.ones(count), limits=limits, draws=uniforms
+            self._model, law, prompts, np.arange(count), epsilons=np.ones(count), limits=most_tokens, draws=uniforms
         )
         return [self._model.text(outputs.row(i)) for i in range(count)]
