@@ -16,7 +16,8 @@ import torch
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
 from epsilometer.mechanisms.selection.dp_st import DPST
-from epsilometer.mechanisms.selection.shared.triples import build, stand_ins
+from epsilometer.mechanisms.selection.shared.near_duplicates import stand_ins
+from epsilometer.mechanisms.selection.shared.triples import build
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.tagging import Tagger, sentences, words_and_marks
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
+from epsilometer.mechanisms.selection.shared import near_duplicates
+from epsilometer.mechanisms.selection.shared.near_duplicates import GRAM, PERMUTATIONS, stand_ins
 from epsilometer.mechanisms.selection.shared.triples import (
-    GRAM,
     Clustering,
     TripleCorpus,
     build,
     cluster,
     embed,
-    stand_ins,
 )
 from epsilometer.models.tagging import Triple
 from epsilometer.pipeline.stages import triples
@@ -106,6 +107,51 @@ def test_the_threshold_decides() -> None:
     for threshold in (0.0, 1.0):
         with pytest.raises(UserError, match=f"at most 0.95, got {threshold}"):
             stand_ins(texts, threshold)
+
+
+def in_memory(texts: Sequence[str], threshold: float, seed: int) -> list[int]:
+    """The stand-ins by one index in memory, text after text."""
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    grams = ([text[i : i + GRAM].encode() for i in range(max(1, len(text) - GRAM + 1))] for text in texts)
+    hashes = list(MinHash.generator(grams, num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32"))
+    result = []
+    for i, own in enumerate(hashes):
+        near = [j for j in index.query(own) if own.jaccard(hashes[j]) >= threshold]
+        result.append(min(near, default=i))
+        if not near:
+            index.insert(i, own, check_duplication=False)
+    return result
+
+
+@pytest.mark.parametrize(("threshold", "part"), [(0.4, 7), (0.4, 64), (0.7, 100), (0.9, 8192)])
+def test_the_index_on_disk_names_the_same_as_one_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: float, part: int
+) -> None:
+    """Whatever the size of the parts, with runs that are merged several times; nothing is left behind."""
+    random = np.random.default_rng(3)
+    words = [
+        "parcel",
+        "garden",
+        "kettle",
+        "invoice",
+        "weather",
+        "museum",
+        "driver",
+        "keeper",
+        "lost",
+        "lose",
+        "the",
+        "a",
+    ]
+    texts = [" | ".join(" ".join(random.choice(words, 2)) for _ in range(3)) for _ in range(600)]
+    monkeypatch.setattr(near_duplicates, "_PART", part)
+    monkeypatch.setattr(near_duplicates, "_PAIRS", 50)
+    ours = stand_ins(texts, threshold, 5, tmp_path)
+    assert ours.tolist() == in_memory(texts, threshold, 5)
+    assert 20 < len(set(ours.tolist())) < 600
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_clusters_are_those_of_the_data() -> None:

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.mechanisms.selection.shared.near_duplicates import stand_ins
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.tagging import HEADS, Triple, TripleReader, tagger
 from epsilometer.runtime.progress import track
 
 SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": pl.String, "count": pl.Int64}
-PERMUTATIONS, GRAM = 128, 3
-HIGHEST = 0.95  # threshold
 
 _CHUNK = 512  # texts at a time: progress is reported after each
 
@@ -150,7 +149,8 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
             f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
         )
     ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
-    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, folder.parent)
     unique = np.unique(stand_in)
     if max(clusters) > len(unique):
         raise UserError(
@@ -179,34 +179,9 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
         "distinct": len(ranked),
         "kept": len(chosen),
     }
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     corpus.save(folder, counts, total.tolist())
     return corpus
-
-
-def stand_ins(texts: Sequence[str], threshold: float = 0.4, seed: int = 0) -> NDArray[np.int64]:
-    """Returns [n]: for each text the number of the one that represents it, itself where it stays.
-
-    Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
-    estimates it, reaches the threshold. Raises UserError for a threshold outside (0, 0.95].
-    """
-    from datasketch import MinHash, MinHashLSH
-
-    if not 0 < threshold <= HIGHEST:  # beyond it the index has a single band
-        raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}")
-
-    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
-    signatures: dict[int, MinHash] = {}
-    result = np.arange(len(texts))
-    hashes = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
-    for i, signature in enumerate(track(hashes, len(texts), "find near-duplicates")):
-        near = [j for j in index.query(signature) if signature.jaccard(signatures[j]) >= threshold]
-        if near:
-            result[i] = min(near)
-        else:
-            signatures[i] = signature
-            index.insert(i, signature, check_duplication=False)
-    return result
 
 
 def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArray[np.float32]:
@@ -226,7 +201,3 @@ def cluster(vectors: NDArray[np.float32], size: int, seed: int = 0) -> tuple[NDA
     with threadpool_limits(1):  # sums over threads differ with the number of cores
         members = model.fit_predict(np.ascontiguousarray(vectors, np.float64))
     return model.cluster_centers_.astype(np.float32), members.astype(np.int32)
-
-
-def _grams(text: str) -> list[bytes]:
-    return [text[i : i + GRAM].encode() for i in range(max(1, len(text) - GRAM + 1))]
