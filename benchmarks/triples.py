@@ -1,22 +1,28 @@
 """Speed of DP-ST's parts: tagging, building the public corpus, rewriting, beside plain sentence encoding.
 
 usage: python -m benchmarks.triples
+       python -m benchmarks.triples index [TEXTS]    the index of near-duplicates, beside one in memory
 """
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
+from datasketch import MinHash, MinHashLSH
 
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import synthetic
 from epsilometer.mechanisms.selection.dp_st import DPST
-from epsilometer.mechanisms.selection.shared.near_duplicates import stand_ins
+from epsilometer.mechanisms.selection.shared.near_duplicates import PERMUTATIONS, _grams, stand_ins
 from epsilometer.mechanisms.selection.shared.triples import build
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.tagging import Tagger, sentences, words_and_marks
@@ -30,6 +36,45 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
+
+
+def in_memory(texts: Sequence[str], threshold: float = 0.4) -> int:
+    """How many texts stay, by one index in memory, text after text."""
+    index, signatures = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS), {}
+    hashes = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=1, scheme="affine32")
+    for i, own in enumerate(hashes):
+        if not any(own.jaccard(signatures[j]) >= threshold for j in index.query(own)):
+            signatures[i] = own
+            index.insert(i, own, check_duplication=False)
+    return len(signatures)
+
+
+def on_disk(texts: Sequence[str]) -> int:
+    """How many texts stay, by the index on disk."""
+    return len(np.unique(stand_ins(texts)))
+
+
+def measured(name: str, count: int) -> tuple[float, float, int]:
+    """Seconds of processor time, MiB that the peak of memory grew by, and how many of the texts stayed."""
+    random = np.random.default_rng(0)
+    letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
+    words = ["".join(random.choice(letters, random.integers(3, 9))) for _ in range(20_000)]
+    texts = [" | ".join(" ".join(row[i : i + 2]) for i in (0, 2, 4)) for row in random.choice(words, (count, 6))]
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    stayed = {"memory": in_memory, "disk": on_disk}[name](texts)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return time.process_time() - start, grown / 1024, stayed
+
+
+def index(count: int) -> None:
+    """Print what both indices take for texts like triples, each in a process of its own."""
+    rows = {}
+    for name in ("memory", "disk"):
+        with get_context("spawn").Pool(1) as pool:
+            rows[name] = pool.apply(measured, (name, count))
+        print(f"{count} texts, index in {name:6}: %.1f s, %.0f MiB more, %d stay" % rows[name], flush=True)
+    memory, disk = rows["memory"], rows["disk"]
+    print(f"disk to memory: {disk[0] / memory[0]:.2f} of the time, {disk[1] / memory[1]:.2f} of the memory")
 
 
 def main() -> None:
@@ -71,4 +116,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["index"]:
+        index(int(sys.argv[2]) if sys.argv[2:] else 50_000)
+    else:
+        main()

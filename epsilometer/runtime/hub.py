@@ -115,7 +115,10 @@ def fetch(repository: Repository, choose: Choice) -> Path:
     with _explained(repository):
         commit, files = _listed(repository)
         storage = _storage(repository)
-        read = lambda name: _got(repository, commit, files[name]).read_text(encoding="utf-8")  # noqa: E731
+
+        def read(name: str) -> str:
+            return _got(repository, commit, files[name]).read_text(encoding="utf-8")
+
         names = choose(sorted(files), read)
         wanted = [files[name] for name in names]
         if repository.revision != commit:  # as the hub's client records what a branch or tag meant
@@ -229,7 +232,7 @@ def _download(repository: Repository, commit: str, file: File, partial: Path) ->
             hf_hub_url(repository.name, file.name, repo_type=repository.kind, revision=commit),
             out,
             resume_size=out.tell(),
-            headers=build_hf_headers(),
+            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # else a rest has no place in the whole
             expected_size=file.size,
             displayed_filename=file.name,
         )

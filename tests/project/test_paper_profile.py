@@ -12,9 +12,13 @@ import polars as pl
 import pytest
 import yaml
 
+from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.selection.shared.triples import Clustering, build
 from epsilometer.project.checking import check
 from epsilometer.project.params import read
 from epsilometer.project.profiles import copy
+from tests.support import tiny_models
 from tests.support.places import ROOT
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
@@ -96,3 +100,46 @@ def test_dvc_plans_every_stage(folder: Path) -> None:
     planned = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
     assert len(planned) == 99  # budgets and training_curves have no entries, and run all the same
     assert "Running stage 'attack@trustpilot-dp_st':" in planned
+
+
+SMALL = {
+    "data/models/roberta-base": tiny_models.save_roberta,
+    "data/models/flan-t5-base": tiny_models.save_t5,
+    "data/models/minilm-paraphraser": tiny_models.save_gpt2,
+}
+
+
+@pytest.fixture(scope="module")
+def triples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A corpus of triples by an encoder of MPNet's kind, and a writer of Llama's."""
+    folder = tmp_path_factory.mktemp("dp_st")
+    texts = ["The driver lost my parcel.", "My sister loves the garden.", "The waiter brought cold soup."] * 2
+    settings = Clustering([2], dimensions=16, encoder=str(tiny_models.save_mpnet(folder / "mpnet")))
+    build(texts, folder / "triples", settings)
+    return folder / "triples", tiny_models.save_llama(folder / "llama")
+
+
+@pytest.mark.parametrize("name", ["dp_prompt", "dp_paraphrase", "dp_mlm", "dp_st"])
+@pytest.mark.parametrize("form", ["", "_published"])
+def test_both_forms_run_on_small_models_of_their_architecture(
+    tmp_path: Path, triples: tuple[Path, Path], name: str, form: str
+) -> None:
+    """By the profile's own settings, and through the code that loads the published weights."""
+    params = read(ROOT / "profiles/paper.yaml")
+    entry = params.mechanisms[name + form]
+    settings = dict(entry.settings)
+    if name == "dp_st":
+        resource, settings["writer"] = triples[0], str(triples[1])
+        settings |= {"clusters": 2, "prompt": "{}", "longest": min(8, settings.get("longest", 8))}
+    else:
+        resource, settings["clip"] = SMALL[entry.resource or ""](tmp_path), (-3.0, 3.0)
+    mechanism = build_mechanism(str(ROOT / entry.file if entry.file else name), settings, str(resource), "here")
+    texts = ["The document of a b", "c d, the driver lost my parcel."]
+    budgets = list(entry.epsilons or ())
+    noises = [Noise.named(2, "small", epsilon) for epsilon in budgets]
+    rewrites = mechanism.rewrite_grid(texts, budgets, noises)
+    assert [len(one.texts) for one in rewrites] == [2] * 10
+    assert rewrites[0].texts == mechanism.rewrite(texts, budgets[0], noises[0]).texts
+    claim = mechanism.guarantee(1.0)
+    assert claim is not None
+    assert claim.epsilon == 1.0
