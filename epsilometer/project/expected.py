@@ -72,8 +72,12 @@ class Expected:
 def expected(params: Params) -> list[Expected]:
     """A row for each cell and attack whose model is known; none where parameters name no large model."""
     uses = [use for use in _uses(params) if _parameters(use.model) is not None]
-    machine = {device: _Machine.of(device) for device in dict.fromkeys(use.device for use in uses)}
-    return [use.on(machine[use.device], _parameters(use.model) or 0) for use in uses]
+    if not uses:
+        return []
+    from epsilometer.models.devices import resolved
+
+    machine = _Machine.of(resolved(params.device))
+    return [use.on(machine, _parameters(use.model) or 0) for use in uses]
 
 
 def parameters(folder: Path) -> int:
@@ -94,20 +98,17 @@ class _Use:
     settings: Any
     tokens: int
 
-    @property
-    def device(self) -> str:
-        return _device(getattr(self.settings, "device", "cpu"))
-
     def on(self, machine: _Machine, count: int) -> Expected:
         half = getattr(self.settings, "precision", "float32") in machine.half
         seconds = 2 * count * self.tokens / (SHARE * machine.rate)
-        return Expected(self.what, self.model, self.device, (2 if half else 4) * count, machine.memory, seconds)
+        return Expected(self.what, self.model, machine.device, (2 if half else 4) * count, machine.memory, seconds)
 
 
 @dataclass(frozen=True)
 class _Machine:
     """A device's memory in bytes, its rate in operations a second, and the precisions that mean bfloat16 there."""
 
+    device: str
     memory: int
     rate: float
     half: tuple[str, ...]
@@ -117,8 +118,8 @@ class _Machine:
         import torch
 
         if device == "cpu":
-            return cls(psutil.virtual_memory().available, _rate(device, 1024), ("bfloat16",))
-        return cls(torch.cuda.get_device_properties(0).total_memory, _rate(device, 8192), ("bfloat16", "auto"))
+            return cls(device, psutil.virtual_memory().available, _rate(device, 1024), ("bfloat16",))
+        return cls(device, torch.cuda.get_device_properties(0).total_memory, _rate(device, 8192), ("bfloat16", "auto"))
 
 
 def _rate(device: str, size: int) -> float:
@@ -133,15 +134,6 @@ def _rate(device: str, size: int) -> float:
         float((matrix @ matrix)[0, 0])  # waits for the device
         seconds.append(time.perf_counter() - start)
     return 2.0 * size**3 / min(seconds)
-
-
-def _device(asked: str) -> str:
-    """The device that a setting means here; the processor where there is no other."""
-    if asked == "cpu":
-        return asked
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _uses(params: Params) -> Iterator[_Use]:
