@@ -163,7 +163,7 @@ def test_hub_data_set_by_pin(tmp_path: Path) -> None:
 
 def test_hub_out_of_reach_is_a_users_error(tmp_path: Path) -> None:
     done = offline(tmp_path, f"owner/nothing@{REVISION}")
-    assert "UserError: data set 'owner/nothing' cannot be had" in done.stderr
+    assert f"UserError: data set 'owner/nothing@{REVISION}' cannot be had" in done.stderr
     assert f"hf download --repo-type dataset owner/nothing --revision {REVISION}" in done.stderr
 
 

@@ -282,22 +282,18 @@ def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
     assert sum(map(bool, kept)) >= 3  # a copier keeps most words
 
 
-def test_the_released_form_writes_as_long_as_its_text(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("as_published", "limits"), [(True, [5, 15]), (False, [20, 20])])
+def test_the_released_form_writes_as_long_as_its_text(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_published: bool, limits: list[int]
+) -> None:
     """So a long output rules a short text out, which no budget pays for; without the form the limit is public."""
-    model = tiny_models.save_llama(tmp_path)
-    settings = {"writer": str(model), "prompt": "the {}", "longest": 20}
+    asked: list[list[int]] = []
+    monkeypatch.setattr(Writer, "write", lambda self, notes, limits: asked.append(limits) or [*notes])
+    model = str(tiny_models.save_llama(tmp_path))
     texts = ["The driver lost my parcel.", "The driver lost my parcel and it was raining all day long in the garden."]
-    noise = Noise.named(2, "length")
-    writer = Writer(model, "the {}", 20)
-    published = DPST(resource=folder, as_published=True, **settings)
-    made = published.rewrite(texts, 0.1, noise)
-    assert made.units is not None
-    drafts = [" ".join(published.output_texts[u].replace(" | ", " ") + "." for u in made.units.row(i)) for i in (0, 1)]
-    limits = [writer.length(text) for text in texts]
-    assert limits == [5, 15]
-    assert made.texts == writer.write(drafts, limits)
-    public = DPST(resource=folder, **settings).rewrite(texts, 0.1, noise)
-    assert max(writer.length(text) for text in public.texts) > 15
+    mechanism = DPST(resource=folder, writer=model, prompt="the {}", longest=20, as_published=as_published)
+    mechanism.rewrite(texts, 0.1, Noise.named(2, "length"))
+    assert asked == [limits]
 
 
 @pytest.mark.parametrize("name", tiny_models.SAVE)
@@ -310,6 +306,8 @@ def test_writers_of_all_kinds(name: str, tmp_path: Path) -> None:
     assert texts[1] == texts[3]
     assert [writer.write([note])[0] for note in notes] == texts
     assert all(len(text.split()) <= 4 for text in texts)
+    assert writer.write(notes, [1, 9, 4, 1])[1:3] == texts[1:3]
+    assert writer.write(notes, [1, 9, 4, 1])[::3] == [" ".join(text.split()[:1]) for text in texts[::3]]
     assert writer.write([]) == []
     with pytest.raises(UserError, match="do not fit"):
         Writer(model, "the {}", 4).write([" ".join(["a"] * 200)])
