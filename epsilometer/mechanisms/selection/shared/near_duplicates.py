@@ -59,7 +59,7 @@ def stand_ins(
             part = result[start : start + len(hashes)]
             keys = _keys(hashes, shape.b, shape.r)
             part[:] = stayed.nearest(hashes, keys)
-            stay = _compare(hashes, keys, part, threshold, start)
+            stay = _compare(hashes, keys, part, threshold=threshold, start=start)
             start += len(hashes)
             if start < len(texts):
                 stayed.add(hashes[stay], keys[:, stay], stay + start - len(hashes))
