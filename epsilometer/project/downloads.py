@@ -50,7 +50,7 @@ def downloads(params: Params) -> list[Download]:
         size = state.size if state.size is not None else CARDS.get(repository.name)
         if size is None and repository.name in PUBLISHED:
             size = math.prod(PUBLISHED[repository.name])
-        listed.append(Download(repository, state, not missing(repository), size, state.size is None))
+        listed.append(Download(repository, state, here=not missing(repository), size=size, about=state.size is None))
     return listed
 
 

@@ -101,7 +101,8 @@ class _Use:
     def on(self, machine: _Machine, count: int) -> Expected:
         half = getattr(self.settings, "precision", "float32") in machine.half
         seconds = 2 * count * self.tokens / (SHARE * machine.rate)
-        return Expected(self.what, self.model, machine.device, (2 if half else 4) * count, machine.memory, seconds)
+        weights = (2 if half else 4) * count
+        return Expected(self.what, self.model, machine.device, weights=weights, memory=machine.memory, seconds=seconds)
 
 
 @dataclass(frozen=True)
