@@ -9,6 +9,7 @@
 # make reaudit   what was updated, the audit again, against the accepted baseline (FRESH=1: fresh noise; docs/reaudits.md)
 # make ui        Prefect's server, a worker and the deployments, to watch and start audits (PORT=4200);  make ui-stop
 # make bench     the speed and memory tables
+# make docs      the pages as a site, .site/html/index.html; a broken link fails
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := $(CURDIR)/.venv/bin
@@ -21,7 +22,7 @@ export DVC_NO_ANALYTICS := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export PREFECT_HOME := $(CURDIR)/.prefect
 
-.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench setup install profile
+.PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench docs setup install profile
 
 audit: setup profile
 	@cd $(FOLDER) && epsilometer check && exec epsilometer repro dvc.yaml
@@ -53,6 +54,10 @@ ui-stop:
 
 bench: setup
 	@python -m benchmarks
+
+docs: setup
+	@pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@python docs/build.py
 
 # By content, not by time, which clocks and unpackers set as they like; one at a time.
 setup:

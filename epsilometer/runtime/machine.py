@@ -110,7 +110,7 @@ def _slow() -> list[str]:
     if "torch" in sys.modules and not sys.modules["torch"].cuda.is_available():
         slow.append("without a GPU, judges and generators of billions of parameters take seconds a text")
     if _cores() < 2:
-        slow.append("one core: the times in the README are of two")
+        slow.append("one core: the times in the docs are of two")
     if psutil.virtual_memory().available < 4 * _GIB:
         slow.append("less than 4 GiB of free memory: set runtime.block lower")
     return slow

@@ -1,0 +1,371 @@
+"""The code on the pages runs, and what they say of their examples is so."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import typer
+import yaml
+
+import epsilometer
+from epsilometer.auditing import one_call as api
+from epsilometer.auditing.claims import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.auditing.design import Design
+from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.worst_case import check_claim
+from epsilometer.cli import app as cli
+from epsilometer.cli import main
+from epsilometer.core.errors import UserError
+from epsilometer.corpora.synthetic import generate
+from epsilometer.project import params
+from tests.support.places import ROOT
+
+PAGES = {page.stem: page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+GUIDE, ATTACK, TEXTS = (PAGES[f"your-own-{what}"] for what in ("mechanism", "attack", "texts"))
+CODE = re.compile("`(epsilometer [^`]+)`")
+ELSEWHERE = {"results"}  # says what was run, at earlier commits too
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """The blocks of a page in these languages, without the indent of a list that they stand in."""
+    pattern = rf"^( *)```(?:{'|'.join(languages)})\n(.*?)^ *```"
+    shown = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in shown]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples that are files, under the names that they give themselves."""
+    place = tmp_path_factory.mktemp("examples")
+    for text, name in ((GUIDE, "mine.py"), (GUIDE, "response.py"), (ATTACK, "outline.py")):
+        (code,) = [block for block in blocks(text, "python") if block.startswith(f"# {name}\n")]
+        (place / name).write_text(code)
+    return place
+
+
+def commands(text: str) -> list[str]:
+    """What a page has one type, in shell blocks, after a `$` and in tables of commands, without comments."""
+    lines = "\n".join(blocks(text, "sh")).splitlines()
+    lines += re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+    lines += [
+        call for table in re.findall(r"^\| command \|(?:.*\n\|)*", text, re.MULTILINE) for call in CODE.findall(table)
+    ]
+    return [part.strip() for line in lines for part in re.split(r";|&&", re.sub(r"(^|\s)#.*", "", line))]
+
+
+def calls(*pages: str) -> list[str]:
+    """Every call of epsilometer on these pages; on all without names."""
+    chosen = pages or [name for name in PAGES if name not in ELSEWHERE]
+    all_of_them = [call for name in chosen for call in commands(PAGES[name])]
+    return list(dict.fromkeys(call for call in all_of_them if call.startswith("epsilometer ")))
+
+
+def queries(count: int = 400) -> list[str]:
+    return list(dict.fromkeys(generate("queries", count, 1)["text"]))
+
+
+@pytest.mark.parametrize("call", calls())
+def test_every_command_has_the_options_that_it_is_shown_with(call: str) -> None:
+    _, name, *arguments = shlex.split(call)
+    group: Any = typer.main.get_command(cli.app)
+    command = group.commands[name]
+    command.make_context(name, arguments)
+
+
+def test_every_target_and_module_that_is_called_exists() -> None:
+    """Also those that pages name in passing."""
+    targets = set(re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = {name for names in targets for name in names.split()}
+    lines = [line for name in PAGES for line in commands(PAGES[name]) + re.findall("`(make [^`]+)`", PAGES[name])]
+    assert {line.split()[1] for line in lines if re.match("make [a-z]", line)} <= targets
+    modules = set(re.findall(r"python -m ([\w.]+)", "".join(PAGES.values())))
+    assert "flows.alert" in modules
+    assert not [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
+    """Write a block that begins with the name of a file to it; execute any other."""
+    if name := re.match(r"# (\w+\.py)\n", code):
+        (folder / name[1]).write_text(code)
+    else:
+        exec(compile(code, "page", "exec"), scope)
+
+
+IN_TEST_BENCH = "truth-bench"  # tests/auditing/truth/test_bench.py runs its example
+
+
+@pytest.mark.parametrize(
+    "page", [name for name in PAGES if blocks(PAGES[name], "python") and name not in ("tutorial", IN_TEST_BENCH)]
+)
+def test_the_python_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 60 requests, with 100 trials and no model; the files that pages show are tested one by one below."""
+    quick = partial(epsilometer.audit, trials=100, attacks=["lexical"], design=Design(temperature=0))
+    monkeypatch.setattr(epsilometer, "audit", quick, raising=False)
+    rng = np.random.default_rng(1)
+    scores = {"included": rng.normal(1, 1, 300), "excluded": rng.normal(0, 1, 300)}
+    scope: dict[str, Any] = {"texts": queries(60), "rewrite": str.upper, **scores}
+    for code in blocks(PAGES[page], "python"):
+        write_or_run(code, tmp_path, scope)
+    for file in tmp_path.glob("*.py"):
+        compile(file.read_text(), file.name, "exec")
+
+
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers to .05 or a fiftieth: on another processor a distance may differ in its last bit, and so a draw."""
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    codes = []
+    with pl.Config(), redirect_stdout(StringIO()) as out:
+        for language, code in re.findall(r"^```(\w+)\n(.*?)^```", PAGES["tutorial"], re.MULTILINE | re.DOTALL):
+            if language == "text":
+                assert_alike(out.getvalue(), code)
+                out.seek(0)
+                out.truncate()
+            elif language == "python":
+                write_or_run(code, tmp_path, scope)
+            else:
+                for line in code.splitlines():
+                    if line.startswith("epsilometer "):
+                        with pytest.raises(SystemExit) as ended:
+                            main(shlex.split(line)[1:])
+                        codes.append(ended.value.code)
+        assert not out.getvalue()
+    assert codes == [0, 0, 1]
+
+
+def assert_alike(printed: str, shown: str) -> None:
+    """The same words, and about the same numbers."""
+    number = r"\d[\d,]*(?:\.\d+)?"
+    assert re.sub(number, "0", printed) == re.sub(number, "0", shown)
+    for a, b in zip(re.findall(number, printed), re.findall(number, shown), strict=True):
+        assert float(a.replace(",", "")) == pytest.approx(float(b.replace(",", "")), abs=0.05, rel=0.02)
+
+
+def notebook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("notebook", ROOT / "docs/notebook.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_notebook_is_the_tutorial() -> None:
+    """Written anew by `python docs/notebook.py`."""
+    assert (ROOT / "docs/tutorial.ipynb").read_text() == notebook().notebook(PAGES["tutorial"])
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a kernel of its own, the first cell included, which installs nothing where epsilometer is."""
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs")
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    book = nbformat.read(ROOT / "docs/tutorial.ipynb", as_version=4)
+    nbformat.validate(book)
+    nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    printed = "".join(out.get("text", "") for cell in book.cells if cell.cell_type == "code" for out in cell.outputs)
+    assert "PASSED: mine.py" in printed
+    assert "LEAKS MORE: mine.py" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("added", "status"),
+    [
+        ("", 0),
+        ("[a page](nowhere.md)", 1),
+        ("[a heading](limits.md#nowhere)", 1),
+        ("::: epsilometer.nowhere", 1),
+    ],
+)
+def test_the_site_is_built_and_broken_links_fail(tmp_path: Path, added: str, status: int) -> None:
+    """Without a network: all that a page loads lies beside it."""
+    pytest.importorskip("zensical", reason="needs the extra docs")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "CITATION.cff", "mkdocs.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "epsilometer").symlink_to(ROOT / "epsilometer")
+    with (tmp_path / "docs/limits.md").open("a") as page:
+        page.write(f"\n{added}\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "docs/build.py"], cwd=tmp_path, env=environment, check=False)
+    assert bool(done.returncode) == bool(status)
+    if not status:
+        pages = list((tmp_path / ".site/html").rglob("*.html"))
+        assert len(pages) > 40
+        loaded = [
+            at for page in pages for at in re.findall(r'(?:src|link [^>]*href)="(https?:[^"]*)', page.read_text())
+        ]
+        assert not loaded
+
+
+def test_the_data_set_of_a_project_can_be_pasted(tmp_path: Path) -> None:
+    (entry,) = blocks(TEXTS, "yaml")
+    text = (ROOT / "params.yaml").read_text().replace("\ndatasets:\n", f"\n{entry}", 1)
+    (tmp_path / "params.yaml").write_text(text)
+    read = params.read(tmp_path / "params.yaml").datasets["mail"]
+    assert (read.source, read.text, read.public) == ("mail.csv", "body", False)
+
+
+def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
+    ((step,),) = [yaml.safe_load(block) for block in blocks(PAGES["gate"], "yaml")]
+    assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
+
+
+def test_mechanisms_and_attacks_are_named_as_shown() -> None:
+    (call,) = re.findall(r"`(epsilometer\.audit\(texts, \"tem\", .*?\))`", TEXTS)
+    (attacks,) = re.findall(r"`attacks=(\{.*?\})`", TEXTS)
+    options = f", attacks={attacks}, design=epsilometer.Design(temperature=0))"
+    table = eval(
+        call.replace("trials=500", "trials=50")[:-1] + options, {"texts": queries(60), "epsilometer": epsilometer}
+    )
+    assert table.select("epsilon", "attack").rows() == [(5, "lexical"), (8, "lexical")]
+
+
+def test_the_exact_loss_is_computed_as_shown() -> None:
+    (call,) = re.findall(r"`(epsilometer\.exact_loss\(.*?\))`", TEXTS)
+    table = eval(
+        f"{call[:-1]}, design=epsilometer.Design(temperature=0))", {"texts": queries(6), "epsilometer": epsilometer}
+    )
+    assert table["epsilon"].unique().to_list() == [5, 8]
+    assert (table["average"] > 0).all()
+
+
+AUDITS = [call for call in calls("README", "your-own-texts") if call.startswith("epsilometer audit")]
+REWRITES = [call for call in calls("commands") if call.startswith("epsilometer rewrite")]
+
+
+@pytest.mark.parametrize("call", [*AUDITS, *REWRITES])
+def test_files_of_texts_are_audited_and_rewritten_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = [f"the {a} was {b}" for a in ("room", "food", "staff") for b in ("clean", "cold", "kind")]
+    Path("texts.txt").write_text("\n".join(texts))
+    pl.DataFrame({"id": range(9), "review": texts}).write_csv("texts.csv")
+    recorded = pl.DataFrame({"original": texts * 9, "epsilon": 1, "rewrite": texts * 9})
+    recorded.write_csv("made-elsewhere.csv")
+    Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
+    Path("anonymise").chmod(0o755)
+    quick = ["--trials", "20", "--temperature", "0"] if " audit " in call else []
+    assert not cli.app([*shlex.split(call)[1:], *quick], standalone_mode=False)
+    out, err = capsys.readouterr()
+    if " audit " in call:
+        assert (" one word " if "--worst" in call else "strongest: ") in out
+        assert "note: not run: channel, judge" in err
+    elif "--out" in call:
+        private = pl.read_csv("private.csv")
+        assert private["id"].to_list() == list(range(9))
+        assert private["review"].to_list() != texts
+    else:
+        assert len(out.splitlines()) == len(texts)
+
+
+def test_the_audit_of_the_mechanism_refutes_its_claim_at_both_budgets(folder: Path) -> None:
+    """As in the default audit, T = 1,000 and k = 2, at a level of alpha over 1,000 tests."""
+    (entry,) = [block for block in blocks(GUIDE, "yaml") if "mine:" in block]
+    mechanism = api.mechanism(str(folder / "mine.py"))
+    epsilons = yaml.safe_load(entry)["mechanisms"]["mine"]["epsilons"]
+    table = epsilometer.audit(queries(), mechanism, epsilons, ["lexical"], trials=1000)
+    for epsilon, successes in table.select("epsilon", "successes").iter_rows():
+        allowed = 1000 * success_bound(epsilon, 2)
+        assert p_value(successes, 1000, allowed) <= 0.01 / 1000
+    for epsilon in epsilons:
+        assert check_claim(mechanism, epsilon).verdict == NOT_CHECKED
+
+
+def test_the_entry_of_the_mechanism_can_be_pasted(tmp_path: Path) -> None:
+    (entry,) = [block for block in blocks(GUIDE, "yaml") if "mine:" in block]
+    mechanisms, cells = re.fullmatch(r"mechanisms:\n(.*)cells:\n(.*)", entry, re.DOTALL).groups()
+    text = (ROOT / "params.yaml").read_text()
+    text = text.replace("\nmechanisms:\n", f"\nmechanisms:\n{mechanisms}").replace("\ncells:\n", f"\ncells:\n{cells}")
+    (tmp_path / "params.yaml").write_text(text)
+    cell = params.read(tmp_path / "params.yaml").cells["queries-mine"]
+    assert (cell.file, cell.epsilons) == ("mine.py", (1, 2))
+
+
+def test_the_worst_case_of_the_released_custext_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = [block for block in blocks(PAGES["epsilons"], "console") if "epsilometer claims" in block]
+    assert output(shown, capsys) == (shown.partition("\n")[2], 1)
+
+
+def test_the_template_holds_its_claim_and_a_forgotten_sensitivity_is_seen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (shown,) = blocks(GUIDE, "console")
+    assert output(shown, capsys) == (shown.partition("\n")[2], 0)
+    code = Path("response.py").read_text()
+    for name, old, new, verdict, status in (
+        ("double.py", "= epsilon\n", "= 2 * epsilon\n", VIOLATED, 1),
+        ("silent.py", "def distance(", "def unnamed(", NOT_CHECKED, 3),
+    ):
+        assert code.count(old) == 1
+        Path(name).write_text(code.replace(old, new))
+        printed, ended = output(f"$ epsilometer claims {name} --epsilon 2 --json\n", capsys)
+        assert (json.loads(printed)["verdict"], ended) == (verdict, status)
+    assert "distance(texts, pairs, epsilon)" in json.loads(printed)["reason"]
+
+
+def test_the_template_is_audited_by_the_optimal_adversary(folder: Path) -> None:
+    mechanism = api.mechanism(str(folder / "response.py"))
+    ends = ("london", "paris", "monday", "me", "book")
+    texts = [f"show me a flight from {a} to {b}" for a in ends for b in ends]
+    table = epsilometer.audit(texts, mechanism, [2.0], ["likelihood"], trials=2000, design=Design(temperature=0))
+    assert 0.5 < table["loss"].item() <= 4  # two words differ at most, of epsilon 2 each
+    # Its law describes what is released, and it must say so: else the attack is one of an adversary inside.
+    assert table.select("sees", "released").row(0) == ("units", True)
+    silent = folder / "inside.py"
+    code, _, rest = (folder / "response.py").read_text().partition("    releases = ")
+    silent.write_text(code + rest.partition("\n")[2])
+    inside = epsilometer.audit(
+        texts, api.mechanism(str(silent)), [2.0], ["likelihood"], trials=50, design=Design(temperature=0)
+    )
+    assert not inside["released"].item()
+
+
+def output(shown: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
+    """What the command after the `$` prints, and how it ends."""
+    arguments = shlex.split(shown.partition("\n")[0].removeprefix("$ "))[1:]
+    status = cli.app(arguments, standalone_mode=False)
+    return capsys.readouterr().out, status or 0
+
+
+def test_the_example_of_an_attack_sees_what_ours_miss(folder: Path) -> None:
+    """Of texts of three masked words: by chance it would be right 450 times of 500 with probability below 1e-75."""
+    texts = [" ".join(text.split()[:3]) for text in queries(2000) if len(text.split()) > 2]
+
+    def mask(text: str, epsilon: float, rng: object) -> str:
+        return re.sub(r"\S", "*", text)
+
+    table = epsilometer.audit(texts, mask, [1.0], [str(folder / "outline.py"), "lexical"], trials=500)
+    right = dict(table.select("attack", "success_rate").iter_rows())
+    own = next(rate for name, rate in right.items() if name.endswith("outline.py"))
+    assert own >= 0.9
+    assert right["lexical"] < 0.6
+    assert table.filter(attack="strongest")["best_attack"].item().endswith("outline.py")
+    with pytest.raises(UserError, match="pwoer"):
+        epsilometer.audit(texts, mask, [1.0], {str(folder / "outline.py"): {"pwoer": 2.0}}, trials=10)
+
+
+def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> None:
+    (call,) = blocks(ATTACK, "sh")
+    test_every_command_has_the_options_that_it_is_shown_with(call.strip())
