@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -97,6 +98,14 @@ def test_every_target_and_module_that_is_called_exists() -> None:
     modules = set(re.findall(r"python -m ([\w.]+)", "".join(PAGES.values())))
     assert "flows.alert" in modules
     assert not [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def test_the_reference_has_all_that_is_public() -> None:
+    named = re.findall(r"^::: ([\w.]+)$", PAGES["reference"], re.MULTILINE)
+    assert {name.rpartition(".")[2] for name in named} >= set(epsilometer.__all__)
+    for name in named:
+        module, _, member = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), member)
 
 
 def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
