@@ -116,12 +116,14 @@ def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
         exec(compile(code, "page", "exec"), scope)
 
 
-IN_TEST_BENCH = "truth-bench"  # tests/auditing/truth/test_bench.py runs its example
+OTHERWISE = {
+    "tutorial",  # below
+    "truth-bench",  # tests/auditing/truth/test_bench.py runs its example
+    "paper",  # converts files that nobody here has
+}
 
 
-@pytest.mark.parametrize(
-    "page", [name for name in PAGES if blocks(PAGES[name], "python") and name not in ("tutorial", IN_TEST_BENCH)]
-)
+@pytest.mark.parametrize("page", [name for name in PAGES if blocks(PAGES[name], "python") and name not in OTHERWISE])
 def test_the_python_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On 60 requests, with 100 trials and no model; the files that pages show are tested one by one below."""
     quick = partial(epsilometer.audit, trials=100, attacks=["lexical"], design=Design(temperature=0))
