@@ -32,8 +32,8 @@ from epsilometer.runtime.progress import span
 SHARE = 0.3  # of the rate of a product of matrices; assumed
 TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's question; assumed
 ASSUMED = (
-    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text, {PROMPT} a judge's question; training, beams "
-    "and the batches' memory come on top"
+    f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
+    "question; training, beams and the batches' memory come on top"
 )
 
 # Parameters of published architectures, for models that are not here (a test counts them), and bytes of each in a file.
@@ -138,7 +138,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """What reads texts with a model: cells, and attacks on all of them."""
+    """What reads texts with a model: cells, features of trainings, and attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -146,6 +146,10 @@ def _uses(params: Params) -> Iterator[_Use]:
         if cell.resource is not None and cell.resource in sources:
             rewrites = params.trials.count * len(cell.budgets)
             yield _Use(name, _id(sources[cell.resource]), cells.build(params, cell), rewrites * TEXT)
+    for name, entry in params.features.items():
+        texts = [one.texts for one in params.private_training.values() if one.features == name]
+        if entry.model in sources and all(texts) and texts:
+            yield _Use(f"features {name}", _id(sources[entry.model]), None, max(filter(None, texts)) * entry.length)
     rewrites = params.trials.count * sum(len(cell.budgets) for cell in params.cells.values())
     for name, settings in params.attacks.items():
         attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")

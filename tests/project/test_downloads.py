@@ -157,4 +157,7 @@ def test_expectations_follow_their_formulas(monkeypatch: pytest.MonkeyPatch) -> 
     count, _ = PUBLISHED["roberta-base"]
     assert rows["atis-dp_mlm"].seconds == pytest.approx(2 * count * 10_000 * 10 * 64 / 0.3e12)
     assert rows["atis-dp_mlm"].weights == 4 * count
+    count, _ = PUBLISHED["openai-community/gpt2"]
+    trained = {row.what: row for row in expected.expected(read("profiles/training_paper.yaml"))}
+    assert trained["features imdb-gpt2"].seconds == pytest.approx(2 * count * 22_500 * 256 / 0.3e12)
     assert {hub_id(row.model)[0] for row in rows.values()} <= {*PUBLISHED, "data/embedded/models/minilm-paraphraser"}
