@@ -25,8 +25,7 @@ export PREFECT_HOME := $(CURDIR)/.prefect
 .PHONY: audit utility anonymize training test test-slow flow reaudit ui ui-stop bench docs setup install profile
 
 audit: setup profile
-	@cd $(FOLDER) && epsilometer check && exec epsilometer repro dvc.yaml
-	@cd $(FOLDER) && epsilometer report
+	@cd $(FOLDER) && exec epsilometer repro
 
 utility anonymize training:
 	@$(MAKE) --no-print-directory audit PROFILE=$@

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.claims import trial_claims
 from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
@@ -24,7 +25,6 @@ from epsilometer.auditing.stated import stated
 from epsilometer.auditing.trials import Trials, of_all, sample, variety
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core.attack import (
-    KIND,
     SEES,
     Attack,
     Context,

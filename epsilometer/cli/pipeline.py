@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from epsilometer.cli import project
+
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -21,10 +23,18 @@ def stage(
 
 
 def repro(context: typer.Context) -> None:
-    """Bring the stages up to date as `dvc repro` does, one run at a time and never on damaged files."""
+    """Bring stages up to date as `dvc repro` does, one run at a time and never on damaged files.
+
+    Without arguments the whole audit: params.yaml is checked first, and at the end the report is shown.
+    """
     from epsilometer.pipeline.repro import main
 
-    main(context.args)
+    if context.args:
+        main(context.args)
+        return
+    project.check()
+    main([])
+    project.report()
 
 
 def why(

@@ -17,8 +17,6 @@ from epsilometer.core.randomness import Noise
 SLOT = np.int16  # a guessed slot: candidate sets of up to 32,767 texts
 SEES = (TEXT, UNITS, LATENTS, PROVIDER)
 
-KIND = "attacks/identification"  # the folder of the package that these attacks are found in by name
-
 _GRID = 1e-6  # scores closer than this are a tie: the last bits of a sum must not decide
 _CELLS = 1 << 22  # scores at a time: 32 MB, whatever the number of candidates
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from epsilometer.core.randomness import Noise
 
-KIND = "attacks/membership"  # the folder of the package that these attacks are found in by name
-
 
 @dataclass(frozen=True)
 class Evidence:

@@ -34,6 +34,7 @@ from epsilometer.pipeline import INTERRUPTED, RUNNER
 from epsilometer.pipeline.dvc_files import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.lockfile import quick
+from epsilometer.pipeline.parsing import once
 from epsilometer.runtime.unfinished import abandoned
 
 Say = Callable[[str], None]
@@ -179,10 +180,10 @@ class _Interruption(logging.Filter):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The command line; exits as `dvc repro` does."""
+    """The command line; exits as `dvc repro` does where that fails."""
     end_with_parent()
     try:
-        with held(Path(), lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        with once(), held(Path(), lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
             os.environ[RUNNER] = str(os.getpid())  # also below a flow: its stages end with this process
             corrupted = logging.getLogger("dvc_data.hashfile.db")
             corrupted.setLevel(logging.DEBUG)  # where DVC names a file of its cache that it finds damaged and deletes
@@ -193,7 +194,8 @@ def main(arguments: Sequence[str]) -> None:
                 code = dvc(["--wait-for-lock", "repro", *arguments])
         if interruption.noticed:
             raise KeyboardInterrupt
-        sys.exit(code)
+        if code:
+            sys.exit(code)
     except (DvcException, UserError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

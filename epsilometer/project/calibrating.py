@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import fisher_exact
 
+from epsilometer.attacks.identification import KIND
 from epsilometer.auditing import one_call as api
 from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated, Goal, Watch, unwatched
 from epsilometer.auditing.design import STANDARD, Design
@@ -25,7 +26,7 @@ from epsilometer.auditing.posteriors import DEPARTS
 from epsilometer.auditing.search import search as find_epsilon
 from epsilometer.auditing.unread import say, unread
 from epsilometer.core import tables
-from epsilometer.core.attack import KIND, Embedded
+from epsilometer.core.attack import Embedded
 from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget

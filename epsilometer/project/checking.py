@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from epsilometer.core.attack import KIND, Checked
+from epsilometer.attacks.identification import KIND
+from epsilometer.core.attack import Checked
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism

@@ -42,9 +42,8 @@ def record(files: Iterable[Path], project: Path) -> Record:
     for file in files:
         files_reached, others = reached(file, [project], _counts)
         own.update([*files_reached, *_packages(file.resolve())])
-        own.update(
-            template for one in files_reached if one.is_relative_to(PACKAGE) for template in one.parent.glob("*.j2")
-        )
+        folders = {one.parent for one in files_reached if one.is_relative_to(PACKAGE)}
+        own.update(template for folder in folders for template in folder.glob("*.j2"))
         modules |= others
     made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
     return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
@@ -92,6 +91,7 @@ def _counts(file: Path) -> bool:
     return not any(file.is_relative_to(PACKAGE / folder) for folder in NEUTRAL)
 
 
+@cache
 def _shown(path: Path, project: Path) -> str:
     """The path from the project's folder, or from this package's; the name alone of a file elsewhere."""
     for folder in (project, PACKAGE.parent):

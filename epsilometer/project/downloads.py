@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from epsilometer.core.attack import KIND
+from epsilometer.attacks.identification import KIND
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError
 from epsilometer.corpora import hub as data_sets

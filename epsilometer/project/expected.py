@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from epsilometer.core.attack import KIND
+from epsilometer.attacks.identification import KIND
 from epsilometer.core.component import build, find
 from epsilometer.models import locate
 from epsilometer.project.params import Params

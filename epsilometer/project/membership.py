@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epsilometer.attacks.membership import KIND
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.membership import KIND, Compares, Evidence, MembershipAttack, losses
+from epsilometer.core.membership import Compares, Evidence, MembershipAttack, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import features_path, head_path, prepared, references_path

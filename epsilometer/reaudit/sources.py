@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from epsilometer.attacks.identification import KIND
 from epsilometer.core import tables
-from epsilometer.core.attack import KIND
 from epsilometer.core.component import PACKAGE, shipped
 from epsilometer.core.component import file as component_file
 from epsilometer.core.errors import UserError

@@ -7,9 +7,12 @@ and one that ends it; autoescape keeps texts from looking like either.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+
+from markupsafe import Markup
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
@@ -49,8 +52,22 @@ def refresh(folder: Path = Path(), run: Mapping[str, str | None] | None = None) 
 
 
 def _with_history(text: str, folder: Path) -> str:
+    """The page with the history put in; untouched where that of the same bytes is there, as it takes long to draw."""
+    mark = _mark(folder / history.FILE)
+    if f"<!-- place: history -->{mark}" in text:
+        return text
     past = history.read(folder / history.FILE)
-    return put(put(text, "history link", past_audits.link(past)), "history", past_audits.section(past))
+    section = past_audits.section(past)
+    return put(put(text, "history link", past_audits.link(past)), "history", mark + section if section else "")
+
+
+def _mark(file: Path) -> Markup:
+    """A comment that names, by hash, a history and the code that draws it."""
+    code = (path for kind in ("*.py", "*.j2") for path in Path(__file__).parent.rglob(kind))
+    digest = hashlib.blake2b(digest_size=8)
+    for path in (*sorted(code), *([file] if file.is_file() else [])):
+        digest.update(path.read_bytes())
+    return Markup(f"<!-- of {digest.hexdigest()} -->")
 
 
 def put(text: str, name: str, content: str) -> str:

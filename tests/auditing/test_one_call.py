@@ -8,13 +8,14 @@ import pytest
 
 import epsilometer
 import epsilometer.auditing.one_call
+from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.estimation import success_bound
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.auditing.trials import sample
-from epsilometer.core.attack import KIND, Context
+from epsilometer.core.attack import Context
 from epsilometer.core.component import names
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites

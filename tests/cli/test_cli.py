@@ -18,10 +18,12 @@ import pytest
 
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.cli import main
+from epsilometer.cli import project as commands
 from epsilometer.core import tables
 from epsilometer.core.component import names
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites
 from epsilometer.corpora import files
+from epsilometer.pipeline import repro
 from epsilometer.runtime.progress import parse
 from tests.support.commands import call
 from tests.support.places import ROOT
@@ -449,6 +451,18 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == b""
+
+
+def test_repro_alone_is_the_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It checks first, and shows the report at the end; with arguments it is `dvc repro`."""
+    steps: list[object] = []
+    monkeypatch.setattr(commands, "check", lambda: steps.append("check"))
+    monkeypatch.setattr(repro, "main", steps.append)
+    monkeypatch.setattr(commands, "report", lambda: steps.append("report"))
+    assert call(capsys, "repro")[0] == 0
+    assert steps == ["check", [], "report"]
+    assert call(capsys, "repro", "trials", "--force")[0] == 0
+    assert steps[3:] == [["trials", "--force"]]
 
 
 def test_report_prints_estimates_and_place(

@@ -566,7 +566,7 @@ def test_sigterm(project: Project, how: str) -> None:
         "make": ("make", "audit"),
     }[how]
     if how == "make":
-        recipe = re.search(r"exec (epsilometer repro) dvc.yaml", (ROOT / "Makefile").read_text())
+        recipe = re.search(r"exec (epsilometer repro)\n", (ROOT / "Makefile").read_text())
         assert recipe
         (project.folder / "Makefile").write_text(f"audit:\n\t@cd . && true && exec {recipe[1]} --force dvc.yaml\n")
     process = project.start(*words, held=True)

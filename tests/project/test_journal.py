@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.calibration import Batch, Goal
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.search import search as fresh_search
-from epsilometer.core.attack import KIND
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.project.calibrating import named_files

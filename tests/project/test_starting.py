@@ -137,8 +137,7 @@ def test_an_audit_runs_there_and_reruns_what_an_edit_changes(tmp_path) -> None:
     given["cells"]["mine-mine"]["epsilons"] = [4]
     given["trials"]["count"] = 50
     (folder / "params.yaml").write_text(yaml.safe_dump(given))
-    said(folder, "epsilometer", "repro")
-    assert "mine" in said(folder, "epsilometer", "report")
+    assert "mine" in said(folder, "epsilometer", "repro")
     assert (folder / "reports/audit.html").is_file()
     assert "nothing has changed" in said(folder, "epsilometer", "why")
     record = (folder / "data/code/rewrite/mine-mine.json").read_text()

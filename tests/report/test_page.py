@@ -13,6 +13,7 @@ import yaml
 
 from epsilometer.reaudit import history
 from epsilometer.report import page
+from epsilometer.report.sections import history as past_audits
 from epsilometer.report.sections import origin
 
 BODY_OF = (
@@ -118,9 +119,18 @@ def test_the_history_is_put_in_once_and_the_origin_stays(audited: Path, monkeypa
     assert "2 audits from 2026-01-05 to 2026-01-12" in shown
     assert "first" in shown
     assert "second" not in shown
-    page.refresh()
-    assert page.PAGE.read_text() == shown
     assert page.emptied(shown) == page.BODY.read_text()
+
+    def never(past: pl.DataFrame) -> None:
+        raise AssertionError("drawn again, though nothing has changed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(past_audits, "section", never)
+        page.refresh()
+    assert page.PAGE.read_text() == shown
+    table.with_columns(loss=0.6).write_csv(history.FILE)
+    page.refresh()
+    assert page.PAGE.read_text() != shown
 
 
 def test_a_page_whose_body_is_gone_still_gets_its_history(audited: Path) -> None:

@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epsilometer.attacks.reconstruction import KIND as RECONSTRUCTION
-from epsilometer.core import atomic, membership
-from epsilometer.core.attack import KIND
+from epsilometer.attacks import identification, membership, reconstruction
+from epsilometer.core import atomic
 from epsilometer.core.component import file
 from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
-from epsilometer.utility.reconstruction import METRICS
 
 FOLDER = Path("data/code")
 
@@ -102,17 +100,19 @@ def _files(params: Params, kind: str, entry: Any) -> Iterator[Path]:
     elif kind == "mechanisms":
         yield from dict.fromkeys(params.code(cell) for cell in params.cells.values())
     elif kind == "attacks":
-        yield from (file(KIND, name) for name in params.attacks)
+        yield from (file(identification.KIND, name) for name in params.attacks)
     elif kind == "membership attacks":
         yield from dict.fromkeys(file(membership.KIND, module) for module, _ in entry.modules.values())
     elif kind == "reconstruction attacks":
-        yield from (file(RECONSTRUCTION, name) for name in entry.attacks)
+        from epsilometer.utility.reconstruction import METRICS  # which loads scipy
+
+        yield from (file(reconstruction.KIND, name) for name in entry.attacks)
         yield from (file("metrics", name) for name in METRICS)
     elif kind == "metrics":
         yield from (file(kind, name) for name in ("cosine", *params.utility.metrics))
     else:
         yield file("mechanisms", "randomized_response")
-        yield file(KIND, "likelihood")
+        yield file(identification.KIND, "likelihood")
 
 
 def _generator(params: Params, source: str) -> Iterator[Path]:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from epsilometer.attacks.identification import KIND
 from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool, attacked
 from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.auditing.trials import sample
 from epsilometer.core import tables
-from epsilometer.core.attack import KIND, Embedded
+from epsilometer.core.attack import Embedded
 from epsilometer.core.component import build, find
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.core.randomness import Noise

@@ -10,10 +10,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.reaudit import history
 from epsilometer.report.environment import render
-from epsilometer.report.rows import within_ceiling
 from epsilometer.report.wording import budget
 
 _COLUMNS = 3
@@ -33,6 +31,7 @@ def section(past: pl.DataFrame) -> Markup:
     dates = history.audits(past)
     if len(dates) < 2:
         return Markup()
+    from epsilometer.auditing.diagnostics import STRONGEST
     from epsilometer.report.figures import Figure  # altair takes a second, and most pages have no history
 
     best = past.filter(attack=STRONGEST)
@@ -59,6 +58,7 @@ def figure(best: pl.DataFrame) -> dict[str, Any]:
     import altair as alt
 
     from epsilometer.report.figures import WIDTH, specify
+    from epsilometer.report.rows import within_ceiling
 
     width = (WIDTH - 40) // _COLUMNS - 60
     top = 1.25 * max(best["ceiling"])  # the title stands inside

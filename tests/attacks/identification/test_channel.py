@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from epsilometer.attacks.identification import channel
+from epsilometer.attacks.identification import KIND, channel
 from epsilometer.attacks.identification.channel import ChannelAttack
-from epsilometer.core.attack import KIND, Context
+from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites

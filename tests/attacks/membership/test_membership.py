@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from epsilometer.attacks.membership import rmia
+from epsilometer.attacks.membership import KIND, rmia
 from epsilometer.attacks.membership.lira import LiRA, moments
 from epsilometer.attacks.membership.neighbours import OF_SPANS, OF_WORDS, Neighbours, one_word, respanned, spans
 from epsilometer.attacks.membership.population import Population
@@ -21,7 +21,7 @@ from epsilometer.attacks.membership.shadow import Shadow
 from epsilometer.auditing.rates import Scores, area
 from epsilometer.core.component import build, find, names
 from epsilometer.core.errors import UserError
-from epsilometer.core.membership import KIND, MembershipAttack, log_odds, losses
+from epsilometer.core.membership import MembershipAttack, log_odds, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask

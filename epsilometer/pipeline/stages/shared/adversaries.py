@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from epsilometer.core.attack import KIND, Attack
+from epsilometer.attacks.identification import KIND
+from epsilometer.core.attack import Attack
 from epsilometer.core.component import build, find
 from epsilometer.project.params import Params
 

@@ -1,0 +1,39 @@
+"""DVC's YAML parsed once: equal texts cost one parse, an edit is seen, and what is handed out is nobody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dvc.dependency.param import read_param_file
+from dvc.fs import LocalFileSystem
+from dvc.utils import strictyaml
+from dvc.utils.serialize import _yaml
+
+from epsilometer.pipeline.parsing import once
+
+
+def test_dvc_parses_a_text_once_and_sees_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through DVC's own readers: this fails if an update of DVC parses by another name."""
+    parse, texts = _yaml.parse_yaml, []
+
+    def counted(text: str, path: str, typ: str = "safe") -> Any:
+        texts.append(text)
+        return parse(text, path, typ)
+
+    monkeypatch.setattr(_yaml, "parse_yaml", counted)
+    file, files = tmp_path / "params.yaml", LocalFileSystem()
+    file.write_text("a: {b: [1, 2.5, 1e3, yes]}\n")
+    with once():
+        one = read_param_file(files, str(file))
+        one["a"]["b"].append("changed by who was given it")
+        assert read_param_file(files, str(file)) == strictyaml.load(str(file))[0] == parse(file.read_text(), str(file))
+        assert len(texts) == 1
+        file.write_text("a: 2\n")
+        assert read_param_file(files, str(file)) == {"a": 2}
+        file.write_text("a: [\n")
+        with pytest.raises(_yaml.YAMLFileCorruptedError):
+            read_param_file(files, str(file))
+    assert _yaml.parse_yaml is counted
+    assert strictyaml.parse_yaml is counted
