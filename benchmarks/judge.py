@@ -1,7 +1,6 @@
 """Prompts per second of the judge's score reading, with the shared beginning computed once and in every prompt.
 
-Random weights in Qwen3's architecture; queries as in ATIS, two candidates each. On a GPU, Qwen3-8B's shape too: 10,000
-prompts, and the share of the speed that one large matrix product reaches there.
+Random weights in Qwen3's architecture; queries as in ATIS, two candidates each. `benchmarks.gpu` has Qwen3-8B's shape.
 
 usage: python -m benchmarks.judge
 """
@@ -24,9 +23,7 @@ from epsilometer.models.locate import quiet_loading
 
 SMALL = {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 2,
          "head_dim": 64, "intermediate_size": 1152}  # fmt: skip
-QWEN3_8B = {"hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-            "head_dim": 128, "intermediate_size": 12288}  # fmt: skip
-PROMPTS, GPU_PROMPTS = 400, 10_000
+PROMPTS = 400
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n\n</think>\n\n{% endif %}"
@@ -104,49 +101,12 @@ def small(folder: Path) -> None:
         print(f"{label:18} {PROMPTS / time_:9.1f} {max(taken.values()) / time_:6.2f}")
 
 
-def large(folder: Path) -> None:
-    """Qwen3-8B's shape on the GPU. The weights never lie on disk: they take the place of the small model's."""
-    from transformers import AutoModelForCausalLM
-
-    asked = questions(GPU_PROMPTS)
-    with torch.device("cuda"), quiet_loading():
-        model = AutoModelForCausalLM.from_config(config(QWEN3_8B, 151_936), dtype=torch.bfloat16).eval()
-    judge = JudgeModel(folder, "bfloat16", "cuda")
-    judge._model = model
-    judge.scores(asked[:500])
-    torch.cuda.synchronize()
-    taken = seconds(judge, asked)
-    tokens = judge.scores(asked[:500])[1] / 500 - len(judge._prefix("12"))
-    weights = sum(p.numel() for name, p in model.named_parameters() if "embed" not in name and "lm_head" not in name)
-    reached, peak = 2 * weights * tokens * GPU_PROMPTS / taken, product_speed()
-    print(f"Qwen3-8B's shape on {torch.cuda.get_device_name()}, {weights / 1e9:.1f}e9 weights in the layers, bfloat16")
-    print(f"{GPU_PROMPTS} prompts, {tokens:.0f} tokens each after the shared ones: {taken:.1f} s")
-    print(
-        f"{GPU_PROMPTS / taken:.0f} prompts/s, {reached / 1e12:.0f} TFLOP/s, {reached / peak:.0%} of one large product"
-    )
-
-
-def product_speed() -> float:
-    """Operations a second of a product of two bfloat16 matrices of 8192 x 8192."""
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    for _ in range(3):
-        a @ b
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(20):
-        a @ b
-    torch.cuda.synchronize()
-    return 20 * 2 * 8192**3 / (time.perf_counter() - start)
-
-
 def main() -> None:
     """Print prompts per second and ratios."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         save(folder, SMALL)
         small(folder)
-        if torch.cuda.is_available():
-            large(folder)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
 Entries = Callable[[NDArray[np.integer], Sequence[NDArray[np.integer]], Sequence[float]], Iterable[NDArray[np.float64]]]
+Draw = Callable[
+    [NDArray[np.integer], NDArray[np.integer], Sequence[float], Sequence[NDArray[np.float64]]],
+    Iterable[NDArray[np.integer]],
+]
 _CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
 
 
@@ -32,6 +36,8 @@ class Laws:
                one in probability; what does not depend on epsilon is computed once a call.
     entries:   (rows [n], for each epsilon outputs [n], epsilons) -> for each epsilon in turn [n], the same numbers for
                these outputs alone, where that costs less than the rows.
+    draw:      (rows [n], which of them each draw is from, ascending [m], epsilons, for each epsilon uniforms [m]) ->
+               for each epsilon in turn outputs [m] by inverse CDF, where laws stay on the device that computes them.
     table:     where a publication keeps the weights of rows, under (row, epsilon). The same one is handed to all laws
                of a mechanism, so only where a row has one meaning in all of them.
     """
@@ -40,6 +46,7 @@ class Laws:
     outputs: int
     log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
     entries: Entries | None = None
+    draw: Draw | None = None
     table: Table | None = None
 
     def chunk(self) -> int:
@@ -60,6 +67,11 @@ def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], n
     uniforms = [noise.ragged(lengths)[:, 0] for noise in noises]
     outputs = [np.empty(len(wanted.values), np.int32) for _ in epsilons]
     for rows, members, places in by_row(wanted.values, laws.chunk()):
+        if laws.draw is not None:
+            at = np.repeat(np.arange(len(rows)), np.diff(places))
+            for out, units in zip(outputs, laws.draw(rows, at, epsilons, [u[members] for u in uniforms]), strict=True):
+                out[members] = units
+            continue
         groups = [members[places[i] : places[i + 1]] for i in range(len(rows))]
         log_laws = laws.log_probabilities(rows, epsilons)
         for out, uniform, log_p in zip(outputs, uniforms, log_laws, strict=True):

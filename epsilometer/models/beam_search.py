@@ -8,6 +8,7 @@ the outputs alone and reads the states once for all beams' steps; repeated n-gra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from epsilometer.models.generator import gather
 from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.runtime.progress import track
 
-TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length: kernels differ by shape
+TEXTS = {"cpu": 32, "cuda": 128}  # in every batch of states of one length, where memory holds them
 FEW = {"cpu": 8, "cuda": 64}  # in every batch of texts, whose lengths differ
 
 
@@ -51,15 +52,21 @@ def beam_search(model: Seq2Seq, states: Tensor, longest: int, beams: int = 3, te
 
     The text depends on its own states alone. texts: how many in every batch, `TEXTS` by default.
     """
-    size = TEXTS[model.device] if texts is None else texts
+    most = TEXTS[model.device] if texts is None else texts
     written: list[str] = []
-    for start in range(0, len(states), size):
-        part = states[start : start + size]
-        rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
-        hidden = rows.repeat_interleave(beams, dim=0).to(model.device, model.network.dtype)
-        found = _search(model, hidden, longest, beams)[: len(part)]
-        written += [model.text(model.outputs[places]) for places in found]
+    while len(written) < len(states):
+        rest = states[len(written) :]
+        written += model.memory.attempt(partial(_first_batch, model, rest, longest, beams, most=most))
     return written
+
+
+def _first_batch(model: Seq2Seq, states: Tensor, longest: int, beams: int, *, most: int) -> list[str]:
+    """The texts of the first states, at most `most` of them and as many as memory holds."""
+    size = model.memory.rows(beams * model.row_bytes(states.shape[1], longest), most)
+    part = states[:size]
+    rows = torch.cat([part, part[-1:].expand(size - len(part), -1, -1)])
+    hidden = rows.repeat_interleave(beams, dim=0).to(model.device, model.network.dtype)
+    return [model.text(model.outputs[places]) for places in _search(model, hidden, longest, beams)[: len(part)]]
 
 
 def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[list[int]]:
@@ -78,8 +85,8 @@ def _search(model: Seq2Seq, hidden: Tensor, longest: int, beams: int) -> list[li
     written: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in range(count)]
     ended: list[list[_Ended]] = [[] for _ in range(count)]
     for step in range(1, longest + 1):
-        total = scores[..., None] + logits.log_softmax(-1).cpu().unflatten(0, (count, beams))
-        best, flat = total.flatten(1).topk(2 * beams)
+        total = scores.to(logits.device)[..., None] + logits.log_softmax(-1).unflatten(0, (count, beams))
+        best, flat = (one.cpu() for one in total.flatten(1).topk(2 * beams))  # a few numbers a text leave the device
         beam, place = flat // total.shape[-1], flat % total.shape[-1]
         origin = torch.empty(rows, dtype=torch.long)
         word = torch.empty(rows, dtype=torch.long)

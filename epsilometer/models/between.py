@@ -12,13 +12,14 @@ which depends on y. A token takes two forward passes, where drawing from P takes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from epsilometer.models.generation import BATCHES, ROWS, Prefixes, TokenLaw, Tokens, opened
+from epsilometer.models.generation import Prefixes, TokenLaw, Tokens, opened, shape_of
 from epsilometer.models.generator import Generator
 
 
@@ -42,12 +43,22 @@ def generate_between(
     lengths = np.array([len(prompt) for prompt in prompts])[pairs]
     order = np.lexsort((pairs[:, 1], pairs[:, 0], lengths[:, 1], lengths[:, 0]))
     borders = np.flatnonzero(np.diff(lengths[order], axis=0).any(axis=1)) + 1
-    size = BATCHES * ROWS[model.device]
     for group in np.split(order, borders):
-        for start in range(0, len(group), size):
-            rows = group[start : start + size]
-            draws.go_on(rows, [opened(model, prompts, pairs[rows, side]) for side in (0, 1)])
+        model.memory.attempt(partial(_draw_group, draws, group, prompts, pairs))
     return draws.log_rho, draws.loss
+
+
+def _draw_group(
+    draws: _Draws, group: NDArray[np.integer], prompts: Sequence[Tokens], pairs: NDArray[np.integer]
+) -> None:
+    """Draw rows to their ends whose prompts have the same two lengths."""
+    if not len(group):
+        return
+    longest = max(len(prompts[number]) for number in pairs[group[0]])
+    shape = shape_of(draws.model, longest, int(draws.limits.max()))
+    for start in range(0, len(group), shape.size):
+        rows = group[start : start + shape.size]
+        draws.go_on(rows, [opened(draws.model, prompts, pairs[rows, side], shape) for side in (0, 1)])
 
 
 class _Draws:
@@ -61,17 +72,18 @@ class _Draws:
         limits: NDArray[np.integer],
         uniforms: NDArray[np.floating],
     ) -> None:
-        self._model, self._law, self._epsilon, self._uniforms = model, law, epsilon, uniforms
-        self._limits, self._cut = limits.min(axis=1), limits[:, 0] != limits[:, 1]
+        self.model, self._law, self._epsilon, self._uniforms = model, law, epsilon, uniforms
+        self.limits, self._cut = limits.min(axis=1), limits[:, 0] != limits[:, 1]
         self.log_rho, self.loss = np.zeros((2, len(limits)))
 
     def go_on(self, rows: NDArray[np.integer], sides: Sequence[Prefixes]) -> None:
         """Draw rows to their ends. sides: their prefixes after the one prompt, and after the other."""
         position = 0
+        self.log_rho[rows] = self.loss[rows] = 0
         while len(rows):
             ids = self._put(rows, position, sides)
             position += 1
-            ended, full = ids == self._model.end, position == self._limits[rows]
+            ended, full = ids == self.model.end, position == self.limits[rows]
             self.log_rho[rows[full & ~ended & self._cut[rows]]] = -np.inf
             going = ~ended & ~full & np.isfinite(self.log_rho[rows])
             rows = rows[going]
@@ -81,17 +93,17 @@ class _Draws:
 
     def _put(self, rows: NDArray[np.integer], position: int, sides: Sequence[Prefixes]) -> NDArray[np.int64]:
         """The token [n] at a position of each row, between its two laws."""
-        size, ids = ROWS[self._model.device], []
+        size, ids = sides[0].shape.rows, []
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            own = [side.logits[self._model.tensor(side.slots[start : start + size])] for side in sides]
+            own = [side.logits[self.model.tensor(side.slots[start : start + size])] for side in sides]
             epsilons = torch.full((len(part),), self._epsilon, dtype=torch.float64, device=own[0].device)
             uniforms = torch.from_numpy(self._uniforms[part, position].copy()).to(own[0].device)
             first, second = (self._law.log_probabilities(logits, epsilons) for logits in own)
             places, log_rho, loss = _draw(first, second, uniforms)
             self.log_rho[part] += log_rho.cpu().numpy()
             self.loss[part] += loss.cpu().numpy()
-            ids.append(self._model.outputs[places.cpu().numpy()])
+            ids.append(self.model.outputs[places.cpu().numpy()])
         return np.concatenate(ids)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 LONGEST = 1_000_000  # tokens; tokenisers that know no limit state a far larger number
-EQUAL_ROWS = 16  # texts in every batch that sentence-transformers sees
+EQUAL_ROWS = {"cpu": 16, "cuda": 1024}  # texts in every batch that sentence-transformers sees, where memory holds them
 
 
 class Encoder:
@@ -90,6 +91,9 @@ class _AnyModel:
                 trust_remote_code=False,
                 model_kwargs={"dtype": kind, "use_safetensors": True},
             )
+        from epsilometer.models.memory import Memory
+
+        self._device, self._memory = device, Memory(device, folder.name)
         self.tokenizer = self._model.tokenizer
         if not self._model.max_seq_length or self._model.max_seq_length > LONGEST:
             raise UserError(f"{folder} states no longest text; give it a max_seq_length in sentence_bert_config.json")
@@ -100,14 +104,25 @@ class _AnyModel:
         lengths = [len(ids) for ids in self.tokenizer(list(texts), verbose=False)["input_ids"]]
         result = np.empty((len(texts), self.dimensions), dtype=np.float32)
         order = sorted(range(len(texts)), key=lengths.__getitem__)
-        for _, run in groupby(order, key=lambda i: min(lengths[i], self.window)):
+        for length, run in groupby(order, key=lambda i: min(lengths[i], self.window)):
             members = list(run)
-            for start in range(0, len(members), EQUAL_ROWS):
-                batch = members[start : start + EQUAL_ROWS]
-                filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
-                vectors = self._model.encode([texts[i] for i in filled], batch_size=EQUAL_ROWS, show_progress_bar=False)
-                result[batch] = vectors[: len(batch)]
+            while members:
+                vectors = self._memory.attempt(partial(self._first_batch, texts, members, length))
+                result[members[: len(vectors)]] = vectors
+                members = members[len(vectors) :]
         return result, sum(length > self.window for length in lengths)
+
+    def _first_batch(self, texts: Sequence[str], members: list[int], length: int) -> np.ndarray:
+        """The vectors of the first members, of one length."""
+        from epsilometer.models.memory import activations
+
+        config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
+        each = 1 if config is None else 4 * activations(config, length)
+        size = self._memory.rows(each, EQUAL_ROWS[self._device])
+        batch = members[:size]
+        filled = [texts[i] for i in batch + [batch[-1]] * (size - len(batch))]
+        vectors: np.ndarray = self._model.encode(filled, batch_size=size, show_progress_bar=False)
+        return vectors[: len(batch)]
 
 
 def _is_plain_bert(folder: Path) -> bool:

@@ -11,7 +11,9 @@ is drawn by inverse CDF from number t of the trial's own stream, or exactly in a
 
 Each distinct prompt is read once, for all trials and epsilons, and so is a beginning that several of them have drawn.
 Continuations run in batches of one exact length and a fixed number of rows; those that ended leave as soon as the
-others fit into fewer batches.
+others fit into fewer batches. How many rows follows from a budget of bytes (`memory`). Where the device runs out of
+memory all the same, tokens that were drawn stay and the rest is drawn with fewer rows: drawing them once more would
+favour texts that take little memory.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -30,9 +32,11 @@ from epsilometer.core.exact import Exact
 from epsilometer.core.ragged import Ragged
 from epsilometer.models.generator import EQUAL_ROWS, Generator, filled, gather
 
-ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch
-FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch
-BATCHES = 16  # batches side by side: rows that ended leave them, rows of equal length share one
+ROWS = {"cpu": 16, "cuda": 256}  # continuations in every batch, where memory holds them
+FORCED_ROWS = {"cpu": 4, "cuda": 64}  # given sequences in every batch, where memory holds them
+BATCHES = (
+    16  # batches side by side, where memory holds them: rows that ended leave them, rows of equal length share one
+)
 _BUCKET = 4  # given sequences are filled up to a multiple of this length
 Tokens: TypeAlias = Sequence[int] | NDArray[np.integer]
 _Reading: TypeAlias = tuple[NDArray[np.int64], tuple[Tensor, Any]]  # numbers of prompts; next logits and cache
@@ -60,12 +64,12 @@ class TokenLaw:
         return self.log_weights(logits, epsilons).log_softmax(-1)
 
     def draw(self, logits: Tensor, epsilons: Tensor, uniforms: Tensor) -> Tensor:
-        """One output [n] for each row of logits [n, outputs], from a uniform [n] each."""
+        """Outputs [n, k] for each row of logits [n, outputs], from k uniforms [n, k] each."""
         cdf = self.log_weights(logits, epsilons).exp_().cumsum(-1)
         total = cdf[:, -1:]
         # Below the total even after rounding, so that no output of probability 0 is reached.
-        at = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-        return torch.searchsorted(cdf, at, right=True)[:, 0]
+        at = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
+        return torch.searchsorted(cdf, at, right=True)
 
 
 @dataclass(frozen=True)
@@ -98,16 +102,24 @@ def generate(
     samplers. A row depends on its own prompt, epsilon, limit and draws alone.
     """
     state = _Draws(model, law, epsilons, limits, draws=draws)
-    size = BATCHES * ROWS[model.device]
-    counts = np.bincount(source, minlength=len(prompts))
-    for readings in _together(_read(model, prompts, source), prompts, counts, size):
-        slots, logits, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
-        rows = np.flatnonzero(slots[source] >= 0)
-        rows = rows[np.argsort(slots[source[rows]], kind="stable")]
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            _go_on(state, part, Prefixes(model, logits, caches, slots[source[part]]))
+    model.memory.attempt(lambda: _draw(state, prompts, source))
     return state.ragged()
+
+
+def _draw(state: _Draws, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> None:
+    """Draw all rows to their ends, those of one prompt's length together."""
+    model, new, every = state.model, int(state.limits.max(initial=1)), np.arange(len(source))
+    open_rows = every[state.going(every)]
+    for length, numbers in _by_length(prompts, source[open_rows]):
+        shape = shape_of(model, length, new)
+        counts = np.bincount(source[open_rows], minlength=len(prompts))
+        for readings in _together(_read(model, prompts, numbers, shape.prompts), counts, shape.size):
+            slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
+            rows = open_rows[slots[source[open_rows]] >= 0]
+            rows = rows[np.argsort(slots[source[rows]], kind="stable")]
+            for start in range(0, len(rows), shape.size):
+                part = rows[start : start + shape.size]
+                _go_on(state, part, Prefixes(model, logits, caches, slots[source[part]], shape=shape))
 
 
 def forced(
@@ -118,29 +130,55 @@ def forced(
     source: [n], the prompt of each of the n sequences of vocabulary ids, none longer than the model can go on.
     Yields numbers [m] of sequences and logits [m, length, outputs], with a length of at least that of the longest.
     """
+    rest = np.arange(len(sequences))
+    while True:
+        try:
+            for part, logits in _forced(model, prompts, source, sequences, rest=rest):
+                yield part, logits
+                rest = np.setdiff1d(rest, part, assume_unique=True)
+            return
+        except torch.cuda.OutOfMemoryError:
+            pass
+        model.memory.halve()
+
+
+def _forced(
+    model: Generator,
+    prompts: Sequence[Tokens],
+    source: NDArray[np.integer],
+    sequences: Sequence[Tokens],
+    *,
+    rest: NDArray[np.int64],
+) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+    """As `forced`, of the sequences with the numbers `rest`."""
     lengths = np.array([len(sequence) for sequence in sequences])
     widths = -(-lengths // _BUCKET) * _BUCKET
-    size = FORCED_ROWS[model.device]
-    counts = np.bincount(source, minlength=len(prompts))
-    for readings in _together(_read(model, prompts, source), prompts, counts, BATCHES * size):
-        slots, first, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
-        whole = gather(caches, torch.arange(len(first), device=first.device))
-        rows = np.flatnonzero(slots[source] >= 0)
-        rows = rows[np.lexsort((slots[source[rows]], widths[rows]))]
-        room = model.longest(len(prompts[source[rows[0]]]))
-        for width, run in groupby(rows, key=lambda row: widths[row]):
-            members = np.array(list(run))
-            for start in range(0, len(members), size):
-                part = members[start : start + size]
-                place = model.tensor(filled(slots[source[part]], size))
-                tokens = np.full((size, min(int(width), room)), model.end)
-                for slot, row in enumerate(part):
-                    tokens[slot, : lengths[row]] = sequences[row]
-                logits = first[place][:, None]
-                if tokens.shape[1] > 1:
-                    after = model.step(model.tensor(tokens[:, :-1]), gather([whole], place))
-                    logits = torch.cat([logits, after], dim=1)
-                yield part, logits[: len(part)]
+    counts = np.bincount(source[rest], minlength=len(prompts))
+    most = EQUAL_ROWS[model.device]
+    for length, numbers in _by_length(prompts, source[rest]):
+        together = model.memory.rows(model.row_bytes(length, 1), BATCHES * FORCED_ROWS[model.device], most)
+        few = min(most, together)
+        for readings in _together(_read(model, prompts, numbers, few), counts, together):
+            slots, first, caches = _side_by_side(readings, len(prompts), few)
+            whole = gather(caches, torch.arange(len(first), device=first.device))
+            rows = rest[slots[source[rest]] >= 0]
+            rows = rows[np.lexsort((slots[source[rows]], widths[rows]))]
+            room = model.longest(length)
+            for width, run in groupby(rows, key=lambda row: widths[row]):
+                members, steps = np.array(list(run)), min(int(width), room)
+                each = model.row_bytes(length, steps) + 8 * steps * len(model.outputs)
+                size = model.memory.rows(each, FORCED_ROWS[model.device])
+                for start in range(0, len(members), size):
+                    part = members[start : start + size]
+                    place = model.tensor(filled(slots[source[part]], size))
+                    tokens = np.full((size, steps), model.end)
+                    for slot, row in enumerate(part):
+                        tokens[slot, : lengths[row]] = sequences[row]
+                    logits = first[place][:, None]
+                    if steps > 1:
+                        after = model.step(model.tensor(tokens[:, :-1]), gather([whole], place))
+                        logits = torch.cat([logits, after], dim=1)
+                    yield part, logits[: len(part)]
 
 
 def log_likelihoods(
@@ -170,30 +208,45 @@ def places(model: Generator, tokens: Tokens) -> tuple[NDArray[np.int64], NDArray
     return at, model.outputs[at] == ids
 
 
-def _read(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[_Reading]:
-    """The prompts that are used, by length in batches of a fixed number: their numbers, ascending, and the reading."""
-    size = EQUAL_ROWS[model.device]
+class Shape(NamedTuple):
+    """How many run at a time: prompts in every batch, continuations in every batch, continuations in all batches."""
+
+    prompts: int
+    rows: int
+    size: int
+
+
+def shape_of(model: Generator, prompt: int, new: int) -> Shape:
+    """The shape of the batches that go on from prompts of so many tokens by at most so many."""
+    rows = ROWS[model.device]
+    size = model.memory.rows(model.row_bytes(prompt, new), BATCHES * rows, rows)
+    return Shape(min(EQUAL_ROWS[model.device], size), min(rows, size), size)
+
+
+def _by_length(prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Lengths of the prompts that are used, ascending, and the prompts' numbers, ascending."""
     used = sorted(np.unique(source).tolist(), key=lambda number: len(prompts[number]))
-    for _, run in groupby(used, key=lambda number: len(prompts[number])):
-        members = np.array(list(run))
-        for start in range(0, len(members), size):
-            numbers = members[start : start + size]
-            yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
+    for length, run in groupby(used, key=lambda number: len(prompts[number])):
+        yield length, np.array(list(run))
 
 
-def _together(
-    readings: Iterator[_Reading], prompts: Sequence[Tokens], counts: NDArray[np.integer], size: int
-) -> Iterator[list[_Reading]]:
-    """Readings of prompts of one length, as many as give at least `size` rows; counts: rows of each prompt."""
-    for _, run in groupby(readings, key=lambda reading: len(prompts[reading[0][0]])):
-        some: list[_Reading] = []
-        for reading in run:
-            some.append(reading)
-            if sum(int(counts[numbers].sum()) for numbers, _ in some) >= size:
-                yield some
-                some = []
-        if some:
+def _read(model: Generator, prompts: Sequence[Tokens], members: NDArray[np.int64], size: int) -> Iterator[_Reading]:
+    """Prompts of one length in batches of a fixed number: their numbers, and the reading."""
+    for start in range(0, len(members), size):
+        numbers = members[start : start + size]
+        yield numbers, model.read(filled(np.array([prompts[i] for i in numbers]), size))
+
+
+def _together(readings: Iterator[_Reading], counts: NDArray[np.integer], size: int) -> Iterator[list[_Reading]]:
+    """Readings, as many as give at least `size` rows; counts: rows of each prompt."""
+    some: list[_Reading] = []
+    for reading in readings:
+        some.append(reading)
+        if sum(int(counts[numbers].sum()) for numbers, _ in some) >= size:
             yield some
+            some = []
+    if some:
+        yield some
 
 
 def _side_by_side(readings: Sequence[_Reading], prompts: int, size: int) -> tuple[NDArray[np.int64], Tensor, list[Any]]:
@@ -215,29 +268,38 @@ class _Draws:
         limits: NDArray[np.integer],
         draws: NDArray[np.floating] | Exact,
     ) -> None:
-        self.model, self._law, self._epsilons, self._limits, self._draws = model, law, epsilons, limits, draws
+        self.model, self._law, self._epsilons, self.limits, self._draws = model, law, epsilons, limits, draws
         self.ids = np.zeros((len(limits), int(limits.max(initial=0))), np.int64)
         self._lengths = np.zeros(len(limits), np.int64)
 
-    def put(
-        self, rows: NDArray[np.integer], position: int, logits: Tensor, slots: NDArray[np.integer]
-    ) -> NDArray[np.bool_]:
-        """Draw the token at a position of rows [n] from logits[slots]; whether each row goes on."""
-        size, chosen = ROWS[self.model.device], []
+    def going(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether each row goes on: it has drawn nothing, or neither the end nor as many tokens as it may."""
+        lengths = self._lengths[rows]
+        last = self.ids[rows, np.maximum(lengths - 1, 0)]
+        return (lengths == 0) | ((last != self.model.end) & (lengths < self.limits[rows]))
+
+    def put(self, rows: NDArray[np.integer], position: int, prefixes: Prefixes) -> NDArray[np.bool_]:
+        """Draw the token at a position of rows [n] that have none there; whether each row goes on."""
+        new = self._lengths[rows] == position
+        self._choose(rows[new], position, prefixes.logits, prefixes.slots[new], size=prefixes.shape.rows)
+        return (self._lengths[rows] > position + 1) | self.going(rows)
+
+    def _choose(
+        self, rows: NDArray[np.integer], position: int, logits: Tensor, slots: NDArray[np.integer], *, size: int
+    ) -> None:
+        """Draw the token at a position of rows [n] from logits[slots], `size` rows at a time."""
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             epsilons = _tensor(self._epsilons[part], logits.device)
             own = logits[self.model.tensor(slots[start : start + size])]
             if isinstance(self._draws, Exact):
                 weights = self._law.log_weights(own, epsilons).cpu().numpy()
-                chosen.append(np.array([self._draws.choose(row)[0] for row in weights]))
+                chosen = np.array([self._draws.choose(row)[0] for row in weights])
             else:
                 uniforms = _tensor(self._draws[part, position], logits.device)
-                chosen.append(self._law.draw(own, epsilons, uniforms).cpu().numpy())
-        ids = self.model.outputs[np.concatenate(chosen)]
-        self.ids[rows, position] = ids
-        self._lengths[rows] = position + 1
-        return (ids != self.model.end) & (position + 1 < self._limits[rows])
+                chosen = self._law.draw(own, epsilons, uniforms[:, None])[:, 0].cpu().numpy()
+            self.ids[part, position] = self.model.outputs[chosen]
+            self._lengths[part] = position + 1
 
     def ragged(self) -> Ragged:
         """The drawn ids."""
@@ -253,7 +315,7 @@ def _go_on(state: _Draws, rows: NDArray[np.integer], prefixes: Prefixes) -> None
     """Draw rows to their ends. prefixes: of their prompts."""
     position = 0
     while True:
-        going = state.put(rows, position, prefixes.logits, prefixes.slots)
+        going = state.put(rows, position, prefixes)
         rows = rows[going]
         if not len(rows):
             return
@@ -261,26 +323,28 @@ def _go_on(state: _Draws, rows: NDArray[np.integer], prefixes: Prefixes) -> None
         position += 1
 
 
-def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer]) -> Prefixes:
+def opened(model: Generator, prompts: Sequence[Tokens], source: NDArray[np.integer], shape: Shape) -> Prefixes:
     """Rows that have read their prompts, source [n], all of one length, and drawn nothing."""
-    readings = list(_read(model, prompts, source))
-    slots, logits, caches = _side_by_side(readings, len(prompts), EQUAL_ROWS[model.device])
-    return Prefixes(model, logits, caches, slots[source])
+    readings = list(_read(model, prompts, np.unique(source), shape.prompts))
+    slots, logits, caches = _side_by_side(readings, len(prompts), shape.prompts)
+    return Prefixes(model, logits, caches, slots[source], shape=shape)
 
 
 class Prefixes:
     """The text that rows have read: the prompt, and the tokens drawn since. Equal rows share a slot.
 
-    logits: [slots, outputs] of the next token; slots: [rows], counted through the caches.
+    logits: [slots, outputs] of the next token; slots: [rows], counted through the caches; shape: of the batches.
     """
 
-    def __init__(self, model: Generator, logits: Tensor, caches: list[Any], slots: NDArray[np.int64]) -> None:
-        self.logits, self.slots = logits, slots
-        self._model, self._caches, self._held, self._read_alone = model, caches, EQUAL_ROWS[model.device], True
+    def __init__(
+        self, model: Generator, logits: Tensor, caches: list[Any], slots: NDArray[np.int64], *, shape: Shape
+    ) -> None:
+        self.logits, self.slots, self.shape = logits, slots, shape
+        self._model, self._caches, self._held, self._read_alone = model, caches, shape.prompts, True
 
     def go_on(self, going: NDArray[np.bool_], tokens: NDArray[np.integer]) -> None:
         """Read one more token, an id [m], of each row that goes on; the others are left out from here on."""
-        model, size, caches = self._model, ROWS[self._model.device], self._caches
+        model, size, caches = self._model, self.shape.rows, self._caches
         prefixes, own = np.unique(self.slots[going] << 32 | tokens, return_inverse=True)
         parents, tokens = prefixes >> 32, prefixes & 0xFFFFFFFF
         if self._read_alone or len(np.unique(parents)) < len(parents) or -(-len(parents) // size) < len(caches):

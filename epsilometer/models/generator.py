@@ -26,8 +26,9 @@ from epsilometer.models.bert import number_type
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 from epsilometer.models.logits import on_grid
+from epsilometer.models.memory import Memory, cached
 
-EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch
+EQUAL_ROWS = {"cpu": 8, "cuda": 64}  # prompts in every batch, where memory holds them
 KINDS = {
     "masked": "a masked language model",
     "seq2seq": "an encoder-decoder",
@@ -41,7 +42,7 @@ _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>")
 class Generator(ABC):
     """A transformers model that generates one token after another.
 
-    network:    the transformers model, in evaluation mode, on `device`.
+    network:    the transformers model, in evaluation mode, on `device`; memory: of the rows of its batches.
     tokenizer:  its tokeniser (transformers), without padding or cut.
     window:     longest prompt in tokens, special ones included.
     end:        the id of the end-of-sequence token.
@@ -57,6 +58,7 @@ class Generator(ABC):
     def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         self.folder = locate(model)
         self.device = device = resolved(device)
+        self.memory = Memory(device, str(self.folder.name))
         if (actual := architecture(self.folder)) != self._kind:
             raise UserError(f"model {str(model)!r} is {KINDS[actual]}; give {KINDS[self._kind]}")
         kind = number_type(precision, device)
@@ -120,6 +122,13 @@ class Generator(ABC):
     @abstractmethod
     def room(self, new: int) -> int:
         """The longest prompt that leaves room for `new` generated tokens; 0 where they are too many."""
+
+    def row_bytes(self, prompt: int, new: int) -> int:
+        """About what a row takes that goes on from so many tokens by so many: keys and values three times (of the
+        prompt, of the row, and of a copy while rows are regrouped), logits in float32, and its law in float64.
+        """
+        keys = cached(self.network.config) * (prompt + new) * self.network.dtype.itemsize
+        return 3 * keys + 40 * len(self.outputs)
 
     def tensor(self, values: NDArray[np.integer]) -> Tensor:
         """Ids on the model's device."""

@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import Tensor
 
-EQUAL_ROWS = 8  # inputs in every batch that transformers sees
+EQUAL_ROWS = {"cpu": 8, "cuda": 1024}  # inputs in every batch that transformers sees, where memory holds them
 TOKENISER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
 # Vocabulary entries that fill up a model's table and have no meaning.
@@ -83,11 +84,17 @@ class MaskedLM:
         Raises UserError where a logit is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
-        inputs = list(self.inputs(texts_words, rows, inserted))
         result = np.empty((len(rows), len(self.outputs)), dtype=np.float32)
-        for members, logits in self._model.logits(inputs):
-            result[members] = on_grid(logits, self._folder).cpu().numpy()
+        for members, logits in self.parts(texts_words, rows, inserted):
+            result[members] = logits.cpu().numpy()
         return result
+
+    def parts(
+        self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
+    ) -> Iterator[tuple[list[int], Tensor]]:
+        """As `mask_logits`, part by part where the model computes: numbers of rows, and their logits."""
+        for members, logits in self._model.logits(list(self.inputs(texts_words, rows, inserted))):
+            yield members, on_grid(logits, self._folder)
 
     def inputs(
         self, texts_words: Sequence[Sequence[str]], rows: np.ndarray, inserted: bool = False
@@ -173,6 +180,7 @@ class _AnyModel:
             from transformers import AutoModelForMaskedLM, AutoTokenizer
 
             from epsilometer.models.bert import number_type
+            from epsilometer.models.memory import Memory
 
             kind = number_type(precision, device)
             try:
@@ -188,7 +196,7 @@ class _AnyModel:
                 "checkpoint with its vocabulary head"
             )
         self._model.eval().to(device)
-        self._device = device
+        self._device, self._memory = device, Memory(device, folder.name)
         self._takes_kinds = "token_type_ids" in tokenizer.model_input_names
         if not hasattr(tokenizer, "backend_tokenizer"):
             raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
@@ -211,14 +219,23 @@ class _AnyModel:
         import torch
 
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
-        for _, run in groupby(order, key=lambda i: len(inputs[i].ids)):
+        for length, run in groupby(order, key=lambda i: len(inputs[i].ids)):
             members = list(run)
-            for start in range(0, len(members), EQUAL_ROWS):
-                batch = members[start : start + EQUAL_ROWS]
-                filled = batch + [batch[-1]] * (EQUAL_ROWS - len(batch))
+            while members:
                 with torch.inference_mode():
-                    logits = self._at_masks([inputs[i] for i in filled])[: len(batch)]
+                    batch, logits = self._memory.attempt(partial(self._first_batch, inputs, members, length))
+                members = members[len(batch) :]
                 yield batch, logits
+
+    def _first_batch(self, inputs: list[PairInput], members: list[int], length: int) -> tuple[list[int], Tensor]:
+        """The first members, of one length, and their logits."""
+        from epsilometer.models.memory import activations
+
+        each = self._model.dtype.itemsize * activations(self._model.config, length) + 8 * len(self._chosen)
+        size = self._memory.rows(each, EQUAL_ROWS[self._device])
+        batch = members[:size]
+        filled = batch + [batch[-1]] * (size - len(batch))
+        return batch, self._at_masks([inputs[i] for i in filled])[: len(batch)]
 
     def _at_masks(self, inputs: list[PairInput]) -> Tensor:
         """Logits at the mask, [rows, outputs].

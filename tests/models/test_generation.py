@@ -152,7 +152,7 @@ def test_the_first_token_costs_at_most_epsilon(models: dict[str, Generator]) -> 
 def test_draws_stay_within_the_support() -> None:
     law, logits = TokenLaw(0.0, 4.0, top_k=2), torch.tensor([[0.0, 1.0, 4.0, 3.0, 0.0]]).repeat(3, 1)
     uniforms = torch.tensor([2.0**-54, 0.5, 1 - 2.0**-54], dtype=torch.float64)
-    assert set(law.draw(logits, torch.full((3,), 8.0, dtype=torch.float64), uniforms).tolist()) == {2, 3}
+    assert set(law.draw(logits, torch.full((3,), 8.0, dtype=torch.float64), uniforms[:, None])[:, 0].tolist()) == {2, 3}
 
 
 def test_rows_that_ended_leave_the_batch(models: dict[str, Generator], monkeypatch: pytest.MonkeyPatch) -> None:

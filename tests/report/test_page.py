@@ -100,6 +100,14 @@ def test_edits_and_a_folder_outside_of_git_are_said(audited: Path, tmp_path_fact
     assert "not in a git repository" in origin.header(origin.facts(tmp_path_factory.mktemp("bare")))
 
 
+def test_the_device_is_that_of_the_records(tmp_path: Path) -> None:
+    assert origin.device(tmp_path) == "not recorded"
+    for name, known in {"estimate": {}, "embed": {"device": {"kind": "cuda", "name": "A GPU"}}}.items():
+        (tmp_path / "data/code" / name).mkdir(parents=True)
+        (tmp_path / "data/code" / name / "a.json").write_text(json.dumps({"files": {}, **known}))
+    assert origin.device(tmp_path) == "cuda, A GPU"
+
+
 def test_the_history_is_put_in_once_and_the_origin_stays(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(origin.RUN, json.dumps({"name": "first", "id": "1", "url": None}))
     page.write()

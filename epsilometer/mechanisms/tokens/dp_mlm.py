@@ -33,7 +33,7 @@ vocabulary stay as above.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -117,7 +117,10 @@ class DPMLM(MaskMechanism):
             for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
                 yield _with_unchanged(law, stays, outputs) if self._keeps_stop_words else law
 
-        return Laws(rows, outputs, log_probabilities)
+        if self._model.device == "cpu" or self.stop_words == "kept":
+            return Laws(rows, outputs, log_probabilities)
+        entries, draw = partial(self.entries, split, places), partial(self.drawn, split, places)
+        return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """One epsilon of `rewrite_grid`."""

@@ -24,13 +24,14 @@ _NO_COMMIT = "not in a git repository, or without a commit"
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """The date, and the profile and commit of a folder, as of now."""
+    """The date, and the profile and commit of a folder, as of now; the device that its networks computed on."""
     at = commit(folder)
     edited = ", with uncommitted changes" if at.edited else ""
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "profile": profile(folder),
         "commit": f"{at.id}{edited}" if at.id else _NO_COMMIT,
+        "device": device(folder),
         "brief": f"commit {at.id[:10]}{edited}" if at.id else _NO_COMMIT,
     }
 
@@ -47,6 +48,13 @@ def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock
     """
     run = run or json.loads(os.environ.get(RUN, "{}"))
     return render("origin.html.j2", {"facts": facts, "run": run, "hashes": hashes(lock)})
+
+
+def device(folder: Path) -> str:
+    """The devices that the records of a folder's code name."""
+    records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
+    named = {", ".join(record["device"].values()) for record in records if "device" in record}
+    return "; ".join(sorted(named)) or "not recorded"
 
 
 def profile(folder: Path) -> str:

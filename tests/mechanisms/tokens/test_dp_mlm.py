@@ -16,6 +16,7 @@ from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import log_likelihood, sample
 from epsilometer.core.mechanism import HasLaws, HasLikelihood, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
@@ -110,6 +111,25 @@ def test_as_many_units_as_words_and_the_claim_counts_them(mechanism: DPMLM) -> N
     claim = mechanism.guarantee(2.0)
     assert claim is not None
     assert (claim.epsilon, claim.delta) == (2.0, 0.0)
+
+
+def test_where_laws_stay_on_the_device_draws_and_likelihoods_are_the_same(
+    mechanism: DPMLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Computed here as it is elsewhere; a uniform between the two ways' last bits, some 1e-13 a draw, would differ."""
+    source, epsilons = np.array([3, 0, 1, 1, 2, 0, 1] * 9), [5.0, 100.0]
+    noises = [Noise.named(len(source), "device", epsilon) for epsilon in epsilons]
+    here = mechanism.laws(TEXTS)
+    assert here.draw is None
+    assert here.entries is None
+    monkeypatch.setattr(mechanism._model, "device", "elsewhere")
+    there = mechanism.laws(TEXTS)
+    assert there.draw is not None
+    drawn = sample(here, source, epsilons, noises)
+    for one, other in zip(drawn, sample(there, source, epsilons, noises), strict=True):
+        assert one.values.tolist() == other.values.tolist()
+    known, again = (log_likelihood(laws, source, drawn, epsilons) for laws in (here, there))
+    np.testing.assert_allclose(known, again, rtol=0, atol=1e-6)  # numpy clips logits in float32, torch in float64
 
 
 def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> None:

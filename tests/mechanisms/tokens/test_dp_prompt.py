@@ -16,7 +16,7 @@ from epsilometer.core.mechanism import HasDistance, HasLikelihood, Rewrites, Rew
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt, prompt
-from epsilometer.models import between, generation
+from epsilometer.models import generation
 from tests.support import tiny_models
 from tests.support.tiny_judges import save_model
 
@@ -106,7 +106,7 @@ def test_draws_between_two_texts_do_not_depend_on_their_batch(
     pairs = np.array([[i, j] for i in range(10) for j in range(i)])
     noise = Noise.named(len(pairs), "batch")
     together = mechanism.draws_between(TEXTS, pairs, 5.0, noise)
-    monkeypatch.setattr(between, "BATCHES", 1)
+    monkeypatch.setattr(generation, "BATCHES", 1)
     some = np.array([40, 3, 17])
     alone = mechanism.draws_between(TEXTS, pairs[some], 5.0, noise[some])
     np.testing.assert_allclose(alone.loss, together.loss[some], atol=1e-9)

@@ -59,6 +59,7 @@ class JudgeModel:
 
     def __init__(self, model: str | Path, precision: str = "float32", device: str | None = None) -> None:
         from epsilometer.models.bert import number_type
+        from epsilometer.models.memory import Memory
 
         folder = locate(model)
         device = resolved(device)
@@ -81,7 +82,7 @@ class JudgeModel:
             )
         if not hasattr(self._tokenizer, "backend_tokenizer"):
             raise UserError(f"{folder} has no tokenizer.json; give a model with a fast tokeniser")
-        self._folder, self._device = folder, device
+        self._folder, self._device, self._memory = folder, device, Memory(device, folder.name)
         self._model.eval().to(device)
         self.chat = self._tokenizer.chat_template is not None
         self._head, self._tail = frame(self._tokenizer, folder) if self.chat else ([], [])
@@ -103,17 +104,22 @@ class JudgeModel:
         result = np.empty((len(prompts), len(labels)), np.float32)
         with torch.inference_mode(), self._head_of(tokens):
             cache = self._cache(prefix)
-            for rows, ids, mask in self._batches(prompts, len(prefix)):
-                positions = mask.cumsum(1).sub_(1).clamp_(min=0)[:, len(prefix) :]
-                output = self._model(
-                    input_ids=ids,
-                    attention_mask=mask,
-                    position_ids=positions,
-                    past_key_values=_repeated(cache, len(ids)),
-                    use_cache=False,
-                    logits_to_keep=1,
-                )
-                result[rows] = on_grid(output.logits[: len(rows), -1], self._folder).cpu().numpy()
+
+            def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
+                for rows, ids, mask in self._batches(prompts, len(prefix), rest):
+                    positions = mask.cumsum(1).sub_(1).clamp_(min=0)[:, len(prefix) :]
+                    output = self._model(
+                        input_ids=ids,
+                        attention_mask=mask,
+                        position_ids=positions,
+                        past_key_values=_repeated(cache, len(ids)),
+                        use_cache=False,
+                        logits_to_keep=1,
+                    )
+                    result[rows] = on_grid(output.logits[: len(rows), -1], self._folder).cpu().numpy()
+                    yield rows
+
+            self._memory.work_off(range(len(prompts)), some)
         return result, sum(len(prefix) + len(prompt) for prompt in prompts)
 
     def replies(self, questions: Sequence[Question], longest: int, again: bool = False) -> list[Completion]:
@@ -145,15 +151,20 @@ class JudgeModel:
         completions = [Completion("", 0, 0)] * len(prompts)
         with torch.inference_mode():
             cache = self._cache(prefix)
-            for rows, ids, mask in self._batches(prompts, len(prefix)):
-                whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
-                generated = self._model.generate(
-                    whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
-                )
-                for row, answer in zip(rows, generated[:, whole.shape[1] :].tolist(), strict=False):
-                    length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
-                    text = self._tokenizer.decode(answer[:length], skip_special_tokens=True)
-                    completions[row] = Completion(text, len(prefix) + len(prompts[row]), length)
+
+            def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
+                for rows, ids, mask in self._batches(prompts, len(prefix), rest):
+                    whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
+                    generated = self._model.generate(
+                        whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
+                    )
+                    for row, answer in zip(rows, generated[:, whole.shape[1] :].tolist(), strict=False):
+                        length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
+                        text = self._tokenizer.decode(answer[:length], skip_special_tokens=True)
+                        completions[row] = Completion(text, len(prefix) + len(prompts[row]), length)
+                    yield rows
+
+            self._memory.work_off(range(len(prompts)), some)
         return completions
 
     def _ends(self) -> list[int]:
@@ -237,17 +248,20 @@ class JudgeModel:
         ids = torch.tensor([prefix], device=self._device)
         return self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
 
-    def _batches(self, prompts: list[NDArray[np.int32]], prefix: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    def _batches(
+        self, prompts: list[NDArray[np.int32]], prefix: int, rest: Sequence[int]
+    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
 
+        rest: the numbers of the prompts that are wanted.
         Each row has padding, so that no batch is spared the mask; a batch may have more rows than prompts.
         """
         import torch
 
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        order = sorted(rest, key=lambda i: len(prompts[i]))
         batches = []
         for length, run in groupby(order, key=lambda i: (len(prompts[i]) // PAD + 1) * PAD):
-            members, size = list(run), max(1, BATCH[self._device] // length)
+            members, size = list(run), self._memory.fewer(max(1, BATCH[self._device] // length))
             batches += [(length, size, members[start : start + size]) for start in range(0, len(members), size)]
         for length, size, rows in track(batches, len(batches), "judge"):
             ids = np.zeros((size, length), np.int64)

@@ -86,6 +86,66 @@ class MaskMechanism:
             scaled = utility * (epsilon / (2 * (high - low)))  # 1 / T; at most 0, so exp cannot overflow
             yield scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
 
+    def drawn(
+        self,
+        split: Sequence[Sequence[str]],
+        places: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        at: NDArray[np.integer],
+        epsilons: Sequence[float],
+        uniforms: Sequence[NDArray[np.float64]],
+    ) -> list[NDArray[np.int64]]:
+        """As `Laws.draw`, where the model computes: the law of a row is that of `log_laws`, of places[row]."""
+        import torch
+
+        from epsilometer.models.generation import TokenLaw
+
+        law = TokenLaw(*self._clip)
+        starts = np.searchsorted(at, np.arange(len(rows) + 1))
+        outputs = [np.empty(len(at), np.int64) for _ in epsilons]
+        for members, logits in self._model.parts(split, places[rows]):
+            counts = starts[1:][members] - starts[members]
+            each = np.arange(counts.max(initial=0))
+            own = each < counts[:, None]  # a row's draws, filled up to the most that a row of this part has
+            number = np.where(own, starts[members][:, None] + each, 0)
+            for out, epsilon, uniform in zip(outputs, epsilons, uniforms, strict=True):
+                budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)
+                chosen = law.draw(logits, budgets, torch.from_numpy(uniform[number]).to(logits.device))
+                out[number[own]] = chosen.cpu().numpy()[own]
+        return outputs
+
+    def entries(
+        self,
+        split: Sequence[Sequence[str]],
+        places: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        outputs: Sequence[NDArray[np.integer]],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """As `Laws.entries`, where the model computes."""
+        import torch
+
+        from epsilometer.models.generation import TokenLaw
+
+        law, values = TokenLaw(*self._clip), [np.empty(len(rows)) for _ in epsilons]
+        distinct, order, borders = _grouped(rows)
+        for members, logits in self._model.parts(split, places[distinct]):
+            wanted = [order[borders[i] : borders[i + 1]] for i in members]
+            units = np.concatenate(wanted)
+            place = torch.from_numpy(np.repeat(np.arange(len(members)), list(map(len, wanted)))).to(logits.device)
+            for value, output, epsilon in zip(values, outputs, epsilons, strict=True):
+                budgets = torch.full((len(members),), epsilon, dtype=torch.float64, device=logits.device)
+                output_of = torch.from_numpy(output[units].astype(np.int64)).to(logits.device)
+                value[units] = law.log_probabilities(logits, budgets)[place, output_of].cpu().numpy()
+        return values
+
+
+def _grouped(rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct rows, all places ordered by their row, and where each row's places begin and end."""
+    order = np.argsort(rows, kind="stable")
+    distinct, first = np.unique(rows[order], return_index=True)
+    return distinct, order, np.append(first, len(rows))
+
 
 def word_rows(split: Sequence[Sequence[str]], each: int = 1) -> tuple[Ragged, NDArray[np.int64]]:
     """`each` law rows for every word of texts in turn: each text's rows, and [rows, 2] their text and word."""
