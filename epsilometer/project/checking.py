@@ -16,6 +16,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora import tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
+from epsilometer.models.devices import resolved
 from epsilometer.project import cells
 from epsilometer.project.confinement import code_paths, data_paths
 from epsilometer.project.corpora import corpus
@@ -48,6 +49,7 @@ def check(params: Params) -> list[Download]:
     _check_memory(params)
     checksums.check(EMBEDDED)
     _check_links(params)
+    resolved(params.device)
     absent = [
         f"{setting}: there is no {path!r}; put it there, or correct the path"
         for setting, path in data_paths(params)

@@ -18,7 +18,11 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.masked_lm import MaskedLM
 from epsilometer.models.tagging import Tagger
+from epsilometer.pipeline.stages.code import records
+from epsilometer.project.checking import check
+from epsilometer.project.params import read
 from epsilometer.training.features import Frozen
+from tests.support.places import ROOT
 
 GPU = SimpleNamespace(name="A GPU", major=9, minor=0)
 
@@ -75,6 +79,15 @@ def test_all_that_computes_looks_for_the_chosen_device(
     choose("cuda")
     with pytest.raises(UserError, match=r"only 'cpu'.*set device: cpu or auto"):
         built()
+
+
+def test_check_and_the_first_stage_refuse_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_gpu(monkeypatch)
+    params = read(ROOT / "params.yaml").model_copy(update={"device": "cuda"})
+    choose("cuda")
+    for work in (check, records):
+        with pytest.raises(UserError, match=r"device is 'cuda', but this machine has only 'cpu'"):
+            work(params)
 
 
 def test_a_device_among_a_components_settings_is_refused() -> None:

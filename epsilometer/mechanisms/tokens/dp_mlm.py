@@ -117,7 +117,7 @@ class DPMLM(MaskMechanism):
             for law in self.log_laws(split, places[wanted[stays < 0]], epsilons):
                 yield _with_unchanged(law, stays, outputs) if self._keeps_stop_words else law
 
-        if self._model.device == "cpu" or self.stop_words == "kept":
+        if self._model.device == "cpu" or self._keeps_stop_words:
             return Laws(rows, outputs, log_probabilities)
         entries, draw = partial(self.entries, split, places), partial(self.drawn, split, places)
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)

@@ -122,7 +122,10 @@ def test_where_laws_stay_on_the_device_draws_and_likelihoods_are_the_same(
     here = mechanism.laws(TEXTS)
     assert here.draw is None
     assert here.entries is None
-    monkeypatch.setattr(mechanism._model, "device", "elsewhere")
+    published = DPMLM(resource=mechanism.resource, as_published=True)
+    for one in (mechanism, published):
+        monkeypatch.setattr(one._model, "device", "elsewhere")
+    assert published.laws(TEXTS).draw is None  # words that stay have laws of their own
     there = mechanism.laws(TEXTS)
     assert there.draw is not None
     drawn = sample(here, source, epsilons, noises)
