@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -47,9 +49,9 @@ def built(tmp_path_factory) -> tuple[Path, Path]:
     return build(folder)
 
 
-def build(folder: Path) -> tuple[Path, Path]:
+def build(folder: Path, source: Path = ROOT) -> tuple[Path, Path]:
     """The wheel and the sdist."""
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=source, check=True)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
 
@@ -104,3 +106,51 @@ def test_the_core_alone_audits_functions_and_word_mechanisms(built, tmp_path) ->
         refused = run(command, *words)
         assert refused.returncode == 2
         assert "pip install 'epsilometer[" in refused.stderr
+
+
+def upgraded(folder: Path) -> Path:
+    """The wheel of a version in which one mechanism's file differs."""
+    source = folder / "source"
+    for name in ("epsilometer", "data/embedded"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("dvc.yaml", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, source / name)
+    top, mechanism = (source / "epsilometer" / name for name in ("__init__.py", "mechanisms/controls/identity.py"))
+    top.write_text(top.read_text().replace("__version__ = ", "__version__ = '99.0'  # before: "))
+    mechanism.write_text(mechanism.read_text() + "\n# of another version\n")
+    return build(folder / "dist", source)[0]
+
+
+def test_a_project_on_an_installed_wheel_reruns_what_an_upgrade_changes(built, tmp_path) -> None:
+    """In an environment of its own, which has the wheel and borrows what it depends on from this one."""
+    venv, project = tmp_path / "venv", tmp_path / "mine"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (next(venv.glob("lib/*/site-packages")) / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    outside = {**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache"), "DVC_NO_ANALYTICS": "1"}
+    outside.pop("PYTHONPATH", None)
+
+    def install(wheel: Path) -> None:
+        words = (sys.executable, "-m", "pip", "--python", venv / "bin/python", "install", "-q", "--no-deps", wheel)
+        subprocess.run(words, check=True)
+
+    def said(folder: Path, *words: str) -> str:
+        done = subprocess.run(words, cwd=folder, env=outside, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    install(built[0])
+    (tmp_path / "texts.txt").write_text("\n".join(f"line {i} of {i % 7}" for i in range(60)))
+    said(tmp_path, "epsilometer", "init", "mine", "--texts", "texts.txt", "--mechanism", "randomized_response")
+    assert str(venv) in str((project / "data/embedded").resolve())
+    assert "is valid" in said(project, "epsilometer", "check")
+    assert "2 passed" in said(project, "make", "test")
+    both = ("rewrite@mine-identity", "rewrite@mine-randomized_response")
+    first = said(project, "epsilometer", "repro", *both)
+    assert all(f"Running stage '{stage}'" in first for stage in (*both, "embed@mine"))
+    install(upgraded(tmp_path))
+    assert "controls/identity.py has changed" in said(project, "epsilometer", "why", both[0])
+    assert "nothing has changed" in said(project, "epsilometer", "why", both[1])
+    again = said(project, "epsilometer", "repro", *both)
+    run = {line.split("'")[1] for line in again.splitlines() if line.startswith("Running stage")}
+    assert run == {"code", "resources", both[0]}, "the first two look what has changed, and always run"
