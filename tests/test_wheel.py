@@ -66,6 +66,8 @@ def test_the_wheel_holds_the_package_its_weights_and_licence_and_nothing_else(bu
     for name in ("stages.yaml", "params.yaml", "gitignore"):
         assert f"epsilometer/project/template/{name}" in names
     assert any(name.endswith(".html.j2") for name in names)
+    metadata = zipfile.ZipFile(built[0]).read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    assert "Requires-Python: >=3.11" in metadata, "pip refuses it on an older Python, and names both versions"
     with tarfile.open(built[1]) as archive:
         in_sdist = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"LICENSE", "pyproject.toml", "data/embedded/models/SHA256SUMS"} <= in_sdist

@@ -177,7 +177,7 @@ def read(path: Path, of: Subject, alpha: float) -> dict[str, Estimate]:
     for what, (then, now) in same.items():
         if then != now:
             raise UserError(
-                f"{path} is about another {what} ({then}, now {now}); accept what is measured now (--accept)"
+                f"{path} was accepted with other {what} ({then}, now {now}); accept what is measured now (--accept)"
             )
     return {
         name: estimate(count.successes, count.trials, accepted.candidates, alpha)

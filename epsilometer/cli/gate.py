@@ -134,11 +134,19 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
     from epsilometer.core.guarantees import stored
     from epsilometer.project.params import read as read_params
     from epsilometer.reaudit.baseline import read as read_baseline
+    from epsilometer.reaudit.baseline import trial_set
 
-    dataset = read_params().cells[cell].dataset
-    rows = read_baseline(baseline.parent).measured
+    params, accepted = read_params(), read_baseline(baseline.parent)
+    accepted.check(params)
+    dataset = params.cells[cell].dataset
     ours = (dataset, of.name, stored(of.epsilon))
-    estimates = {row.attack: measured.estimate for row, measured in rows.items() if row[:3] == ours}
-    if not estimates:
+    rows = {row.attack: measured for row, measured in accepted.measured.items() if row[:3] == ours}
+    if not rows:
         raise UserError(f"{baseline} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
-    return estimates
+    drawn, _ = trial_set(params, dataset)
+    if any(measured.trial_set != drawn for measured in rows.values()):
+        raise UserError(
+            f"{baseline} is about other texts or trials of {dataset}; audit, then accept what is measured now "
+            "(epsilometer accept)"
+        )
+    return {attack: measured.estimate for attack, measured in rows.items()}

@@ -76,9 +76,9 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     """The current audit in a folder: every cell, epsilon and attack, without the choice of the strongest."""
     audit: dict[Row, Measured] = {}
     estimates = _estimates(params, folder)
-    draws = {dataset: _trial_set(params, dataset, folder) for dataset in params.datasets}
+    draws = {dataset: trial_set(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
-        trial_set, target = draws[cell.dataset]
+        drawn, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
         stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
@@ -89,7 +89,7 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
             row = Row(cell.dataset, cell.mechanism, number, str(attack))
             if row not in estimates or estimates[row].successes != hits.sum():
                 raise stale
-            audit[row] = Measured(hits, trial_set, _hash(folder / rewrites_path(name, number)), estimates[row])
+            audit[row] = Measured(hits, drawn, _hash(folder / rewrites_path(name, number)), estimates[row])
     for name, anonymised in params.anonymity.items():
         if anonymised.part == "test":
             audit |= _attribute_losses(params, name, folder)
@@ -190,7 +190,7 @@ def _named(value: Any) -> str:
     return str(value)
 
 
-def _trial_set(params: Params, dataset: str, folder: Path) -> tuple[str, NDArray[np.int16]]:
+def trial_set(params: Params, dataset: str, folder: Path = Path(".")) -> tuple[str, NDArray[np.int16]]:
     """The hash of a data set's trials (the texts' ids, which are hashes of their texts, and the targets); targets."""
     texts = tables.read(folder / f"data/prepared/{dataset}.parquet", PREPARED)
     ids = texts.filter(pl.col("split") == params.datasets[dataset].use)["id"]

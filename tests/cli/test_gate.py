@@ -9,7 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 from epsilometer.cli import main
+from epsilometer.pipeline.stages import prepare
+from epsilometer.project import params
+from epsilometer.reaudit import baseline
 from epsilometer.report.gate import Result, schema
+from tests.support.small_audit import audited, leaks
 
 pytest_plugins = ["pytester"]
 
@@ -70,7 +74,7 @@ def test_against_what_was_accepted(project, capsys) -> None:
     assert "baseline" in capsys.readouterr().out
     (project / "texts.txt").write_text("one\ntwo\nthree")
     assert gate("--set", "share=0.4", *accepted) == 2
-    assert "is about another texts" in capsys.readouterr().err
+    assert "accepted.json was accepted with other texts" in capsys.readouterr().err
     content = json.loads(Path("accepted.json").read_text())
     Path("accepted.json").write_text(json.dumps(content | {"schema": "epsilometer/accepted/9"}))
     assert gate("--set", "share=0.4", *accepted) == 2
@@ -93,6 +97,29 @@ def test_every_format_says_the_same(project, capsys) -> None:
     assert run("schema") == 0
     assert json.loads(capsys.readouterr().out) == schema()
     assert set(schema()["properties"]) == set(json.loads(Path("g.json").read_text()))
+
+
+def test_a_cell_against_the_baseline_of_its_project(tmp_path, monkeypatch, capsys) -> None:
+    """Half of the texts shown: 1.1 nats, accepted; all: right every time. Errors: .001 and .05 of the gate."""
+    folder = audited(tmp_path / "project", 0.5)
+    monkeypatch.chdir(folder)
+    cell = ("gate", "--cell", "songs-mine", "--baseline", "baseline", "--max-increase", "2")
+    assert run(*cell) == 2
+    assert "there is no baseline in baseline yet" in capsys.readouterr().err
+    baseline.accept(params.read(), {}, "abc")
+    assert run(*cell) == 0
+    assert "PASSED: mine, " in capsys.readouterr().out
+    leaks(folder, "mine", 1.0)
+    assert run(*cell) == 1
+    assert "LEAKS MORE: mine, " in capsys.readouterr().out
+    (folder / "songs.txt").write_text("\n".join(f"rather sing song {i} of artist {i}" for i in range(20)))
+    prepare.main("songs")
+    assert run(*cell) == 2
+    assert "about other texts or trials of songs; audit, then accept" in capsys.readouterr().err
+    given = (folder / "params.yaml").read_text()
+    (folder / "params.yaml").write_text(given.replace("{lexical: {}}", "{length: {}}"))
+    assert run(*cell) == 2
+    assert "accepted with attacks lexical, params.yaml says length" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -4,68 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
-import epsilometer.pipeline.stages.attack
-import epsilometer.pipeline.stages.estimate
-import epsilometer.pipeline.stages.prepare
-import epsilometer.pipeline.stages.rewrite
-import epsilometer.pipeline.stages.trials
 from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
-from epsilometer.auditing.schemas import CLAIMS, EXACT
+from epsilometer.auditing.schemas import EXACT
 from epsilometer.core import tables
-from epsilometer.project.paths import exact_path, inside
+from epsilometer.project.paths import exact_path
 from epsilometer.reaudit.drift import UNCHANGED, WORSE
 from epsilometer.report import side_by_side
-from tests.support.audited import checks, frame
+from tests.support.audited import frame
 from tests.support.commands import call
+from tests.support.small_audit import audited
 
 ROWS = (
     ("queries", "mvc", 0.0001, "embedding", 700, 990.0, NOT_REFUTED),
     ("queries", "mvc", 5.0, "length", 1000, 900.0, NOT_REFUTED),
     ("queries", "id_1", 1.0, "length", 500, None, NO_CLAIM),
 )
-PARAMS = """\
-root: .
-audit: {{seed: {seed}}}
-datasets: {{songs: {{source: songs.txt, use: train, public: true}}}}
-embedding: {{model: all-MiniLM-L6-v2}}
-trials: {{count: 400, candidates: 2, temperature: 0}}
-words: {{sources: {{own: songs.txt}}}}
-mechanisms: {{}}
-cells:
-  songs-mine: {{dataset: songs, mechanism: mine, file: mine.py}}
-  songs-same: {{dataset: songs, mechanism: same, file: same.py}}
-attacks: {{lexical: {{}}}}
-"""
-LEAKS = "def rewrite(text, rng):\n    return text if rng.random() < {} else 'play'\n"
-
-
-def audited(folder: Path, share: float, seed: int = 0) -> Path:
-    """The folder of an audit of two mechanisms: `mine`, which shows this share of the texts, and `same`, half."""
-    folder.mkdir()
-    (folder / "songs.txt").write_text("\n".join(f"please play song {i} by artist {i}" for i in range(20)))
-    (folder / "params.yaml").write_text(PARAMS.format(seed=seed))
-    for name, leaks in (("mine", share), ("same", 0.5)):
-        (folder / f"{name}.py").write_text(LEAKS.format(leaks))
-        sys.modules.pop(f"epsilometer_user_{name}", None)  # of another folder
-    with inside(folder):
-        epsilometer.pipeline.stages.prepare.main("songs")
-        tables.write_array(np.eye(20, dtype=np.float32), "data/embeddings/songs.npy")
-        epsilometer.pipeline.stages.trials.main("songs")
-        for cell in ("songs-mine", "songs-same"):
-            epsilometer.pipeline.stages.rewrite.main(cell)
-            epsilometer.pipeline.stages.attack.main(cell)
-        epsilometer.pipeline.stages.estimate.main()
-        tables.write(checks(), "data/claims.parquet", CLAIMS)
-    return folder
 
 
 def exact(average: float, pairs: str = "equal length") -> pl.DataFrame:
