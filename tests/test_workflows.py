@@ -68,3 +68,10 @@ def test_workflows_read_and_run_what_exists(file: Path) -> None:
         for word in step.get("run", "").split():
             if word.startswith((".ci/", "tests/")):
                 assert (ROOT / word).is_file()
+
+
+def test_no_private_text_gets_into_the_image() -> None:
+    """Whatever audits left in data/ stays outside; the weights, which git has, come along."""
+    rules = (ROOT / ".dockerignore").read_text().splitlines()
+    assert rules.index("data/*") < rules.index("!data/embedded")
+    assert {"runs", ".dvc/cache", ".prefect"} <= set(rules)
