@@ -97,10 +97,7 @@ def fetch(of: Repository) -> Path:
 
     Raises UserError where it cannot be had, or holds no weights in safetensors.
     """
-    folder = hub.fetch(of, lambda names, _: _wanted(of, names))
-    with suppress(OSError):  # a cache that others fill
-        checksums.write(folder)
-    return folder
+    return _stated(hub.fetch(of, lambda names, _: _wanted(of, names)))
 
 
 @contextmanager
@@ -137,7 +134,17 @@ def local(name: str | Path) -> Path | None:
 
 def _download(name: str) -> Path:
     of = repository(name)
-    return _whole(of) or fetch(of)
+    folder = _whole(of)
+    if folder is None:
+        return fetch(of)
+    return folder if (folder / checksums.NAME).exists() else _stated(folder)
+
+
+def _stated(folder: Path) -> Path:
+    """The folder, with its checksums beside its files."""
+    with suppress(OSError):  # a cache that others fill
+        checksums.write(folder)
+    return folder
 
 
 def _whole(of: Repository) -> Path | None:

@@ -251,10 +251,11 @@ def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Of one that was fetched, and of one that a stage has made, also where no stage reads it."""
-    (tmp_path / "hub").mkdir()
+    snapshot = tmp_path / "cache/models--some--model/snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
     for one in ("config.json", "tokenizer.json", "model.safetensors"):
-        shutil.copy(ROOT / "data/embedded/models/judge" / one, tmp_path / "hub")
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path / "hub"))
+        shutil.copy(ROOT / "data/embedded/models/judge" / one, snapshot)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     pin = {"model": "some/model", "revision": "a" * 40, "low": -1, "high": 1}
     Path("pin.json").write_text(json.dumps(pin))
@@ -262,7 +263,7 @@ def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     model.main("mine")
     made = Path("data/models/mine")
-    for folder, place in (("some/model", Path("hub")), (str(made), made)):
+    for folder, place in ((f"some/model@{'a' * 40}", snapshot), (str(made), made)):
         if not (place / name).exists():
             continue
         locate(folder)

@@ -16,6 +16,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.training import features
 from epsilometer.training.features import ABOUT, LAYERS, MULTIPLE, ROWS, Frozen, read, write
 from epsilometer.training.heads import last_layers, load_last_layers
+from tests.support.hub import COMMIT, hub
 from tests.support.tiny_classifiers import SAVE, save_bert_classifier, save_gpt2_classifier
 from tests.support.tiny_models import save_qwen
 
@@ -182,23 +183,18 @@ def test_a_model_without_what_is_needed_is_refused_by_name(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", [*SAVE])
 def test_a_model_is_named_by_folder_pin_or_id(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub's client is asked for the pinned revision; what it gives is read like any folder."""
-    folder, commit = SAVE[kind](tmp_path / "hub"), "0123456789abcdef0123456789abcdef01234567"
-    asked = []
-
-    def snapshot(model: str, revision: str | None, **_: object) -> str:
-        asked.append((model, revision))
-        return str(folder)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    """The hub is asked once, for the pinned revision; what it gives is read like any folder."""
+    folder = SAVE[kind](tmp_path / "made")
     pin = tmp_path / "pin.json"
-    pin.write_text(json.dumps({"model": "someone/small", "revision": commit}))
+    pin.write_text(json.dumps({"model": "someone/small", "revision": COMMIT}))
     noise = Noise.named(1, "begin")
     states, head = Frozen(folder, 12).states(TEXTS), last_layers(folder).head(2, noise)
-    for name in (pin, f"someone/small@{commit}"):
-        np.testing.assert_array_equal(Frozen(name, 12).states(TEXTS), states)
-        np.testing.assert_array_equal(last_layers(name).head(2, noise).vector, head.vector)
-    assert asked == [("someone/small", commit)] * 4
+    with hub(tmp_path / "cache", monkeypatch) as served:
+        served.add("models/someone/small", folder)
+        for name in (pin, f"someone/small@{COMMIT}"):
+            np.testing.assert_array_equal(Frozen(name, 12).states(TEXTS), states)
+            np.testing.assert_array_equal(last_layers(name).head(2, noise).vector, head.vector)
+    assert [name for name, _ in served.asked].count("model.safetensors") == 1
 
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", str(EMBEDDED / "minilm-paraphraser")])
