@@ -50,7 +50,7 @@ def test_every_module_comes_with_the_core_or_an_extra_that_names_it() -> None:
 
 
 def test_extras_are_those_of_the_package() -> None:
-    assert set(EXTRAS) | {"all", "test"} == set(PROJECT["optional-dependencies"])
+    assert set(EXTRAS) | {"all", "docs", "test"} == set(PROJECT["optional-dependencies"])
 
 
 def test_a_missing_module_is_explained() -> None:
