@@ -48,8 +48,8 @@ def table(
     every, extra = [], []
     for size in (one for one in attack.sizes if one <= len(words)):
         drawn = trials(len(words), size, attack.trials, seed)
-        for level, noise in noises.items():
-            guessed = guesses(attack, pools, drawn, noise, seed=seed)
+        every_guess = guesses(pools, drawn, list(noises.values()), seed=seed)
+        for (level, noise), guessed in zip(noises.items(), every_guess, strict=True):
             claims = _claims(pools, drawn, noise)
             attacked = Attacked(
                 of=of,
@@ -85,26 +85,22 @@ def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float])
 
 
 def guesses(
-    attack: Candidates,
-    pools: Sequence[Pool],
-    trials: Trials,
-    noise: TrainingNoise,
-    *,
-    seed: Sequence[str | int | float],
-) -> Guesses:
-    """Returns the likeliest candidate of each trial, by how much it is likelier than the others, and its posterior."""
+    pools: Sequence[Pool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
+) -> list[Guesses]:
+    """Returns a noise the likeliest candidate of each trial, by how much it is likelier than others, its posterior."""
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
-    slots, scores, likely = np.empty(count, np.int16), np.empty(count), np.empty(count)
+    guessed = [Guesses(np.empty(count, np.int16), np.empty(count), np.empty(count)) for _ in noises]
     for block in range(len(stream)):
         part = slice(block * BLOCK, min(count, (block + 1) * BLOCK))
         sets, target = trials.candidates[part], trials.target[part]
-        values = attack.log_likelihoods(pools, sets, target, noise, generator=stream.generator(block))
-        slots[part] = choose(values, ties[part])
-        scores[part] = margins(values, slots[part])
-        likely[part] = posteriors(values, slots[part])
-    return Guesses(slots, scores, likely)
+        scored = Candidates().log_likelihoods(pools, sets, target, noises, generator=stream.generator(block))
+        for one, values in zip(guessed, scored, strict=True):
+            one.slots[part] = choose(values, ties[part])
+            one.scores[part] = margins(values, one.slots[part])
+            one.posteriors[part] = posteriors(values, one.slots[part])
+    return guessed
 
 
 def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:

@@ -28,7 +28,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.attacks.reconstruction.candidates import Candidates, Pool
+from epsilometer.attacks.reconstruction.candidates import Pool
 from epsilometer.auditing.betting import interval
 from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, OUTSIDE, UNDECIDED, Batch, Calibrated, Goal, calibrate
 from epsilometer.auditing.candidates import ATTACK, guesses, pair_law, trials
@@ -182,7 +182,7 @@ def _by_trials(params: Params, name: str, of: Gradients, kind: str, *, goal: Goa
         pools, noise = of.at(kind, _level(kind, reversed_level))
         seed = (params.audit.seed, params.audit.round, "calibrate", name, kind, reversed_level, first)
         asked = trials(texts, 2, count, seed)
-        guessed = guesses(Candidates(), pools, asked, noise, seed=seed)
+        (guessed,) = guesses(pools, asked, [noise], seed=seed)
         return [Batch(int((guessed.slots == asked.target).sum()), guessed.posteriors)]
 
     return calibrate(fresh, goal, design=Design(2, 0, params.audit.alpha), lawful=True)

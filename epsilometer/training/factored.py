@@ -96,11 +96,16 @@ class FactoredGradients:
         return tuple(factor.size for factor in self.factors)
 
     @cached_property
+    def _lengths(self) -> NDArray[np.float64]:
+        """The lengths [..., L], infinite or NaN where a gradient is, or where float32 overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths: NDArray[np.float64] = np.sqrt(sum((one.squares() for one in self.factors), np.zeros(())))
+        return lengths
+
+    @cached_property
     def finite(self) -> Sequence[Factor]:
         """The factors, with zeros for the examples whose gradients are not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = sum((factor.squares() for factor in self.factors), np.zeros(()))
-            good = np.sqrt(squares) <= _LARGEST
+        good = self._lengths <= _LARGEST
         if good.all():
             return self.factors
         sides = [(_only(factor.left, good), _only(factor.right, good)) for factor in self.factors]
@@ -108,8 +113,7 @@ class FactoredGradients:
 
     def norms(self) -> NDArray[np.float64]:
         """Returns the lengths of the gradients [L]."""
-        lengths: NDArray[np.float64] = np.sqrt(sum((factor.squares() for factor in self.finite), np.zeros(())))
-        return lengths
+        return np.where(self._lengths <= _LARGEST, self._lengths, 0.0)
 
     def weighted_sum(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Returns the sum [d] of the gradients times their weights [L]."""

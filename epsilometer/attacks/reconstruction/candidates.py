@@ -23,7 +23,8 @@ The truth is known for k = 2: `auditing.reconstruction_bounds.pair_success`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -88,17 +89,25 @@ class Candidates:
         pools: Sequence[Pool],
         candidates: NDArray[np.integer],
         target: NDArray[np.integer],
-        noise: TrainingNoise,
+        noises: Sequence[TrainingNoise],
         generator: np.random.Generator,
-    ) -> Array:
-        """Returns [n, k] for trials: how likely what was sent is under each candidate, up to a term common to all.
+    ) -> Iterator[Array]:
+        """Yields [n, k] a noise, for trials: how likely what was sent is under each candidate, up to a term common to
+        all.
 
         pools: one, of the whole gradients, or one a part for draws by parts. candidates: [n, k] numbers of texts in
-        the pool; target: [n], the slot of the source. Equal generators draw equal noise at every level. Raises
-        UserError for noise whose likelihood is no function of inner products.
+        the pool; target: [n], the slot of the source. All noises get the same normal numbers, which take most of the
+        time, and what else one draws is independent of the other noises. Raises UserError for noise whose likelihood
+        is no function of inner products.
         """
-        scores = [_scores(pool, candidates, target, noise, generator=generator) for pool in pools]
-        return np.sum(scores, axis=0)
+        drawn = [_projections(pool, candidates, generator) for pool in pools]
+        for noise in noises:
+            own = copy.deepcopy(generator)
+            scores = [
+                _scores(pool, candidates, target, noise, projected=one, generator=own)
+                for pool, one in zip(pools, drawn, strict=True)
+            ]
+            yield np.sum(scores, axis=0) if len(scores) > 1 else scores[0]
 
 
 def _scores(
@@ -106,19 +115,26 @@ def _scores(
     candidates: NDArray[np.integer],
     target: NDArray[np.integer],
     noise: TrainingNoise,
+    *,
+    projected: tuple[Array, Array, int],
     generator: np.random.Generator,
 ) -> Array:
-    normal, square, rank = _projections(pool, candidates, generator)
+    normal, square, rank = projected
     rows = np.arange(len(target))
     source = candidates[rows, target]
-    cosine = pool.cosines[source[:, None], candidates]
+    every = _every_text(pool, candidates)
+    cosine = pool.cosines[source] if every else pool.cosines[source[:, None], candidates]
     if not isinstance(noise, DirectionalNoise):
         lengths, deviation = noised(noise, pool.lengths)
-        of, own = lengths[candidates], lengths[source][:, None]
+        of, own = lengths[None] if every else lengths[candidates], lengths[source][:, None]
         if not deviation:
             same = of**2 + own**2 - 2 * of * own * cosine < _SAME * np.maximum(own**2, 1e-30)
             return np.where(same, 0.0, -np.inf)
-        scores: Array = (of * own * cosine + deviation * of * normal - of**2 / 2) / deviation**2
+        scores = cosine  # of (own cosine + deviation normal - of / 2) / deviation^2, in place
+        scores *= own
+        scores += deviation * normal
+        scores -= of / 2
+        scores *= of / deviation**2
         return scores
     if rank < pool.size:
         square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
@@ -133,6 +149,11 @@ def _scores(
         product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
         return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
     return noise.kappa * product
+
+
+def _every_text(pool: Pool, candidates: NDArray[np.integer]) -> bool:
+    """Whether one row stands for the candidates of all trials (a stride of 0): all texts of the pool, in order."""
+    return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
 
 
 def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
@@ -165,7 +186,10 @@ def _projections(
     count, k = candidates.shape
     if k > min(_FEW, pool.size):
         draw = generator.standard_normal((count, pool.basis.shape[1]))
-        return np.take_along_axis(draw @ pool.basis.T, candidates, 1), (draw**2).sum(1), pool.basis.shape[1]
+        normal = draw @ pool.basis.T
+        if not _every_text(pool, candidates):
+            normal = np.take_along_axis(normal, candidates, 1)
+        return normal, np.einsum("ij,ij->i", draw, draw), pool.basis.shape[1]
     ridge = np.where(pool.lengths[candidates] > 0, _RIDGE, 1.0)  # a gradient of zero has no direction
     within = pool.cosines[candidates[:, :, None], candidates[:, None, :]] + np.eye(k) * ridge[:, None, :]
     draw = generator.standard_normal((count, k))

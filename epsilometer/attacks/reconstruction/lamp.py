@@ -193,10 +193,10 @@ class Descent:
 
 
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Returns [count, length]: rearrangements of places, the first of them none.
+    """Returns [at most count, length]: different rearrangements of places, the first of them none.
 
     Each of the others is one of four, as likely as each other: two places exchanged, one moved, a span moved, a prefix
-    moved to the end.
+    moved to the end. A third of so many change nothing, or the same as another: each is scored once.
     """
     orders = [np.arange(length)]
     while len(orders) < count:
@@ -215,4 +215,4 @@ def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np
         else:
             order = order[i:] + order[:i]
         orders.append(np.array(order))
-    return np.stack(orders)[:count]
+    return np.array([*dict.fromkeys(tuple(order.tolist()) for order in orders)], np.int64)

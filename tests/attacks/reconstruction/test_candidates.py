@@ -43,7 +43,7 @@ def trials(k: int, count: int, texts: Sequence[int]) -> tuple[NDArray[np.int64],
 
 def hits(rows: NDArray[np.float64], k: int, noise: TrainingNoise, count: int) -> tuple[int, NDArray[np.int64]]:
     sets, target = trials(k, count, [0, *range(3, TEXTS)])
-    scores = Candidates().log_likelihoods([pool(rows)], sets, target, noise, np.random.default_rng(2))
+    (scores,) = Candidates().log_likelihoods([pool(rows)], sets, target, [noise], np.random.default_rng(2))
     return int((scores.argmax(1) == target).sum()), sets
 
 
@@ -98,7 +98,7 @@ def test_as_if_all_numbers_had_been_noised(
             score = sum(gradients[row, p] @ y[p] / np.linalg.norm(gradients[row, p], axis=1) for p in parts)
         right += int(np.argmax(score) == slot)
     pools = [pool(gradients[:, part]) for part in parts]
-    scores = Candidates().log_likelihoods(pools, sets, target, noise, np.random.default_rng(6))
+    (scores,) = Candidates().log_likelihoods(pools, sets, target, [noise], np.random.default_rng(6))
     rate = float((scores.argmax(1) == target).mean())
     assert 0.2 < rate < 0.98
     assert abs(right / slow - rate) < 5 * np.sqrt(rate * (1 - rate) * (1 / slow + 1 / fast))
@@ -115,14 +115,28 @@ def test_no_success_beyond_the_bound(gradients: NDArray[np.float64]) -> None:
             assert high > 1 / k
 
 
+@pytest.mark.parametrize("noise", [GaussianNoise(0.4), ScaledNoise(0.5, 0.01), DirectionalNoise(9.0)])
+def test_candidates_that_are_all_texts_in_order(gradients: NDArray[np.float64], noise: TrainingNoise) -> None:
+    """One row that stands for all trials, which takes shortcuts, has the scores of that row written out."""
+    large = np.random.default_rng(0).standard_normal((40, SIZE)) + gradients[3]
+    row, target = np.arange(40), np.random.default_rng(1).integers(40, size=50)
+    one, other = (
+        next(Candidates().log_likelihoods([pool(large)], sets, target, [noise], np.random.default_rng(2)))
+        for sets in (np.broadcast_to(row, (50, 40)), np.tile(row, (50, 1)))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
 def test_equal_gradients_are_guessed_and_none_is_missed_without_noise(gradients: NDArray[np.float64]) -> None:
     sets = np.array([[0, 1], [0, 5]])
     for noise in (GaussianNoise(0.1), NoNoise(1.0), DirectionalNoise(100.0)):
-        scores = Candidates().log_likelihoods(
-            [pool(gradients)], sets, np.array([0, 1]), noise, np.random.default_rng(0)
+        (scores,) = Candidates().log_likelihoods(
+            [pool(gradients)], sets, np.array([0, 1]), [noise], np.random.default_rng(0)
         )
         assert scores[0, 0] == pytest.approx(scores[0, 1], abs=2e-3)  # the ridge that lets their factor exist
-    clean = Candidates().log_likelihoods([pool(gradients)], sets, np.array([0, 1]), NoNoise(), np.random.default_rng(0))
+    (clean,) = Candidates().log_likelihoods(
+        [pool(gradients)], sets, np.array([0, 1]), [NoNoise()], np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(clean[1], [-np.inf, 0])
 
 
@@ -134,7 +148,7 @@ def test_a_gradient_of_zero_is_drawn_uniformly(gradients: NDArray[np.float64]) -
     kappa, count = 20.0, 40_000
     noise = DirectionalNoise(kappa)
     sets, target = np.tile([2, 7], (count, 1)), np.arange(count) % 2
-    scores = Candidates().log_likelihoods([pool(gradients)], sets, target, noise, np.random.default_rng(3))
+    (scores,) = Candidates().log_likelihoods([pool(gradients)], sets, target, [noise], np.random.default_rng(3))
     right = (scores.argmax(1) == target).sum()
     generator, u = np.random.default_rng(4), gradients[7] / np.linalg.norm(gradients[7])
     uniform = generator.standard_normal((count, SIZE))
@@ -145,18 +159,25 @@ def test_a_gradient_of_zero_is_drawn_uniformly(gradients: NDArray[np.float64]) -
 
 
 def test_the_same_bytes_and_common_noise(gradients: NDArray[np.float64]) -> None:
+    """Those of one noise do not depend on which others are asked about."""
     sets, target = trials(4, 50, range(TEXTS))
-    one, same = (
-        Candidates().log_likelihoods([pool(gradients)], sets, target, GaussianNoise(0.4), np.random.default_rng(8))
-        for _ in range(2)
-    )
-    assert one.tobytes() == same.tobytes()
+
+    def asked(*noises: TrainingNoise) -> list[NDArray[np.float64]]:
+        return [*Candidates().log_likelihoods([pool(gradients)], sets, target, noises, np.random.default_rng(8))]
+
+    for noise in (GaussianNoise(0.4), DirectionalNoise(9.0)):
+        alone, among = asked(noise)[0], asked(DirectionalNoise(3.0), noise, GaussianNoise(1.0))[1]
+        assert alone.tobytes() == asked(noise)[0].tobytes() == among.tobytes()
     assert BLOCK == 2048  # drawn numbers depend on it
 
 
 def test_bad_input_is_refused(gradients: NDArray[np.float64]) -> None:
     sets, target = trials(2, 5, range(TEXTS))
     with pytest.raises(UserError, match=r"under OnMean is no function .* leave `candidates` out"):
-        Candidates().log_likelihoods([pool(gradients)], sets, target, OnMean(0.1, "laplace"), np.random.default_rng(0))
+        next(
+            Candidates().log_likelihoods(
+                [pool(gradients)], sets, target, [OnMean(0.1, "laplace")], np.random.default_rng(0)
+            )
+        )
     with pytest.raises(UserError, match="the gradient of some text is not finite"):
         pool(np.full((2, 3), np.nan))

@@ -83,11 +83,11 @@ def test_the_true_text_is_a_fixed_point(model: SharedModel, sent: Sent, kind: Lo
 
 def test_moves_rearrange_and_the_first_does_not() -> None:
     every = moves(7, 300, np.random.default_rng(0))
-    assert every.shape == (300, 7)
+    assert 60 < len(every) <= 300
     assert (np.sort(every, 1) == np.arange(7)).all()
     assert (every[0] == np.arange(7)).all()
-    assert len({tuple(one) for one in every}) > 60
-    assert (moves(1, 5, np.random.default_rng(0)) == 0).all()
+    assert len({tuple(one) for one in every}) == len(every)
+    assert moves(1, 5, np.random.default_rng(0)).tolist() == [[0]]
 
 
 def test_it_answers_words_in_the_lengths_given_and_repeats_itself(model: SharedModel, sent: Sent) -> None:
