@@ -103,6 +103,11 @@ class Params(Section):
     runtime: Runtime = Runtime()
     notes: tuple[str, ...] = ()
 
+    @property
+    def audited(self) -> frozenset[str]:
+        """The data sets of which cells, ablations or sweeps rewrite texts."""
+        return frozenset(one.dataset for some in (self.cells, self.ablations, self.sweeps) for one in some.values())
+
     @field_validator("datasets", "cells", "attacks")
     @classmethod
     def _not_empty(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ TEXTS: tables.Schema = {  # of a client or of the server; one may be in the pool
     "row": pl.Int64,  # the number of the text in the audited split
     "text": pl.String,
     "label": pl.Int64,  # the number of its class
-    "kinds": pl.List(pl.String),  # of its identifiers
+    "kinds": pl.List(pl.String),  # of its identifiers, if it is attacked
     "identifiers": pl.List(pl.String),
 }
 

@@ -8,6 +8,7 @@ memory is that of two blocks, 2 x 16 x d numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -60,17 +61,24 @@ def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np
 
     def record(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
         place = 0 if model.architecture == "bert" else -1
-        seen.append(inputs[0][0, place])
+        seen.append(inputs[0][:, place])
 
     layer = network.bert.pooler if model.architecture == "bert" else network.transformer.ln_f
+    order = sorted(range(len(sequences)), key=lambda number: len(sequences[number]))
+    batches = [
+        same[start : start + BLOCK]
+        for _, some in groupby(order, key=lambda number: len(sequences[number]))
+        for same in [list(some)]
+        for start in range(0, len(same), BLOCK)
+    ]  # of one length each, so that nothing is padded
     hook = layer.register_forward_pre_hook(record)
     try:
         with torch.inference_mode():
-            for ids in track(sequences, len(sequences), "states"):
-                network(input_ids=torch.tensor([list(ids)]))
+            for batch in track(batches, len(batches), "states"):
+                network(input_ids=torch.tensor([list(sequences[number]) for number in batch]))
     finally:
         hook.remove()
-    return torch.stack(seen).numpy()
+    return torch.cat(seen).numpy()[np.argsort(order)]
 
 
 def _inner(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:

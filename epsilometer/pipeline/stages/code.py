@@ -24,6 +24,7 @@ FOLDER = Path("data/code")
 # Components that a stage finds by name, beside what it imports: of its entry alone, which then has a record of its own,
 _OF_ENTRY = {
     "prepare": ("generator",),
+    "embed": (),
     **dict.fromkeys(("triples", "autoencoder", "noise_aware"), ("public generator",)),
     "auxiliaries": ("relations",),
     "rewriters": ("round trip",),
@@ -72,7 +73,8 @@ def records(params: Params) -> dict[Path, code.Record]:
         if stage in _OF_ENTRY:
             for key, entry in getattr(params, str(dvc_files.section(body))).items():
                 files = [file for kind in _OF_ENTRY[stage] for file in _files(params, kind, entry)]
-                record = code.record([own, *(file for file in files if file.suffix == ".py")], project)
+                runs = stage != "embed" or key in params.audited  # DVC cannot name cells by their data set
+                record = code.record([own, *(file for file in files if file.suffix == ".py")] if runs else [], project)
                 # Data that only some entries read, and that DVC's templates therefore cannot name.
                 record["files"] |= code.hashes([file for file in files if file.suffix != ".py"], project)
                 by_path[FOLDER / stage / f"{key}.json"] = record

@@ -4,6 +4,8 @@ In float32, another processor's kernels change most numbers in their last bits, 
 1/1024, 6 of 384,000 numbers fall into another cell). So where params.yaml asks for float32, the embeddings are computed
 in float64 and rounded to multiples of 2^-18: kernels then differ by some 1e-15, and one number in 10^9 is near enough
 to the edge of a cell for that to matter.
+
+Texts that no cell audits are not encoded: a 0 stands for each. Their trials, which nobody looks at, are uniform.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ GRID = 2.0**18  # cells to 1
 def main(name: str) -> None:
     """Write data/embeddings/<name>.npy, float32 [texts, dimensions], and what the model's window cut off."""
     params = read_params()
+    if name not in params.audited:
+        tables.write_array(np.zeros((len(audited_texts(params, name)), 1), np.float32), f"data/embeddings/{name}.npy")
+        tables.write_json({"window": None, "cut": 0}, f"data/embeddings/{name}.json")
+        return
     precision = params.embedding.precision
     encoder = Encoder(params.embedding.model, "float64" if precision == "float32" else precision)
     texts = audited_texts(params, name)

@@ -20,7 +20,7 @@ from epsilometer.models.bounds import weights_hash
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, sent_path
-from epsilometer.project.sending import POOL, TEXTS, chosen, model
+from epsilometer.project.sending import ATTACKED, POOL, TEXTS, chosen, model
 from epsilometer.training.gram import gram, head_of, states
 from epsilometer.training.shared_model import SharedModel
 from epsilometer.utility.leakage import identifiers
@@ -54,8 +54,10 @@ def _gram(params: Params, name: str, shared: SharedModel, pool: pl.DataFrame) ->
 
 
 def _with_identifiers(params: Params, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    of_rows = identifiers(audited(params, params.sent[name].dataset))
-    every = [of_rows[row] for row in table["row"]]
+    """The chosen texts with their identifiers, which are looked for in those that are attacked alone."""
+    rows = table.filter(use=ATTACKED)["row"]
+    of_rows = dict(zip(rows, identifiers(audited(params, params.sent[name].dataset)[rows]), strict=True))
+    every = [of_rows[row] if use == ATTACKED else [] for use, row in table.select("use", "row").iter_rows()]
     return table.with_columns(
         kinds=pl.Series([[one.kind for one in some] for some in every], dtype=pl.List(pl.String)),
         identifiers=pl.Series([[one.text for one in some] for some in every], dtype=pl.List(pl.String)),
