@@ -1,9 +1,9 @@
-"""Reconstruction from gradients: LAMP's steps and moves in the released way and by activations, and a batch of
-Decepticons.
+"""Reconstruction from gradients: LAMP's steps and moves in the released way and by activations, a batch of
+Decepticons, and guesses among 1,024 candidates.
 
-Released: a step differentiates a loss of gradients that are formed, and each candidate of a move has its own forward
-and backward pass and its own call of the language model. Seconds are the processor's, which other programs disturb
-less than the wall clock's; both ways in one run, in turn.
+Released: a step differentiates a loss of gradients that are formed, and each candidate of a move, equal ones too, has
+its own forward and backward pass and its own call of the language model. Seconds are the processor's, which other
+programs disturb less than the wall clock's; both ways in one run, in turn.
 
 usage: python -m benchmarks.reconstruction [--model all-MiniLM-L6-v2] [--tokens 20] [--repeats 5]
 """
@@ -20,10 +20,12 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from epsilometer.attacks.reconstruction.candidates import Pool
 from epsilometer.attacks.reconstruction.decepticons import Decepticons
 from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.attacks.reconstruction.shared.matching import Matching
+from epsilometer.auditing.candidates import guesses, trials
 from epsilometer.corpora.synthetic import generate
 from epsilometer.training.noise import GaussianNoise
 from epsilometer.training.sent import OnMean, Sent, send
@@ -32,6 +34,7 @@ from epsilometer.training.shared_model import SharedModel
 MOVES, STEPS = 24, 2000  # rounds and steps of the released schedule
 CANDIDATES, SAMPLED = 200, 20  # candidates of a round; how many of them the released way is timed on
 BATCH, SIGMA = 8, 0.014
+GUESSED, TRIALS = 1024, 100_000
 
 
 def cosines(model: SharedModel, sent: Sent, texts: Tensor, *, create_graph: bool) -> Tensor:
@@ -67,7 +70,7 @@ def lamp(model: SharedModel, ids: Sequence[Sequence[int]], repeats: int) -> list
     still = model.words.detach()[torch.tensor(ids)]
     texts = still.clone().requires_grad_()
     orders = torch.from_numpy(moves(len(ids[0]) - 2, CANDIDATES, np.random.default_rng(1)))
-    ends = still[0].expand(CANDIDATES, -1, -1)
+    ends = still[0].expand(len(orders), -1, -1)
     arranged = torch.cat([ends[:, :1], still[0, 1:-1][orders], ends[:, -1:]], 1)
     words = [model.decode(np.array(ids[0][1:-1])[order]) for order in orders.numpy()]
 
@@ -106,6 +109,17 @@ def decepticons(model: SharedModel, texts: Sequence[str], public: Sequence[str])
     return [*rows, (f"decepticons, batch of {BATCH} at sigma {SIGMA}", time.process_time() - start)]
 
 
+def guessed() -> list[tuple[str, float]]:
+    """Rows of what and seconds: which of 1,024 texts was it, at one level of Gaussian noise and at four."""
+    rows = np.random.default_rng(0).standard_normal((GUESSED, 2 * GUESSED)) + 1.0
+    pools, sizes = [Pool.of(rows @ rows.T, 148_610)], []
+    for levels in ([0.3], [0.03, 0.1, 0.3, 1.0]):
+        start = time.process_time()
+        guesses(pools, trials(GUESSED, GUESSED, TRIALS, ["0"]), list(map(GaussianNoise, levels)), seed=["0"])
+        sizes.append((f"{TRIALS:,} trials among {GUESSED:,}, {len(levels)} levels", time.process_time() - start))
+    return sizes
+
+
 def main() -> None:
     """Print a row a task."""
     parser = ArgumentParser()
@@ -120,6 +134,7 @@ def main() -> None:
     for batch in (1, 4):
         rows += [(what, a, b, a / b) for what, a, b in lamp(model, full[:batch], asked.repeats)]
     rows += [(what, None, b, None) for what, b in decepticons(model, reviews[:BATCH], reviews[BATCH:])]
+    rows += [(what, None, b, None) for what, b in guessed()]
     print(f"{asked.tokens} tokens, {torch.get_num_threads()} threads")
     pl.Config.set_fmt_str_lengths(60)
     print(pl.DataFrame(rows, ["task", "released, s", "ours, s", "ratio"], orient="row"))

@@ -152,6 +152,11 @@ def searched_path(name: str, attack: str, size: int, level: float | None) -> Pat
     return Path(f"data/reconstruction/{name}/{Path(attack).stem}-{size}-{budget_name(level)}.json")
 
 
+def training_pairs_path() -> Path:
+    """Heads of equally loud noises compared (`project.training_pairs`)."""
+    return Path("data/training_pairs.parquet")
+
+
 def training_curves_path() -> Path:
     """Every attack on training against its noise, with verdicts."""
     return Path("data/training_curves.parquet")

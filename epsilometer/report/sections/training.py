@@ -17,6 +17,7 @@ from epsilometer.core.guarantees import budget_name
 from epsilometer.project import paths
 from epsilometer.project.params import Params
 from epsilometer.project.training_curves import CURVES
+from epsilometer.project.training_pairs import MARGIN, METRIC, PAIRS
 from epsilometer.project.training_sections import HEAD, Noised
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, specify
 from epsilometer.report.results import Results
@@ -60,6 +61,8 @@ def section(results: Results) -> Section | None:
                 *curve_sentence(curves),
             ],
             "claims": claim_rows(budgets),
+            "pairs": results.table(paths.training_pairs_path(), PAIRS).to_dicts(),
+            "margin": f"{MARGIN:g} of {METRIC}",
             "audited": audited.sort("cell", "level", "lower", descending=[False, True, True]).to_dicts(),
             "runs": run_rows(runs),
             "membership": membership.to_dicts(),

@@ -1,0 +1,42 @@
+"""Whether two ways are equally good, by differences of runs that share all but the way.
+
+The mean difference has a t interval at 1 - alpha, for which the differences count as normal. Three verdicts:
+
+- **equivalent**: the interval lies within the margin on both sides of 0, which was stated beforehand (two one-sided
+  tests at alpha / 2 each: Schuirmann 1987). Ways that differ by the margin or more are called so with probability
+  alpha / 2 at most;
+- **different**: it does not, and leaves 0 out. Ways that are equal are called so with probability alpha at most;
+- **undecided**: neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t
+
+EQUIVALENT, DIFFERENT, UNDECIDED = "equivalent", "different", "undecided"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The mean difference, its interval and the verdict."""
+
+    difference: float
+    low: float
+    high: float
+    verdict: str
+
+
+def compare(differences: Sequence[float], margin: float, alpha: float) -> Compared:
+    """Returns what differences [n] of runs in pairs show; a single one has an infinite interval, hence no verdict."""
+    mean, count = float(np.mean(differences)), len(differences)
+    half = math.inf
+    if count > 1:
+        half = float(t.ppf(1 - alpha / 2, count - 1)) * float(np.std(differences, ddof=1)) / math.sqrt(count)
+    low, high = mean - half, mean + half
+    verdict = UNDECIDED if low <= 0 <= high else DIFFERENT
+    return Compared(mean, low, high, EQUIVALENT if -margin < low and high < margin else verdict)
