@@ -256,7 +256,7 @@ class _Outer(torch.autograd.Function):
         return *((back * one).sum((1, 2)) for one in read), square
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         """The derivatives by back and into of the sum of the results times their slopes [B]."""
         back, into, of_back, of_into, *rest = ctx.saved_tensors
