@@ -91,16 +91,17 @@ def guesses(
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
-    guessed = [Guesses(np.empty(count, np.int16), np.empty(count), np.empty(count)) for _ in noises]
+    shape = len(noises), count
+    slots, scores, likely = np.empty(shape, np.int16), np.empty(shape), np.empty(shape)
     for block in range(len(stream)):
         part = slice(block * BLOCK, min(count, (block + 1) * BLOCK))
         sets, target = trials.candidates[part], trials.target[part]
         scored = Candidates().log_likelihoods(pools, sets, target, noises, generator=stream.generator(block))
-        for one, values in zip(guessed, scored, strict=True):
-            one.slots[part] = choose(values, ties[part])
-            one.scores[part] = margins(values, one.slots[part])
-            one.posteriors[part] = posteriors(values, one.slots[part])
-    return guessed
+        for i, values in enumerate(scored):
+            slots[i, part] = choose(values, ties[part])
+            scores[i, part] = margins(values, slots[i, part])
+            likely[i, part] = posteriors(values, slots[i, part])
+    return [Guesses(*one) for one in zip(slots, scores, likely, strict=True)]
 
 
 def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
