@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.schemas import CANDIDATES
+from epsilometer.auditing.schemas import CANDIDATES, TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.pipeline.stages import reconstruction, sent
+from epsilometer.pipeline.stages import embed, reconstruction, sent, trials
 from epsilometer.project.params import read
 from epsilometer.project.paths import reconstruction_path, searched_path, sent_path
 from epsilometer.project.sending import texts
@@ -92,6 +92,19 @@ def asked() -> int:
 
 def written() -> list[bytes]:
     return [reconstruction_path("songs", what).read_bytes() for what in (None, "texts", "candidates")]
+
+
+@pytest.mark.usefixtures("project")
+def test_texts_that_no_cell_audits_are_not_encoded() -> None:
+    """Their trials can be drawn all the same."""
+    assert "songs" not in read().audited
+    embed.main("songs")
+    vectors = np.load("data/embeddings/songs.npy")
+    assert vectors.shape == (40, 1)
+    assert not vectors.any()
+    trials.main("songs")
+    candidates = np.stack(tables.read("data/trials/songs.parquet", TRIALS)["candidates"].to_list())
+    assert (candidates[:, 0] != candidates[:, 1]).all()
 
 
 @pytest.mark.usefixtures("project")
