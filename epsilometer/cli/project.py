@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
 
 if TYPE_CHECKING:
+    from epsilometer.auditing.conformance.rules import Check
     from epsilometer.project.downloads import Download
     from epsilometer.project.params import Params
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 def check(
     file: Annotated[Path, typer.Argument(help="The parameter file.")] = Path("params.yaml"),
     mechanism: Annotated[str | None, typer.Option(help=f"Instead, conformance tests: {A_MECHANISM}")] = None,
-    attack: Annotated[str | None, typer.Option(help="The same of an attack, by name or path.")] = None,
+    attack: Annotated[str | None, typer.Option(help="The same of an attack: texts, members, gradients.")] = None,
     metric: Annotated[str | None, typer.Option(help="The same of a metric, by name or path.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="A mechanism's privacy budget; 1 else.")] = None,
     settings: Settings = [],  # noqa: B006 - typer copies it
@@ -100,7 +102,6 @@ def _check_component(
     as_json: bool,
 ) -> None:
     from epsilometer.auditing import one_call
-    from epsilometer.auditing.conformance.attack import check_attack
     from epsilometer.auditing.conformance.mechanism import check_mechanism
     from epsilometer.auditing.conformance.metric import check_metric
     from epsilometer.auditing.conformance.rules import TEXTS
@@ -114,8 +115,7 @@ def _check_component(
         budget = 1.0 if epsilon is None and has_budget(built) else epsilon
         checks = check_mechanism(built, budget)
     elif attack is not None:
-        (chosen,) = one_call.chosen_attacks({attack: settings}).values()
-        checks = check_attack(chosen)
+        checks = _of_attack(attack, settings)
     else:
         checks = check_metric(similarity.metric(str(metric), settings))
     if as_json:
@@ -125,6 +125,33 @@ def _check_component(
         print(printable("\n".join(lines)), flush=True)
     if any(one.problem for one in checks):
         raise typer.Exit(1)
+
+
+def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
+    """The checks of an attack of any kind: what defines `score` is on membership, `prepare` reconstructs texts."""
+    from epsilometer.attacks import membership, reconstruction
+    from epsilometer.auditing import one_call
+    from epsilometer.auditing.conformance.attack import check_attack
+    from epsilometer.auditing.conformance.membership import check_membership
+    from epsilometer.auditing.conformance.reconstruction import check_reconstruction
+    from epsilometer.core.component import build, find
+    from epsilometer.models.locate import ENCODER
+    from epsilometer.training.shared_model import SharedModel
+
+    try:
+        (chosen,) = one_call.chosen_attacks({name: settings}).values()
+    except UserError as error:
+        for kind, method in ((membership.KIND, "score"), (reconstruction.KIND, "prepare")):
+            with suppress(UserError):
+                found = find(kind, name, method)
+                break
+        else:
+            raise error from None  # what it is not is said of attacks on texts, the usual ones
+        built = build(found, settings, f"attacks.{name}")
+        if kind == membership.KIND:
+            return check_membership(built)
+        return check_reconstruction(built, SharedModel(ENCODER, longest=16))
+    return check_attack(chosen)
 
 
 def doctor(as_json: Json = False) -> None:

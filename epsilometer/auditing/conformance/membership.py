@@ -1,0 +1,184 @@
+"""The rules of a membership attack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu, spearmanr
+
+from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
+from epsilometer.core.membership import Decides, Evidence, MembershipAttack
+from epsilometer.core.randomness import Noise
+
+_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 360, 240, 2, 24, 3
+_BOOST = 3.0  # of the log-odds of its label by having been trained on an example
+_ALIKE = 0.9  # rank correlation of two scorings; 1 but for what an attack learns by drawing
+
+
+def check_membership(attack: MembershipAttack) -> list[Check]:
+    """Returns the checks of a membership attack, on models of random numbers.
+
+    Every example is in half of the references. Of what is asked the first half is what the targets were trained on, so
+    that an attack that goes by the order is seen.
+    """
+    return checked(_Checks(attack).rules())
+
+
+@dataclass(frozen=True)
+class _Checks:
+    attack: MembershipAttack
+
+    @cached_property
+    def _telling(self) -> Evidence:
+        """Of targets that are surer of their members."""
+        return _evidence(_BOOST)
+
+    @cached_property
+    def _scores(self) -> NDArray[np.float64]:
+        return self.attack.score(self._telling)
+
+    def rules(self) -> Iterator[Rule]:
+        yield "score is there, and gives a number for each target and asked example", self._interface
+        yield "scores of ordinary examples are finite", self._finite
+        yield "the same stream gives the same scores", self._deterministic
+        yield "a score goes by its example, not by its place", self._unordered
+        yield "a target's scores depend on no other target", self._alone
+        if isinstance(self.attack, Decides):
+            yield "thresholds gives a number a target", self._decided
+        yield "who was trained on is told by what targets say alone", self._blind
+        yield "larger scores mean trained on", self._direction
+
+    def _interface(self) -> str | None:
+        if not callable(getattr(self.attack, "score", None)):
+            return "there is no method score; give it one"
+        if problem := refuses(self.attack, "score", 1):
+            return problem
+        if not isinstance(self._scores, np.ndarray) or self._scores.dtype.kind != "f":
+            return "score must return an array of floating-point numbers"
+        if self._scores.shape != (_TARGETS, _ASKED):
+            return f"score must return [targets, asked examples], ({_TARGETS}, {_ASKED}), got {self._scores.shape}"
+        return None
+
+    def _finite(self) -> str | None:
+        if (bad := int((~np.isfinite(self._scores)).sum())) == 0:
+            return None
+        return (
+            f"{bad} of {self._scores.size} are not, where no probability is near 0 or 1; NaN is for examples that the "
+            "attack does not look at"
+        )
+
+    def _deterministic(self) -> str | None:
+        if np.array_equal(self.attack.score(self._telling), self._scores):
+            return None
+        return "two calls with the same evidence differ; draw from evidence.noise alone"
+
+    def _unordered(self) -> str | None:
+        order = np.random.default_rng(1).permutation(_EXAMPLES)
+        asked = np.random.default_rng(2).permutation(_ASKED)
+        again = self.attack.score(_reordered(self._telling, order, asked))
+        alike = [spearmanr(one, other)[0] for one, other in zip(again, self._scores[:, asked], strict=True)]
+        if min(alike) >= _ALIKE:
+            return None
+        return (
+            f"the same examples in another order have other scores (rank correlation {min(alike):.2f}); score example "
+            "evidence.asked[i] at place i, by nothing else"
+        )
+
+    def _alone(self) -> str | None:
+        single = replace(
+            self._telling,
+            targets=self._telling.targets[:1],
+            training_losses=self._telling.training_losses[:1],
+            answers=lambda texts: self._telling.answers(texts)[:1],
+        )
+        if np.allclose(self.attack.score(single)[0], self._scores[0], rtol=1e-9, atol=1e-9):
+            return None
+        return "without the second target the first one's scores are others; score each target by itself"
+
+    def _decided(self) -> str | None:
+        assert isinstance(self.attack, Decides)
+        thresholds = np.asarray(self.attack.thresholds(self._telling))
+        if thresholds.shape == (_TARGETS,) and not np.isnan(thresholds).any():
+            return None
+        return f"thresholds must return a number for each of {_TARGETS} targets"
+
+    def _blind(self) -> str | None:
+        """What targets say has nothing to do with who is first: neither score more, or less, but by chance."""
+        scores = self.attack.score(_evidence(0.0))
+        if min(_p(one, "two-sided") for one in scores) >= FALSE_ALARM / _TARGETS:
+            return None
+        return "where a target treats all examples alike its members are told: by their place, or by what was not shown"
+
+    def _direction(self) -> str | None:
+        if min(_p(one, "less") for one in self._scores) >= FALSE_ALARM / _TARGETS:
+            return None
+        return "members of a target that is surer of them score less than others; turn the sign"
+
+
+def _p(scores: NDArray[np.float64], side: str) -> float:
+    """Mann and Whitney's p-value that the first half of what is asked differs from the other as said."""
+    half = _ASKED // 2
+    return float(mannwhitneyu(scores[:half], scores[half:], alternative=side).pvalue)
+
+
+def _evidence(boost: float) -> Evidence:
+    rng = np.random.default_rng(0)
+    labels = np.arange(_EXAMPLES) % _CLASSES
+    asked = rng.permutation(_EXAMPLES)[:_ASKED]
+    inside = np.isin(np.arange(_EXAMPLES), asked[: _ASKED // 2])
+    cuts = rng.permuted(np.tile(np.arange(_EXAMPLES) % 2 == 0, (_REFERENCES // 2, 1)), axis=1)
+    members = np.concatenate([cuts, ~cuts])
+    typical = rng.normal(0, 0.7, (_EXAMPLES, _CLASSES))  # how hard an example is, for all models
+    targets = _answers(typical, labels, np.tile(boost * inside, (_TARGETS, 1)), rng)
+    return Evidence(
+        texts=[f"{TEXTS[i % len(TEXTS)]} {i}" for i in range(_EXAMPLES)],
+        labels=labels,
+        targets=targets,
+        training_losses=np.full(_TARGETS, 0.5),
+        asked=asked,
+        references=_answers(typical, labels, _BOOST * members, rng),
+        members=members,
+        answers=_of_text,
+        noise=Noise.named(_ASKED, "conformance", "membership"),
+    )
+
+
+def _answers(
+    typical: NDArray[np.float64], labels: NDArray[np.integer], boosts: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Log-probabilities [models, examples, classes], of boosts [models, examples] of the label."""
+    logits = typical + rng.normal(0, 0.5, (*boosts.shape, _CLASSES))
+    logits += boosts[..., None] * (labels[:, None] == np.arange(_CLASSES))
+    return _normalised(logits)
+
+
+def _of_text(texts: Sequence[str]) -> NDArray[np.float64]:
+    """What targets say of any text: as good as random, and always the same."""
+    logits = [np.random.default_rng(crc32(text.encode())).normal(size=(_TARGETS, _CLASSES)) for text in texts]
+    return _normalised(np.array(logits).reshape(len(texts), _TARGETS, _CLASSES).swapaxes(0, 1))
+
+
+def _normalised(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    normalised: NDArray[np.float64] = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+    return normalised
+
+
+def _reordered(evidence: Evidence, order: NDArray[np.integer], asked: NDArray[np.integer]) -> Evidence:
+    """The same with its examples in another order, and asked about in another."""
+    assert evidence.references is not None
+    assert evidence.members is not None
+    return replace(
+        evidence,
+        texts=[evidence.texts[i] for i in order],
+        labels=evidence.labels[order],
+        targets=evidence.targets[:, order],
+        asked=np.argsort(order)[evidence.asked[asked]],
+        references=evidence.references[:, order],
+        members=evidence.members[:, order],
+        noise=evidence.noise[asked],
+    )
