@@ -66,7 +66,7 @@ class EncoderHead:
 
 
 @cache
-def _encoder(device: str) -> Any:
+def _encoder() -> Any:
     """The encoder, loaded once for the classifiers of all labels."""
     from epsilometer.models.encoder import Encoder
 
