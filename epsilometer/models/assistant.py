@@ -59,12 +59,12 @@ class Assistant(ABC):
 
         turn: how many times the same streams were asked before; a question takes two.
         """
-        made = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
-        rows = np.array([i for i, one in enumerate(made) if one is None], np.int64)
+        answers = [read(answer) for answer in self.answers(questions, noise, 2 * turn)]
+        rows = np.array([i for i, one in enumerate(answers) if one is None], np.int64)
         again = [Question(f"{questions[i].instruction} {REMINDER}", questions[i].text) for i in rows]
         for i, answer in zip(rows, self.answers(again, noise[rows], 2 * turn + 1), strict=True):
-            made[i] = read(answer)
-        return made
+            answers[i] = read(answer)
+        return answers
 
 
 class Remote(Assistant):
@@ -143,10 +143,10 @@ def read_object(answer: str, *keys: str) -> dict[str, Any] | None:
     What a model thought before it answered, marked <think>...</think>, is left out.
     """
     try:
-        found = json.loads(answer.rpartition("</think>")[2].strip(), object_pairs_hook=_no_key_twice)
+        fields = json.loads(answer.rpartition("</think>")[2].strip(), object_pairs_hook=_no_key_twice)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and {*found} == {*keys} else None
+    return fields if isinstance(fields, dict) and {*fields} == {*keys} else None
 
 
 def read_text(value: Any) -> str | None:

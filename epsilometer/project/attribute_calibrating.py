@@ -61,8 +61,8 @@ def row(
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": ATTRIBUTE}
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
-    found = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, "by": ATTRIBUTE}
-    return {**of, "status": met.status, **found, "reason": reason(met, looks.spent)}
+    outcome = {"epsilon": met.best, "low": met.low, "high": met.high, "trials": looks.spent, "by": ATTRIBUTE}
+    return {**of, "status": met.status, **outcome, "reason": reason(met, looks.spent)}
 
 
 class Looks:

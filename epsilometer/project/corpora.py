@@ -31,18 +31,18 @@ def corpus(params: Params, name: str, count: int | None = None) -> Corpus:
         layout=Layout(**dataset.layout.model_dump()),
         asked=Asked(params.audit.seed, count or dataset.count, dataset.part),
     )
-    made = prepare(raw, columns)
+    texts = prepare(raw, columns)
     for label, merged in dataset.merge.items():
-        made = replace(made, table=_merged(made.table, label, merged, f"datasets.{name}.merge"))
+        texts = replace(texts, table=_merged(texts.table, label, merged, f"datasets.{name}.merge"))
     for label, classes in dataset.classes.items():
-        made = replace(made, table=_of_classes(made.table, label, classes, f"datasets.{name}.classes"))
+        texts = replace(texts, table=_of_classes(texts.table, label, classes, f"datasets.{name}.classes"))
     if not dataset.group and dataset.resplit is None:
-        return made
-    table = made.table.with_columns(pl.Series(GROUP, groups(made.table, dataset.group)))
+        return texts
+    table = texts.table.with_columns(pl.Series(GROUP, groups(texts.table, dataset.group)))
     if dataset.resplit is not None:
         split = resplit(table[GROUP].to_numpy(), dataset.resplit.model_dump(), params.audit.seed)
         table = table.with_columns(split)
-    return replace(made, table=table)
+    return replace(texts, table=table)
 
 
 def _merged(table: pl.DataFrame, label: str, merged: Mapping[str, Sequence[str]], place: str) -> pl.DataFrame:

@@ -36,10 +36,10 @@ def check_entries(params: Params) -> None:
                 )
     for name, labels in params.classification.labels.items():
         _check_labels(params, name, labels, f"classification.labels.{name}")
-    for name, made in params.auxiliaries.items():
-        _check_labels(params, made.dataset, made, f"auxiliaries.{name}")
-        if made.vectors not in params.words.sources:
-            raise unknown(f"word vectors in auxiliaries.{name}.vectors", made.vectors, params.words.sources)
+    for name, one in params.auxiliaries.items():
+        _check_labels(params, one.dataset, one, f"auxiliaries.{name}")
+        if one.vectors not in params.words.sources:
+            raise unknown(f"word vectors in auxiliaries.{name}.vectors", one.vectors, params.words.sources)
     for kind in params.attackers.kinds or ():
         if kind not in params.classification.kinds:
             raise unknown("kind of classifier in attackers.kinds", kind, params.classification.kinds)
@@ -129,7 +129,7 @@ def _check_rewriter(params: Params, entry: RewriterEntry, place: str) -> None:
         raise unknown(f"data set in {place}.dataset", entry.dataset, params.datasets)
     if entry.attribute not in params.datasets[entry.dataset].labels:
         raise unknown(f"label in {place}.attribute", entry.attribute, params.datasets[entry.dataset].labels)
-    if not any(made.dataset == entry.dataset for made in params.auxiliaries.values()):
+    if not any(one.dataset == entry.dataset for one in params.auxiliaries.values()):
         raise UserError(
             f"{place}: a rewriter learns from the auxiliaries' texts of {entry.dataset}, and there are none; give an "
             "entry of this data set under `auxiliaries`"

@@ -91,11 +91,11 @@ def chosen(table: pl.DataFrame, cell: TrainingCell, seed: int) -> pl.DataFrame:
 
 def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
     """Raises UserError for training texts of one class, and for fewer than a batch."""
-    found = sorted({*table[cell.label]})
-    if len(found) < 2:
+    classes = sorted({*table[cell.label]})
+    if len(classes) < 2:
         raise UserError(
             f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
-            f"{', '.join(found) or 'none'}; name another label"
+            f"{', '.join(classes) or 'none'}; name another label"
         )
     if len(table) < cell.batch:
         raise UserError(

@@ -32,12 +32,14 @@ def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
             )
         check_strings(table, column, str(path))
     epsilon = pl.col("epsilon") if "epsilon" in table.columns else pl.lit(None)
-    found = table.select(_ORIGINAL, REWRITE, epsilon=epsilon.cast(pl.Float64, strict=False), key=layout_free(_ORIGINAL))
-    if missing := found[REWRITE].null_count() + found[_ORIGINAL].null_count():
+    recorded = table.select(
+        _ORIGINAL, REWRITE, epsilon=epsilon.cast(pl.Float64, strict=False), key=layout_free(_ORIGINAL)
+    )
+    if missing := recorded[REWRITE].null_count() + recorded[_ORIGINAL].null_count():
         raise UserError(f"{path}: {missing} rows lack an original or a rewrite; an empty rewrite is written ''")
-    if twice := len(found) - found.select("key", "epsilon").n_unique():
+    if twice := len(recorded) - recorded.select("key", "epsilon").n_unique():
         raise UserError(f"{path}: {twice} originals have another rewrite already; keep one a text and epsilon")
-    return found
+    return recorded
 
 
 def recorded_anonymity(
@@ -72,18 +74,18 @@ def recorded_anonymity(
 def _by_epsilon(
     texts: pl.DataFrame, rewrites: pl.DataFrame, training: pl.DataFrame | None
 ) -> Iterator[tuple[float | None, pl.DataFrame, pl.DataFrame | None]]:
-    for (epsilon,), made in rewrites.group_by("epsilon", maintain_order=True):
-        test = _with_rewrites(texts, made)
+    for (epsilon,), some in rewrites.group_by("epsilon", maintain_order=True):
+        test = _with_rewrites(texts, some)
         if missing := test[REWRITE].null_count():
             raise UserError(
                 f"{missing} of {len(test)} texts have no recorded rewrite; record one of each, be it the text itself"
             )
         number = None if epsilon is None else float(str(epsilon))
-        yield number, test, None if training is None else _with_rewrites(training, made)
+        yield number, test, None if training is None else _with_rewrites(training, some)
 
 
-def _with_rewrites(texts: pl.DataFrame, made: pl.DataFrame) -> pl.DataFrame:
+def _with_rewrites(texts: pl.DataFrame, rewrites: pl.DataFrame) -> pl.DataFrame:
     joined = texts.with_columns(key=layout_free("text")).join(
-        made.select("key", REWRITE), on="key", how="left", maintain_order="left"
+        rewrites.select("key", REWRITE), on="key", how="left", maintain_order="left"
     )
     return joined.drop("key")

@@ -49,11 +49,11 @@ def main(name: str) -> None:
     rows: list[dict[str, Any]] = []
     canaries = None if entry.kind == "gradient" else _canaries(params, entry)
     for level in track(entry.steps, len(entry.steps), name):
-        drawn = noise(entry.noise, level)
+        training_noise = noise(entry.noise, level)
         if canaries is None:
-            run, claimed = _white_box(params, entry, drawn)
+            run, claimed = _white_box(params, entry, training_noise)
         else:
-            run, claimed = _black_box(params, entry, drawn, canaries)
+            run, claimed = _black_box(params, entry, training_noise, canaries)
         delta = entry.delta or 1 / claimed.schedule.texts
         judging = guessing(Judging(delta, params.audit.alpha, tests=tests), entry.canaries, entry.guesses)
         about = {"cell": name, "noise": entry.noise.kind, "level": level, "kind": entry.kind}
@@ -65,28 +65,28 @@ def _neighbours(entry: OneRunEntry) -> Neighbours:
     return Neighbours.REPLACED if entry.noise.kind == "vmf" else Neighbours.ADDED_OR_REMOVED
 
 
-def _white_box(params: Params, entry: OneRunEntry, drawn: TrainingNoise) -> tuple[Run, Claimed]:
+def _white_box(params: Params, entry: OneRunEntry, training_noise: TrainingNoise) -> tuple[Run, Claimed]:
     """Updates of gradient canaries alone, which no model takes."""
     steps = schedule(params.private_training[entry.training], training_count(params, entry.training))
     replaced = _neighbours(entry) is Neighbours.REPLACED
     size = first_head(params, entry.training, 0).size if replaced else entry.canaries + 1
     canaries = gradient_canaries.Canaries(entry.canaries, size, replaced)
-    run = gradient_canaries.run(canaries, drawn, steps, stream_seed(params, 0))
-    return run, Claimed(drawn.release((size,)), steps, _neighbours(entry))
+    run = gradient_canaries.run(canaries, training_noise, steps, stream_seed(params, 0))
+    return run, Claimed(training_noise.release((size,)), steps, _neighbours(entry))
 
 
 def _black_box(
-    params: Params, entry: OneRunEntry, drawn: TrainingNoise, canaries: tuple[States, States]
+    params: Params, entry: OneRunEntry, training_noise: TrainingNoise, canaries: tuple[States, States]
 ) -> tuple[Run, Claimed]:
     """A head trained on planted texts, and its losses at the canaries."""
     head = first_head(params, entry.training, 0)
 
     def asked(texts: int) -> Settings:
-        return replace(settings(params, entry.training, texts, None, seed=0), noise=drawn)
+        return replace(settings(params, entry.training, texts, None, seed=0), noise=training_noise)
 
     replaced = _neighbours(entry) is Neighbours.REPLACED
     run, steps = planted(head, *canaries, asked=asked, replaced=replaced)
-    return run, Claimed(drawn.release(head.parts), steps, _neighbours(entry))
+    return run, Claimed(training_noise.release(head.parts), steps, _neighbours(entry))
 
 
 def _canaries(params: Params, entry: OneRunEntry) -> tuple[States, States]:
