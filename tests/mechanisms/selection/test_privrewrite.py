@@ -367,14 +367,14 @@ def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> N
 def test_candidates_are_a_function_of_text_and_number(tmp_path: Path) -> None:
     """At temperature 0.75 of a real architecture; the first of more are the fewer."""
     folder = tiny_models.save_gpt2(tmp_path / "model")
-    one, other = (Local(folder, None, 0.75, 12, "cpu") for _ in range(2))
+    one, other = (Local(folder, None, 0.75, 12) for _ in range(2))
     texts = ["a b c", "d e f g", "a b c"]
     few, more = one.candidates(texts, 2), other.candidates(texts[::-1], 5)[::-1]
     assert [some[:2] for some in more] == few == one.candidates(texts, 2)
     assert few[0] == few[2]
     assert len({y for some in more for y in some}) > 5
     assert one.candidates(["a b " * 100], 1)  # cut to the model's window
-    cold = Local(folder, None, 0.01, 12, "cpu").candidates(texts, 5)
+    cold = Local(folder, None, 0.01, 12).candidates(texts, 5)
     assert len({y for some in cold for y in some}) < len({y for some in more for y in some})
 
 
@@ -386,7 +386,7 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
     model = CausalLM(folder)
     logits = model.read(np.array(model.tokens(["a b >>>>>"]) * 8))[0][0].double().numpy()
     p = np.exp(logits / 0.75 - np.logaddexp.reduce(logits / 0.75))
-    drawn = Local(folder, None, 0.75, 1, "cpu").candidates(["a b"], 3000)[0]
+    drawn = Local(folder, None, 0.75, 1).candidates(["a b"], 3000)[0]
     names = [model.text([i]) for i in model.outputs]
     order = np.argsort(-p)[:6]
     counts = [sum(y == names[i] for y in drawn) for i in order]
@@ -579,9 +579,9 @@ def test_models_that_cannot_write_and_prompts_without_a_place_are_refused(tmp_pa
 
 
 def test_how_models_are_asked(tmp_path: Path) -> None:
-    assert Local(tiny_models.save_t5(tmp_path / "t5"), None, 1.0, 4, "cpu")._prompt == DOCUMENT
-    assert Local(tiny_models.save_qwen(tmp_path / "qwen"), "a {}", 1.0, 4, "cpu").candidates(["b"], 1)
-    assert local(tmp_path / "t5", None, 1.0, 4, "cpu") is local(tmp_path / "t5", None, 1.0, 4, "cpu")
+    assert Local(tiny_models.save_t5(tmp_path / "t5"), None, 1.0, 4)._prompt == DOCUMENT
+    assert Local(tiny_models.save_qwen(tmp_path / "qwen"), "a {}", 1.0, 4).candidates(["b"], 1)
+    assert local(tmp_path / "t5", None, 1.0, 4) is local(tmp_path / "t5", None, 1.0, 4)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
