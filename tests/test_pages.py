@@ -380,3 +380,39 @@ def test_the_example_of_an_attack_sees_what_ours_miss(folder: Path) -> None:
 def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> None:
     (call,) = blocks(ATTACK, "sh")
     test_every_command_has_the_options_that_it_is_shown_with(call.strip())
+
+
+OF_FILES = ("account", "audit", "canaries", "exact", "one-run", "plan")
+OF_EITHER = ("calibrate", "compare")  # of a file that they name, or of a project
+
+
+def on_files(page: str) -> list[list[str]]:
+    """The arguments of every call on a page that needs no project, in the page's order."""
+    given = [shlex.split(call)[1:] for call in commands(PAGES[page]) if call.startswith("epsilometer ")]
+    return [call for call in given if call[0] in OF_FILES or (call[0] in OF_EITHER and "texts.txt" in call)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["choosing", "epsilons", "one-run", "training", "your-own-attack", "your-own-texts"])
+def test_the_commands_of_a_page_run_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, page: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.py", "outline.py"):
+        shutil.copy(folder / name, name)
+    generate("reviews", 1500, 1).select("text", "rating", review="text").write_csv("texts.csv")
+    texts = queries(60)
+    pl.DataFrame({"original": texts, "rewrite": texts[::-1]}).write_csv("made-elsewhere.csv")
+    Path("texts.txt").write_text("\n".join(texts))
+    rng = np.random.default_rng(0)
+    words = sorted({word for text in texts for word in text.split()})
+    Path("glove.txt").write_text("".join(f"{word} {rng.normal():.4f} {rng.normal():.4f}\n" for word in words))
+    Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
+    Path("anonymise").chmod(0o755)
+    quick = {"audit": ["--trials", "20"], "calibrate": ["--budget", "400"], "compare": ["--trials", "20"]}
+    for call in on_files(page):
+        if call[0] == "one-run":
+            key = pl.read_csv("texts.key.csv")
+            score = rng.normal(size=len(key)) + 3 * key["included"].cast(pl.Float64).to_numpy()
+            key.select("canary", score=pl.Series(score)).write_csv("scores.csv")
+        assert not cli.app([*call, *quick.get(call[0], [])], standalone_mode=False)
