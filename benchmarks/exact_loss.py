@@ -65,18 +65,18 @@ def once(texts: Sequence[str], embeddings: Any, name: str, pairs: int) -> Measur
 
     def timed(*arguments: Any) -> Any:
         begun = time.process_time()
-        found = compute(*arguments)
+        losses = compute(*arguments)
         laws[0] += time.process_time() - begun
-        return found
+        return losses
 
     by_laws.log_laws = timed
     begun = time.process_time()
-    found = pair_losses(request(built, texts, CASES[name], chosen))
+    losses = pair_losses(request(built, texts, CASES[name], chosen))
     total = time.process_time() - begun
     begun = time.process_time()
     relative(built, texts, CASES[name])
     whole = time.process_time() - begun
-    brackets = [guess_losses(one.log_error) for one in found]
+    brackets = [guess_losses(one.log_error) for one in losses]
     error = max(float((one.high - one.low).max()) for one in brackets) / 2
     rest = total - laws[0]
     return Measured(

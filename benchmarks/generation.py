@@ -46,7 +46,7 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
         for epsilon in EPSILONS:
             for start in range(0, len(texts), batch):
                 part = [prompt(text) for text in texts[start : start + batch]]
-                made = network.generate(
+                sequences = network.generate(
                     **tokenizer(part, return_tensors="pt", padding=True),
                     do_sample=True,
                     top_k=0,
@@ -56,7 +56,7 @@ def plain(folder: Path, batch: int, low: float, high: float) -> Way:
                     logits_processor=LogitsProcessorList([Clip()]),
                     suppress_tokens=None,  # before the clip they would be lifted to its lower end
                 )
-                count += len(tokenizer.batch_decode(made, skip_special_tokens=True))
+                count += len(tokenizer.batch_decode(sequences, skip_special_tokens=True))
         return count
 
     return rewrite
@@ -67,7 +67,7 @@ def ours(mechanism: DPPrompt) -> Way:
 
     def rewrite(texts: Sequence[str]) -> int:
         noises = [Noise.named(len(texts), "benchmark", epsilon) for epsilon in EPSILONS]
-        return sum(len(made.texts) for made in mechanism.rewrite_grid(texts, EPSILONS, noises))
+        return sum(len(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, EPSILONS, noises))
 
     return rewrite
 

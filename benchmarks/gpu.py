@@ -193,12 +193,12 @@ def prompted(folder: Path, size: Size, device: str) -> tuple[Row, float]:
     mechanism = DPPrompt(resource=folder / "t5", clip=CLIP, precision="auto", max_new_tokens=NEW)
     given = texts(size.texts, size.entries["t5"])
     mechanism.rewrite(given[:2], 100.0, Noise.named(2, "warm"))
-    made: list[Any] = []
+    rewrites: list[Any] = []
     seconds, memory = timed(
-        lambda: made.append(mechanism.rewrite(given, 100.0, Noise.named(len(given), "gpu"))), device
+        lambda: rewrites.append(mechanism.rewrite(given, 100.0, Noise.named(len(given), "gpu"))), device
     )
     model = mechanism.model
-    units = made[0].units
+    units = rewrites[0].units
     read = sum(map(len, mechanism.framed(given)))
     body = weights(model.network, "encoder.") * read + weights(model.network, "decoder.") * len(units.values)
     operations = 2 * (body + size.width * len(model.outputs) * len(units.values))

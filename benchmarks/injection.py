@@ -39,12 +39,12 @@ def questions(count: int) -> tuple[list[Question], np.ndarray]:
     """Rewrites of half of the source's words with two candidates each, and the source's slots."""
     draw = np.random.default_rng(0)
     texts = list(synthetic.generate("queries", 3000, 0)["text"])
-    made, slots = [], draw.integers(0, 2, count)
+    trials, slots = [], draw.integers(0, 2, count)
     for slot in slots:
         pair = [str(text) for text in draw.choice(texts, 2, replace=False)]
-        kept = [word for word in pair[slot].split() if draw.random() < 0.5] or pair[slot].split()[:1]
-        made.append((" ".join(kept), pair))
-    return made, slots
+        left = [word for word in pair[slot].split() if draw.random() < 0.5] or pair[slot].split()[:1]
+        trials.append((" ".join(left), pair))
+    return trials, slots
 
 
 def named(judge: JudgeModel, asked: list[Question]) -> np.ndarray:

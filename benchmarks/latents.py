@@ -65,7 +65,7 @@ def by_transformers(model: Seq2Seq, states: torch.Tensor, longest: int) -> list[
     """Beam search by transformers, 8 texts at a time."""
     texts = []
     for part in states.split(8):
-        made = model.network.generate(
+        sequences = model.network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=part),
             attention_mask=torch.ones(part.shape[:2], dtype=torch.long),
             num_beams=3,
@@ -73,7 +73,7 @@ def by_transformers(model: Seq2Seq, states: torch.Tensor, longest: int) -> list[
             do_sample=False,
             early_stopping=True,
         )
-        texts += [model.text(ids) for ids in made.numpy()]
+        texts += [model.text(ids) for ids in sequences.numpy()]
     return texts
 
 

@@ -43,27 +43,27 @@ def main(file: str, trials: str = "1000000", attacked: str = "0") -> None:
 
     vectors = Encoder(api.ENCODER).encode(texts)
     report(f"encode {len(texts):,} texts")
-    drawn = sample(vectors, count)
+    sampled = sample(vectors, count)
     report(f"draw {count:,} trials")
     noises = [Noise.named(count, "rewrite", epsilon) for epsilon in EPSILONS]
-    job = Job(texts, drawn.source, EPSILONS, noises)
+    job = Job(texts, sampled.source, EPSILONS, noises)
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{epsilon:g}.parquet" for epsilon in EPSILONS]
         writers = [tables.Writer(path, {"trial": pl.Int64, "text": pl.String}).__enter__() for path in paths]
         for block in rewrite_blocks(lambda: api.mechanism("dp_mlm"), job):
-            for made, writer in zip(block.rewrites, writers, strict=True):
-                writer.write(pl.DataFrame({"trial": block.rows, "text": made.texts}))
+            for rewrites, writer in zip(block.rewrites, writers, strict=True):
+                writer.write(pl.DataFrame({"trial": block.rows, "text": rewrites.texts}))
         for writer in writers:
             writer.__exit__(None, None, None)
         report(f"rewrite at {len(EPSILONS)} epsilons")
         if taken:
-            made = pl.read_parquet(paths[2]).sort("trial").head(taken)["text"].to_list()
+            rewrites = pl.read_parquet(paths[2]).sort("trial").head(taken)["text"].to_list()
             context = Context(
                 texts, None, 50.0, Noise.named(taken, "attack"), Embedded(api.ENCODER, "float32", vectors)
             )
-            guess = EmbeddingAttack().guess(Rewrites(made), drawn.candidates[:taken], context)
-            right = float(np.mean(guess == drawn.target[:taken]))
-            report(f"embedding attack on {taken:,} ({len(set(made)):,} distinct), {right:.3f} right")
+            guess = EmbeddingAttack().guess(Rewrites(rewrites), sampled.candidates[:taken], context)
+            right = float(np.mean(guess == sampled.target[:taken]))
+            report(f"embedding attack on {taken:,} ({len(set(rewrites)):,} distinct), {right:.3f} right")
 
 
 if __name__ == "__main__":

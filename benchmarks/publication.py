@@ -44,10 +44,10 @@ def main() -> None:
     count = sum(len(words(text)) for text in texts)
     print(f"{'':24} {'audit':>12} {'publication':>12} {'ratio':>6}")
     for name, (mechanism, settings, epsilon) in MECHANISMS.items():
-        made = api.mechanism(mechanism, settings)
-        made.rewrite(texts, epsilon, Noise.named(len(texts), "warm"))
-        audit = seconds(partial(made.rewrite, texts, epsilon, Noise.named(len(texts), "audit")))
-        publication = seconds(partial(made.rewrite, texts, epsilon, Noise.operating_system(len(texts))))
+        built = api.mechanism(mechanism, settings)
+        built.rewrite(texts, epsilon, Noise.named(len(texts), "warm"))
+        audit = seconds(partial(built.rewrite, texts, epsilon, Noise.named(len(texts), "audit")))
+        publication = seconds(partial(built.rewrite, texts, epsilon, Noise.operating_system(len(texts))))
         print(
             f"{name:24} {count / audit:7.0f} w/s {count / publication:8.0f} w/s {publication / audit:6.1f}", flush=True
         )

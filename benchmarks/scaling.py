@@ -48,16 +48,16 @@ def speed(count: str = "12000") -> None:
     source = (Noise.named(trials, "source").uniforms()[:, 0] * len(texts)).astype(int)
     job = Job(texts, source, EPSILONS, [Noise.named(trials, "rewrite", e) for e in EPSILONS])
     engines = [Engine(1), Engine(2), *RAY]
-    found: dict[Engine, list[tuple[float, float]]] = {engine: [] for engine in engines}
+    measured: dict[Engine, list[tuple[float, float]]] = {engine: [] for engine in engines}
     for _ in range(RUNS):
         for engine in engines:
             begun = time.perf_counter()
             times = [time.perf_counter() for _ in rewrite_blocks(partial(_mechanism, "tem"), job, 256, engine)]
             skipped = 2 * engine.workers  # until then workers read vectors
             steady = (len(times) - skipped) / (times[-1] - times[skipped - 1])
-            found[engine].append((steady * trials / len(times), trials / (times[-1] - begun)))
+            measured[engine].append((steady * trials / len(times), trials / (times[-1] - begun)))
     print(f"{'engine':<12} {'workers':>7} {'trials/s, under way':>20} {'trials/s, in all':>18}   medians of {RUNS}")
-    for engine, speeds in found.items():
+    for engine, speeds in measured.items():
         steady, whole = (statistics.median(each) for each in zip(*speeds, strict=True))
         print(f"{engine.ray or 'local':<12} {engine.workers:>7} {steady:>20,.0f} {whole:>18,.0f}")
 
@@ -153,11 +153,11 @@ def _make(folder: str, count: int) -> None:
     vectors = np.random.default_rng(0).normal(size=(len(texts), 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     tables.write_array(vectors, "data/embeddings/queries.npy")
-    drawn = sample(vectors, count)
+    sampled = sample(vectors, count)
     table = {
         "trial": np.arange(count),
-        "candidates": pl.Series(drawn.candidates).cast(pl.List(pl.Int32)),
-        "target": drawn.target,
+        "candidates": pl.Series(sampled.candidates).cast(pl.List(pl.Int32)),
+        "target": sampled.target,
     }
     tables.write(pl.DataFrame(table), "data/trials/queries.parquet", TRIALS)
 

@@ -56,17 +56,17 @@ def rewritten(vectors: Path, texts: Sequence[str]) -> dict[str, list[Sequence[st
     """The rewrites by every mechanism at every epsilon, and what becomes of the texts without any noise."""
     known = WordVectors.load(vectors).whole_words()
     vocabulary = Vocabulary(known.words)
-    made: dict[str, list[Sequence[str]]] = {}
+    rewrites: dict[str, list[Sequence[str]]] = {}
     with TemporaryDirectory() as name:
         lists = Path(name) / "lists.npz"
         WordLists.build([known], LISTS).save(lists)
         for case, (module, settings) in CASES.items():
             built = mechanism(module, {"resource": lists if module == "diffractor" else vectors, **settings})
             streams = [Noise.named(len(texts), "similarity", case, epsilon) for epsilon in EPSILONS]
-            made[case] = [
+            rewrites[case] = [
                 built.rewrite(texts, epsilon, stream).texts for epsilon, stream in zip(EPSILONS, streams, strict=True)
             ]
-    return made | {"no noise": [vocabulary.decode(vocabulary.encode(texts))] * len(EPSILONS)}
+    return rewrites | {"no noise": [vocabulary.decode(vocabulary.encode(texts))] * len(EPSILONS)}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -79,9 +79,9 @@ def main(arguments: Sequence[str]) -> None:
     parts = [first(file, given.texts) for file in given.files]
     texts = [text for part in parts for text in part]
     ends = np.cumsum([len(part) for part in parts])[:-1]
-    made = rewritten(given.vectors, texts)
+    by_case = rewritten(given.vectors, texts)
     number: dict[str, int] = {}  # equal texts are encoded once
-    for text in [*texts, *(text for grid in made.values() for rewrites in grid for text in rewrites)]:
+    for text in [*texts, *(text for grid in by_case.values() for rewrites in grid for text in rewrites)]:
         number.setdefault(text, len(number))
     embedded = Encoder(ENCODER).encode(list(number))
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{len(texts):,} texts of {len(parts)} files, {len(number):,} distinct texts encoded\n")
     print("| epsilon | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |")
     print("|---" * (1 + len(EPSILONS)) + "|")
-    for case, grid in made.items():
+    for case, grid in by_case.items():
         print(f"| {case} | " + " | ".join(f"{mean(rewrites):.2f}" for rewrites in grid) + " |")
 
 

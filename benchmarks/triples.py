@@ -92,9 +92,9 @@ def main() -> None:
         print(f"{part:44} {count / seconds:9.1f} {unit}/s")
 
     row("sentence embedding alone", len(split), timed(lambda: encoder.encode(split))[0], "sentences")
-    seconds, found = timed(lambda: tagger.tag([words_and_marks(sentence) for sentence in split]))
+    seconds, tags = timed(lambda: tagger.tag([words_and_marks(sentence) for sentence in split]))
     row("tags and roles", len(split), seconds, "sentences")
-    texts = [" ".join(tagged.words) for tagged in found]
+    texts = [" ".join(tagged.words) for tagged in tags]
     row("near-duplicates by MinHash", len(texts), timed(lambda: stand_ins(texts))[0], "texts")
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -76,9 +76,9 @@ def peak() -> float:
 def sources(vectors: str | None, texts: str | None, size: int) -> Iterator[WordVectors]:
     """One set of vectors for each list, all of the same words: the file's, or random ones for the texts' words."""
     if vectors:
-        found = WordVectors.load(vectors).whole_words()
+        whole = WordVectors.load(vectors).whole_words()
         for _ in range(LISTS):
-            yield WordVectors(found.words[:size], found.vectors[:size])
+            yield WordVectors(whole.words[:size], whole.vectors[:size])
         return
     known = dict.fromkeys(word for text in (read(texts)["text"] if texts else []) for word in words_of(text))
     made_up = (word for number in count() if (word := f"w{number}") not in known)
@@ -119,8 +119,8 @@ def speed(built: Mechanism, texts: Sequence[str], tokens: int) -> float:
 def once(folder: Path, texts: str | None, name: str) -> Measured:
     """All figures of one mechanism."""
     vocabulary = WordLists.load(folder / "list.npz").words
-    drawn = np.random.default_rng(0).choice(vocabulary, 1000 + TOKENS).tolist()
-    corpus = read(texts)["text"].to_list() if texts else lines(drawn[1000:])
+    queries = np.random.default_rng(0).choice(vocabulary, 1000 + TOKENS).tolist()
+    corpus = read(texts)["text"].to_list() if texts else lines(queries[1000:])
     tokens = sum(len(words_of(text)) for text in corpus)
     module, resource, settings = CASES[name]
     begun = time.perf_counter()
@@ -128,7 +128,7 @@ def once(folder: Path, texts: str | None, name: str) -> Measured:
     everything = lines(vocabulary)
     built.rewrite(everything, EPSILON, Noise.named(len(everything), "preparation"))
     preparation = time.perf_counter() - begun
-    return Measured(preparation, speed(built, drawn[:1000], 1000), speed(built, corpus, tokens), peak())
+    return Measured(preparation, speed(built, queries[:1000], 1000), speed(built, corpus, tokens), peak())
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -147,9 +147,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(f"{'':<22} {'prepared':>10} {'1,000 words':>26} {corpus:>26} {'peak':>8}")
         print(f"{'mechanism':<22} {'seconds':>10}" + f" {'a second':>12} {'a day':>13}" * 2 + f" {'MiB':>8}")
         for case in CASES:
-            made = alone(once, folder, given.texts, case)
-            speeds = "".join(f" {each:>12,.0f} {each * DAY:>13.2e}" for each in (made.words, made.corpus))
-            print(f"{case:<22} {made.preparation:>10.1f}{speeds} {made.peak:>8,.0f}", flush=True)
+            measured = alone(once, folder, given.texts, case)
+            speeds = "".join(f" {each:>12,.0f} {each * DAY:>13.2e}" for each in (measured.words, measured.corpus))
+            print(f"{case:<22} {measured.preparation:>10.1f}{speeds} {measured.peak:>8,.0f}", flush=True)
 
 
 if __name__ == "__main__":

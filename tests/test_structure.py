@@ -204,6 +204,18 @@ def test_no_call_passes_more_than_four_arguments_by_position() -> None:
     assert calls > 1000  # so that a rename of this test's ways to see calls is noticed
 
 
+PARTICIPLES = {"found", "made", "kept", "drawn", "told", "where"}  # a name says what a thing is, not how it came about
+
+
+def test_names_say_what_a_thing_is() -> None:
+    for file, tree in (*trees().items(), *trees("benchmarks").items()):
+        for node in ast.walk(tree):
+            stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if stored or isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef):
+                name = {"Name": "id", "Attribute": "attr", "arg": "arg"}.get(type(node).__name__, "name")
+                assert getattr(node, name).strip("_") not in PARTICIPLES, f"{file}:{node.lineno}"
+
+
 @pytest.mark.parametrize("stage", ["estimate", "diagnose", "report"])
 def test_what_judges_a_mechanism_does_not_build_it(stage: str) -> None:
     """The rewrite stage writes what it states of itself (`auditing.stated`) beside its rewrites."""

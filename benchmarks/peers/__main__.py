@@ -63,12 +63,12 @@ def timed(units: int, work: Callable[[], Any]) -> tuple[int, float]:
 
 def rates(theirs: Work, ours: Work) -> tuple[float, float]:
     """Units a second of both, medians of runs that take turns."""
-    found: tuple[list[float], list[float]] = [], []
+    figures: tuple[list[float], list[float]] = [], []
     for run in range(RUNS):
-        for side, work in zip(found, (theirs, ours), strict=True):
+        for side, work in zip(figures, (theirs, ours), strict=True):
             units, seconds = work(run)
             side.append(units / seconds)
-    return statistics.median(found[0]), statistics.median(found[1])
+    return statistics.median(figures[0]), statistics.median(figures[1])
 
 
 class Resources:
@@ -83,16 +83,16 @@ class Resources:
         WordVectors(self.words[:FEW], self.vectors[:FEW]).save(folder / "few.npz")
         WordLists(self.words, np.arange(WORDS)[None]).save(folder / "list.npz")
 
-    def drawn(self, run: int, count: int, size: int = WORDS) -> list[str]:
+    def sample(self, run: int, count: int, size: int = WORDS) -> list[str]:
         """Different words, the same for both sides."""
         return [self.words[i] for i in np.random.default_rng((1, run)).permutation(size)[:count]]
 
 
 def built(name: str, resource: Path, **settings: Any) -> Any:
     """One of our mechanisms, with what it loads loaded."""
-    made = mechanism(name, {"resource": resource, **settings})
-    made.rewrite(["w0"], EPSILON, Noise.named(1, "load"))
-    return made
+    ready = mechanism(name, {"resource": resource, **settings})
+    ready.rewrite(["w0"], EPSILON, Noise.named(1, "load"))
+    return ready
 
 
 def ours(
@@ -104,12 +104,12 @@ def ours(
         met.rewrite(list(warm), EPSILON, Noise.named(len(warm), "warm"))
     loaded = {run: built(name, resource, **settings) for run in range(RUNS)}
 
-    def rewrite(made: Mechanism, texts: list[str], noise: Noise) -> Callable[[], Any]:
-        return lambda: made.rewrite(texts, EPSILON, noise)
+    def rewrite(ready: Mechanism, texts: list[str], noise: Noise) -> Callable[[], Any]:
+        return lambda: ready.rewrite(texts, EPSILON, noise)
 
-    def many(made: Callable[[int], Mechanism]) -> Work:
+    def many(of_run: Callable[[int], Mechanism]) -> Work:
         return lambda run: timed(
-            len(words(run)), rewrite(made(run), words(run), Noise.named(len(words(run)), "run", run))
+            len(words(run)), rewrite(of_run(run), words(run), Noise.named(len(words(run)), "run", run))
         )
 
     def publication(run: int) -> tuple[int, float]:
@@ -118,13 +118,13 @@ def ours(
         return timed(len(some), rewrite(met, some, Noise.operating_system(len(some))))
 
     def publication_new(run: int) -> tuple[int, float]:
-        made = built(name, resource, **settings)
-        return timed(len(words(run)), rewrite(made, words(run), Noise.operating_system(len(words(run)))))
+        ready = built(name, resource, **settings)
+        return timed(len(words(run)), rewrite(ready, words(run), Noise.operating_system(len(words(run)))))
 
     def alone(run: int) -> tuple[int, float]:
-        made, some = built(name, resource, **settings), words(run)[:10]
+        ready, some = built(name, resource, **settings), words(run)[:10]
         noises = [Noise.named(1, "alone", run, i) for i in range(len(some))]
-        return timed(len(some), lambda: [made.rewrite([w], EPSILON, n) for w, n in zip(some, noises, strict=True)])
+        return timed(len(some), lambda: [ready.rewrite([w], EPSILON, n) for w, n in zip(some, noises, strict=True)])
 
     return {
         "warm": many(lambda run: met),
@@ -140,10 +140,10 @@ def diffractor(at: Resources, method: str) -> Row:
     noise = {"geometric": "geometric", "TEM": "tem"}[method]
 
     def theirs(run: int) -> tuple[int, float]:
-        some = at.drawn(run, 2000)
+        some = at.sample(run, 2000)
         return timed(len(some), lambda: rewrite([" ".join(some[i : i + 20]) for i in range(0, len(some), 20)]))
 
-    columns = ours("diffractor", at.folder / "list.npz", lambda run: at.drawn(run, 20_000), ["w0"], noise=noise)
+    columns = ours("diffractor", at.folder / "list.npz", lambda run: at.sample(run, 20_000), ["w0"], noise=noise)
     columns.pop("one at a time")  # both take texts
     columns.pop("publication, cold")  # a publication prepares nothing
     return Row({name: (theirs, work) for name, work in columns.items()})
@@ -156,11 +156,11 @@ def word_by_word(at: Resources, theirs_name: str, name: str, count: int, publish
     tables = name in ("tem", "truncated_gumbel")
 
     def theirs(run: int) -> tuple[int, float]:
-        some = at.drawn(run, count)
+        some = at.sample(run, count)
         return timed(count, lambda: [replace(word) for word in some])
 
     def words(run: int) -> list[str]:
-        return at.drawn(run, 2000 if tables else 500)
+        return at.sample(run, 2000 if tables else 500)
 
     settings = {"as_published": True} if published else {}
     met = [word for run in range(RUNS) for word in words(run)] if tables else ["w0"]
@@ -176,11 +176,11 @@ def santext(at: Resources) -> Row:
     code.SanText_init(code.cal_probability(at.vectors[:FEW], at.vectors[:FEW], EPSILON))
 
     def warm(run: int) -> tuple[int, float]:
-        numbers = [int(word[1:]) for word in at.drawn(run, 1000, FEW)]
+        numbers = [int(word[1:]) for word in at.sample(run, 1000, FEW)]
         return timed(1000, lambda: code.SanText(numbers))
 
     def cold(run: int) -> tuple[int, float]:
-        numbers = [int(word[1:]) for word in at.drawn(run, 1000, FEW)]
+        numbers = [int(word[1:]) for word in at.sample(run, 1000, FEW)]
 
         def work() -> None:
             code.SanText_init(code.cal_probability(at.vectors[:FEW], at.vectors[:FEW], EPSILON))
@@ -188,7 +188,7 @@ def santext(at: Resources) -> Row:
 
         return timed(1000, work)
 
-    columns = ours("santext", at.folder / "few.npz", lambda run: at.drawn(run, 1000, FEW), at.words[:FEW])
+    columns = ours("santext", at.folder / "few.npz", lambda run: at.sample(run, 1000, FEW), at.words[:FEW])
     columns.pop("one at a time")
     return Row({name: (cold if name.endswith("cold") else warm, work) for name, work in columns.items()})
 
@@ -212,8 +212,8 @@ def custext(at: Resources) -> Row:
 
     known = groups()
 
-    def rewrite(found: Any) -> None:
-        utils.generate_new_sents_s1(pandas.DataFrame({"sentence": texts}), *found, False, "dev")
+    def rewrite(arguments: Any) -> None:
+        utils.generate_new_sents_s1(pandas.DataFrame({"sentence": texts}), *arguments, False, "dev")
 
     # Writing the result is left out: the data frame's `to_csv` is another's work.
     pandas.DataFrame.to_csv = lambda *_, **__: None  # type: ignore[method-assign,assignment]
@@ -221,7 +221,7 @@ def custext(at: Resources) -> Row:
     columns.pop("one at a time")
 
     def in_words(work: Work) -> Work:
-        return lambda run: ((found := work(run))[0] * 20, found[1])
+        return lambda run: ((result := work(run))[0] * 20, result[1])
 
     return Row(
         {
@@ -245,8 +245,8 @@ def dpmlm(at: Resources) -> Row:
     folder = masked_lm()
     code = reference.dpmlm(folder)
     texts = [" ".join(words_of(text)) for text in synthetic.generate("queries", 40, 0)["text"]]
-    made = mechanism("dp_mlm", {"resource": folder})
-    made.rewrite(texts[:1], EPSILON, Noise.named(1, "load"))
+    ready = mechanism("dp_mlm", {"resource": folder})
+    ready.rewrite(texts[:1], EPSILON, Noise.named(1, "load"))
 
     def part(run: int) -> list[str]:
         return texts[run::RUNS]
@@ -259,7 +259,7 @@ def dpmlm(at: Resources) -> Row:
         return lambda run: timed(count(run), lambda: [rewrite(text, EPSILON, STOP=True) for text in part(run)])
 
     def here(noise: Callable[[int, int], Noise]) -> Work:
-        return lambda run: timed(count(run), lambda: made.rewrite(part(run), EPSILON, noise(len(part(run)), run)))
+        return lambda run: timed(count(run), lambda: ready.rewrite(part(run), EPSILON, noise(len(part(run)), run)))
 
     seeded = here(lambda size, run: Noise.named(size, "run", run))
     return Row(
@@ -276,7 +276,7 @@ def randomised_response(at: Resources) -> Row:
     trials = 1_000_000
     auditor = reference.ldp_audit(trials // 2, 1.0)
     texts = ("the meeting is on", "the meeting is off")
-    made = RandomizedResponse(resource=texts)
+    ready = RandomizedResponse(resource=texts)
     auditor.run_audit("GRR")  # compiles
     return Row(
         {
@@ -285,7 +285,7 @@ def randomised_response(at: Resources) -> Row:
                 lambda run: timed(
                     trials,
                     lambda: audit(
-                        texts, made, [1.0], ["likelihood"], trials=trials, design=Design(temperature=0, seed=run)
+                        texts, ready, [1.0], ["likelihood"], trials=trials, design=Design(temperature=0, seed=run)
                     ),
                 ),
             )

@@ -21,9 +21,9 @@ from benchmarks.peers.fetch import CODE
 
 
 def _module(name: str, **content: Any) -> ModuleType:
-    made = ModuleType(name)
-    made.__dict__.update(content)
-    return made
+    module = ModuleType(name)
+    module.__dict__.update(content)
+    return module
 
 
 @contextmanager
@@ -77,9 +77,9 @@ def keyed_vectors(words: Sequence[str], vectors: np.ndarray) -> Any:
     """gensim's form of word vectors, which both of the authors' packages take."""
     from gensim.models import KeyedVectors
 
-    made = KeyedVectors(vectors.shape[1])
-    made.add_vectors(list(words), vectors)
-    return made
+    keyed = KeyedVectors(vectors.shape[1])
+    keyed.add_vectors(list(words), vectors)
+    return keyed
 
 
 def one_thread() -> None:
@@ -99,12 +99,12 @@ def diffractor(method: str, epsilon: float, words: Sequence[str]) -> Callable[[S
         core = importlib.import_module("diffractor.core")
     config = core.DiffractorConfig(method=method, epsilon=epsilon, verbose=False)
     with patch.object(core, "ensure_embeddings"), patch.object(core, "EmbeddingManager"):
-        made = core.Diffractor(config)
+        reference = core.Diffractor(config)
     ordered = list(words)
-    made.mgr = SimpleNamespace(lists=[ordered], word_to_idx=[{word: i for i, word in enumerate(ordered)}])
+    reference.mgr = SimpleNamespace(lists=[ordered], word_to_idx=[{word: i for i, word in enumerate(ordered)}])
     core._RESOURCES = {
         "list": ordered,
-        "mapping": made.mgr.word_to_idx[0],
+        "mapping": reference.mgr.word_to_idx[0],
         "config": config,
         "rng": np.random.default_rng(0),
     }
@@ -113,8 +113,8 @@ def diffractor(method: str, epsilon: float, words: Sequence[str]) -> Callable[[S
         def starmap(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
             return [function(*each) for each in arguments]
 
-    made._pool = Here()
-    return made.rewrite  # type: ignore[no-any-return]
+    reference._pool = Here()
+    return reference.rewrite  # type: ignore[no-any-return]
 
 
 def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
@@ -127,10 +127,10 @@ def mldp(name: str, epsilon: float, vectors: Any) -> Callable[[str], str]:
         mechanisms = importlib.import_module("mldp_text.mechanisms")
     more = {"min_inter_dist": 1.0, "max_inter_dist": 40.0} if name == "TruncatedGumbel" else {}
     mechanism = getattr(mechanisms, name)
-    made = mechanism(
+    built = mechanism(
         epsilon, embedding_matrix=vectors, dim=vectors.vector_size, vocab=set(vectors.key_to_index), **more
     )
-    return made.replace_word  # type: ignore[no-any-return]
+    return built.replace_word  # type: ignore[no-any-return]
 
 
 def santext() -> ModuleType:

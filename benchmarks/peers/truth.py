@@ -36,14 +36,14 @@ def write(folder: Path) -> None:
     """Write an archive of each mechanism: first [seeds, n], loss [seeds, n], and of ldp-audit's protocols the sets."""
     folder.mkdir(parents=True, exist_ok=True)
     for known in every():
-        drawn = [samples(known, COUNT, seed) for seed in range(SEEDS)]
+        sampled = [samples(known, COUNT, seed) for seed in range(SEEDS)]
         arrays = {
-            "first": np.array([one.first for one in drawn]),
-            "loss": np.clip([one.loss for one in drawn], -LIMIT, LIMIT),
-            "guess": np.array([one.guess for one in drawn]),
+            "first": np.array([one.first for one in sampled]),
+            "loss": np.clip([one.loss for one in sampled], -LIMIT, LIMIT),
+            "guess": np.array([one.guess for one in sampled]),
         }
         if " k=2 " in known.name:
-            arrays["sets"] = np.array([one.outputs[:, :2] for one in drawn])
+            arrays["sets"] = np.array([one.outputs[:, :2] for one in sampled])
         about = json.dumps({"mechanism": known.name, "delta": known.delta, "error": ERROR})
         np.savez(folder / f"{known.name.replace(' ', '_')}.npz", about=about, **arrays)
 

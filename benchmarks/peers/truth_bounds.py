@@ -30,13 +30,13 @@ def jax_privacy(data, about):
     """Bounds by column."""
     from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, MultiSplit
 
-    found = {"jax_privacy, Bonferroni": [], "jax_privacy, MultiSplit": []}
+    bounds = {"jax_privacy, Bonferroni": [], "jax_privacy, MultiSplit": []}
     for seed, (first, loss) in enumerate(zip(data["first"], data["loss"], strict=True)):
         auditor = CanaryScoreAuditor(loss[first], loss[~first])
-        for name, strategy in zip(found, (Bonferroni(), MultiSplit(20, seed=seed)), strict=True):
+        for name, strategy in zip(bounds, (Bonferroni(), MultiSplit(20, seed=seed)), strict=True):
             bound = auditor.epsilon_clopper_pearson(about["error"], about["delta"], threshold_strategy=strategy)
-            found[name].append(float(bound))
-    return found
+            bounds[name].append(float(bound))
+    return bounds
 
 
 def ldp_audit(data, about):

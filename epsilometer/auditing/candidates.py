@@ -47,15 +47,15 @@ def table(
     """
     every, extra = [], []
     for size in (one for one in attack.sizes if one <= len(words)):
-        drawn = trials(len(words), size, attack.trials, seed)
-        every_guess = guesses(pools, drawn, list(noises.values()), seed=seed)
+        of_size = trials(len(words), size, attack.trials, seed)
+        every_guess = guesses(pools, of_size, list(noises.values()), seed=seed)
         for (level, noise), guessed in zip(noises.items(), every_guess, strict=True):
-            claims = _claims(pools, drawn, noise)
+            claims = _claims(pools, of_size, noise)
             attacked = Attacked(
                 of=of,
                 epsilon=restored(level),
                 stated=_stated(noise, pools),
-                trials=drawn,
+                trials=of_size,
                 words=words,
                 claims=claims,
                 guesses={ATTACK: guessed},
@@ -63,7 +63,7 @@ def table(
                 validated={ATTACK: True},
             )
             every += [row for row in rows(attacked, alpha) if row["attack"] == ATTACK]
-            extra.append({"level": level} | _known(pools, drawn, noise))
+            extra.append({"level": level} | _known(pools, of_size, noise))
     judged = judge(every, alpha)
     full = [one | row for one, row in zip(extra, judged, strict=True)]
     return pl.DataFrame(full, schema=dict(CANDIDATES))

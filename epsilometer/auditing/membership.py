@@ -114,16 +114,16 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
     table = []
     for name in targets[0].scores:
         scored = [np.array([target.scores[name] for target in some]) for some in by_level]
-        found = areas(scored, targets[0].inside)
+        auc = areas(scored, targets[0].inside)
         for number, (level, some) in enumerate(zip(levels, by_level, strict=True)):
             table.append(
                 {
                     "attack": name,
                     "level": level,
                     "models": len(some),
-                    "auc": float(found.values[number]),
-                    "covariance": found.covariance[number].tolist(),
-                    "pairs": found.pairs,
+                    "auc": float(auc.values[number]),
+                    "covariance": auc.covariance[number].tolist(),
+                    "pairs": auc.pairs,
                 }
             )
     return table

@@ -143,8 +143,8 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
     rows = {row.attack: measured for row, measured in accepted.measured.items() if row[:3] == ours}
     if not rows:
         raise UserError(f"{baseline} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
-    drawn, _ = trial_set(params, dataset)
-    if any(measured.trial_set != drawn for measured in rows.values()):
+    trials, _ = trial_set(params, dataset)
+    if any(measured.trial_set != trials for measured in rows.values()):
         raise UserError(
             f"{baseline} is about other texts or trials of {dataset}; audit, then accept what is measured now "
             "(epsilometer accept)"

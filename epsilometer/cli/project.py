@@ -143,11 +143,11 @@ def _of_attack(name: str, settings: dict[str, Any]) -> list[Check]:
     except UserError as error:
         for kind, method in ((membership.KIND, "score"), (reconstruction.KIND, "prepare")):
             with suppress(UserError):
-                found = find(kind, name, method)
+                component = find(kind, name, method)
                 break
         else:
             raise error from None  # what it is not is said of attacks on texts, the usual ones
-        built = build(found, settings, f"attacks.{name}")
+        built = build(component, settings, f"attacks.{name}")
         if kind == membership.KIND:
             return check_membership(built)
         return check_reconstruction(built, SharedModel(ENCODER, longest=16))

@@ -83,17 +83,17 @@ def resplit(of: NDArray[np.int64], shares: Mapping[str, float], seed: int) -> pl
     return pl.Series("split", split.tolist(), pl.String)
 
 
-def check_apart(table: pl.DataFrame, of: NDArray[np.int64], where: str) -> None:
+def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     """Raises UserError where rows of one group are in several parts.
 
-    table: column `split`, the part of each row; of: [n] group numbers; where: the data set's place in params.yaml.
+    table: column `split`, the part of each row; of: [n] group numbers; place: the data set's, in params.yaml.
     """
     parts = table.select("split").with_columns(pl.Series("_group", of))
     shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)
     if len(shared):
         one, two, *_ = shared.sort("_group")["split"][0]
         raise UserError(
-            f"{where}: {len(shared)} texts, pairs or authors (rows that `group` or an equal text holds together) are "
+            f"{place}: {len(shared)} texts, pairs or authors (rows that `group` or an equal text holds together) are "
             f"in more than one part, as in {one!r} and {two!r}, so that what is tested on was seen in training; set "
             "resplit: {validation: 0.1, test: 0.2}, which draws the splits by group"
         )

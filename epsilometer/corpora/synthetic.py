@@ -156,17 +156,17 @@ def _twins(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     seen = set[str]()
     for number in range(count):
         while True:
-            drawn = {slot: words[int(rng.integers(len(words)))] for slot, words in WORDS.items()}
-            pair = tuple(_judged(TEMPLATES[number % len(TEMPLATES)], drawn, wrong) for wrong in (0, 1))
+            values = {slot: words[int(rng.integers(len(words)))] for slot, words in WORDS.items()}
+            pair = tuple(_judged(TEMPLATES[number % len(TEMPLATES)], values, wrong) for wrong in (0, 1))
             if not seen & {*pair} and all(len(text.split()) in _JUDGED_WORDS for text in pair):
                 break
         seen.update(pair)
         yield pair[0], pair[1]
 
 
-def _judged(template: str, drawn: Mapping[str, object], wrong: int) -> str:
+def _judged(template: str, values: Mapping[str, object], wrong: int) -> str:
     """The sentence with the right or the wrong alternative in its brackets."""
-    text = " ".join(_RIGHT_WRONG.sub(lambda match: match[1 + wrong], template).format(**drawn).split())
+    text = " ".join(_RIGHT_WRONG.sub(lambda match: match[1 + wrong], template).format(**values).split())
     text = text.replace(" ?", "?")
     return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
 

@@ -71,7 +71,7 @@ class FillMask(MaskedLM):
                 outputs[row], log_p[row] = allowed[best], law[best]
         return outputs, log_p
 
-    def drawn(
+    def draw(
         self,
         texts: Sequence[str],
         places: Sequence[Place],

@@ -78,7 +78,7 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
     estimates = _estimates(params, folder)
     draws = {dataset: trial_set(params, dataset, folder) for dataset in params.datasets}
     for name, cell in params.cells.items():
-        drawn, target = draws[cell.dataset]
+        trials, target = draws[cell.dataset]
         guesses = tables.read(folder / f"data/guesses/{name}.parquet", GUESSES)
         stale = UserError(f"the audit of {name} is not that of params.yaml; bring it up to date (dvc repro)")
         if set(guesses["epsilon"].unique()) != {stored(epsilon) for epsilon in cell.budgets}:
@@ -89,7 +89,7 @@ def measure(params: Params, folder: Path = Path(".")) -> dict[Row, Measured]:
             row = Row(cell.dataset, cell.mechanism, number, str(attack))
             if row not in estimates or estimates[row].successes != hits.sum():
                 raise stale
-            audit[row] = Measured(hits, drawn, _hash(folder / rewrites_path(name, number)), estimates[row])
+            audit[row] = Measured(hits, trials, _hash(folder / rewrites_path(name, number)), estimates[row])
     for name, anonymised in params.anonymity.items():
         if anonymised.part == "test":
             audit |= _attribute_losses(params, name, folder)

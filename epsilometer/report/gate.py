@@ -66,7 +66,7 @@ class Decision:
         """The mechanism and its epsilon."""
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
-    def found(self, one: Judged) -> float:
+    def least_loss(self, one: Judged) -> float:
         """The least loss that these trials would have told from the attack's limit."""
         attacks = len(self.verdict.attacks)
         return least_found(one.trials, one.limit.loss, self.candidates, attacks, errors=self.errors)
@@ -78,9 +78,9 @@ def lines(decision: Decision) -> list[str]:
     seen = (
         f"{first.attack} was right in {first.successes:,} of {first.trials:,} trials, a loss of {first.point:.2f} nats"
     )
-    least = decision.found(first)
+    least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
-    found = (
+    detectable = (
         f"a loss of {least:.2f} nats or more would have been found {power}"
         if math.isfinite(least)
         else "too few trials"
@@ -88,7 +88,7 @@ def lines(decision: Decision) -> list[str]:
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, attacks {_names(verdict)}",
         f"{seen}; at most {first.limit.loss:.2f} are allowed ({first.limit.source})",
-        f"{found}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
+        f"{detectable}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
     ]
 
 
@@ -103,7 +103,7 @@ def result(decision: Decision) -> Result:
             loss=_finite(one.point),
             limit=one.limit.loss,
             source=one.limit.source,
-            least_found=_finite(decision.found(one)),
+            least_found=_finite(decision.least_loss(one)),
         )
         for one in decision.verdict.attacks
     ]

@@ -141,18 +141,18 @@ def average(
 
 def _draws(means: NDArray[np.floating], kappa: float, generator: np.random.Generator) -> Array:
     """A draw [n, d] about the direction of each mean [n, d]; uniform about one that is zero or not finite."""
-    drawn = normals(means.size, generator).reshape(means.shape).astype(np.float64)
+    draws = normals(means.size, generator).reshape(means.shape).astype(np.float64)
     units = means.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
     pointed = (lengths > 0) & np.isfinite(lengths)
     units[~pointed] = 0
     units /= np.where(pointed, lengths, 1.0)[:, None]
-    drawn -= np.einsum("ij,ij->i", drawn, units)[:, None] * units
+    draws -= np.einsum("ij,ij->i", draws, units)[:, None] * units
     cosine, sine = _angles(kappa, means.shape[1], len(means), generator)
-    drawn *= (np.where(pointed, sine, 1.0) / np.sqrt(np.einsum("ij,ij->i", drawn, drawn)))[:, None]
+    draws *= (np.where(pointed, sine, 1.0) / np.sqrt(np.einsum("ij,ij->i", draws, draws)))[:, None]
     units *= cosine[:, None]
-    drawn += units
-    return drawn
+    draws += units
+    return draws
 
 
 def _angles(kappa: float, dimension: int, count: int, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -95,21 +95,21 @@ class DirectionalNoise:
     ) -> NDArray[np.float32]:
         """Returns the sum of the draws over the expected batch; without examples there are none, and it is 0."""
         if not self.parts:
-            return self._drawn(gradients, float(expected_batch), generator)
+            return self._mean(gradients, float(expected_batch), generator)
         every = [gradients.part(number) for number in range(len(gradients.parts))]
-        return np.concatenate([self._drawn(one, float(expected_batch), generator) for one in every])
+        return np.concatenate([self._mean(one, float(expected_batch), generator) for one in every])
 
     def release(self, parts: Sequence[int]) -> Release:
         """Returns one draw in all dimensions, or one a tensor."""
         return VonMisesFisher(self.kappa, tuple(parts) if self.parts else (sum(parts),))
 
-    def _drawn(self, gradients: ExampleGradients, over: float, generator: np.random.Generator) -> NDArray[np.float32]:
-        drawn = average(gradients, self.kappa, generator, over)
+    def _mean(self, gradients: ExampleGradients, over: float, generator: np.random.Generator) -> NDArray[np.float32]:
+        mean = average(gradients, self.kappa, generator, over)
         if not is_system(generator):
-            return drawn.astype(np.float32, copy=False)
+            return mean.astype(np.float32, copy=False)
         # The tangent variance of one coordinate of a draw is A / kappa.
         deviation = math.sqrt(mean_cosine(self.kappa, gradients.size) / (self.kappa * over))
-        return on_grid(drawn, deviation)
+        return on_grid(mean, deviation)
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ def identifiers(table: pl.DataFrame) -> list[list[Identifier]]:
     """The identifiers of each text of a prepared table (column `text`, and the records where it has them)."""
     texts = table["text"].to_list()
     rows = []
-    for text, known, found in zip(texts, _recorded(table), matches(texts), strict=True):
-        more = [Identifier(kind, text[start:end], False) for kind, start, end in found]
+    for text, known, matched in zip(texts, _recorded(table), matches(texts), strict=True):
+        more = [Identifier(kind, text[start:end], False) for kind, start, end in matched]
         rows.append([*known, *(new for new in more if not _among(new, known))])
     return rows
 

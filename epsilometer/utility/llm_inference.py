@@ -78,8 +78,8 @@ class LLMInference(AsksModel):
             instruction = f"{instruction} {SEVERAL.format(count=count)}"
 
         def read(answer: str) -> list[str] | None:
-            found = read_object(answer, "class")
-            named = [] if found is None else found["class"] if count > 1 else [found["class"]]
+            answered = read_object(answer, "class")
+            named = [] if answered is None else answered["class"] if count > 1 else [answered["class"]]
             known = [read_class(one, classes) for one in named] if isinstance(named, list) else []
             return [str(one) for one in known] if 0 < len({*known} - {None}) == len(known) <= count else None
 

@@ -36,19 +36,19 @@ MEASURES = (*METRICS, "in_place", "exact", "identifiers")
 _LEAST = {"cosine": -1.0}  # value of a measure; 0 of all others
 
 
-def assigned(truths: Sequence[str], found: Sequence[str]) -> NDArray[np.int64]:
+def assigned(truths: Sequence[str], recovered: Sequence[str]) -> NDArray[np.int64]:
     """Returns [n]: which of the n texts found stands for each true one, so that the sum of ROUGE-L is largest."""
     from scipy.optimize import linear_sum_assignment
 
-    pairs = [(truth, other) for truth in truths for other in found]
+    pairs = [(truth, other) for truth in truths for other in recovered]
     scores = metric("rouge_l", {}).measure(*map(list, zip(*pairs, strict=True)))
     columns: NDArray[np.int64] = linear_sum_assignment(scores.reshape(len(truths), -1), maximize=True)[1]
     return columns.astype(np.int64)
 
 
-def in_place(truth: Sequence[int], found: Sequence[int]) -> float:
+def in_place(truth: Sequence[int], recovered: Sequence[int]) -> float:
     """Returns the share of the true tokens at whose place stands the same token."""
-    return sum(a == b for a, b in zip(truth, found, strict=False)) / len(truth)
+    return sum(a == b for a, b in zip(truth, recovered, strict=False)) / len(truth)
 
 
 def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]]) -> pl.DataFrame:
@@ -56,15 +56,15 @@ def measured(texts: pl.DataFrame, identifiers: Mapping[int, Sequence[Identifier]
 
     texts: columns `row`, `truth`, `found`, `true_ids` and `found_ids` among others; identifiers: by row, of each text.
     """
-    truths, found = texts["truth"].to_list(), texts["found"].to_list()
-    columns = measure(truths, found, {name: metric(name, {}) for name in METRICS}).with_columns(
+    truths, recovered = texts["truth"].to_list(), texts["found"].to_list()
+    columns = measure(truths, recovered, {name: metric(name, {}) for name in METRICS}).with_columns(
         pl.Series(
             "in_place", [in_place(*one) for one in texts.select("true_ids", "found_ids").iter_rows()], pl.Float64
         ),
-        pl.Series("exact", [float(words(a) == words(b)) for a, b in zip(truths, found, strict=True)], pl.Float64),
+        pl.Series("exact", [float(words(a) == words(b)) for a, b in zip(truths, recovered, strict=True)], pl.Float64),
         pl.Series(
             "identifiers",
-            [_recovered(identifiers[row], text) for row, text in zip(texts["row"], found, strict=True)],
+            [_recovered(identifiers[row], text) for row, text in zip(texts["row"], recovered, strict=True)],
             pl.Float64,
         ),
     )
@@ -110,7 +110,7 @@ def public_text(length: int, public: Sequence[Sequence[int]], generator: np.rand
     return int(near[generator.integers(len(near))])
 
 
-def _recovered(identifiers: Sequence[Identifier], found: str) -> float | None:
+def _recovered(identifiers: Sequence[Identifier], recovered: str) -> float | None:
     if not identifiers:
         return None
-    return sum(survives(one.text, found) for one in identifiers) / len(identifiers)
+    return sum(survives(one.text, recovered) for one in identifiers) / len(identifiers)

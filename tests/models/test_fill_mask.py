@@ -86,7 +86,7 @@ def test_draws_follow_the_law_among_allowed_outputs(model: FillMask) -> None:
     allowed = np.zeros(len(model.outputs), bool)
     allowed[best[0]] = True
     uniforms = (np.arange(1000) + 0.5) / 1000
-    drawn = model.drawn(TEXTS, [TABLE] * 1000, uniforms, allowed)
+    outputs = model.draw(TEXTS, [TABLE] * 1000, uniforms, allowed)
     shares = np.exp(log_p[0]) / np.exp(log_p[0]).sum()
-    assert [(drawn == output).sum() for output in best[0]] == pytest.approx(shares * 1000, abs=1.01)
-    assert (model.drawn(TEXTS, [TABLE], np.array([1.0]), allowed) == best[0].max()).all()
+    assert [(outputs == output).sum() for output in best[0]] == pytest.approx(shares * 1000, abs=1.01)
+    assert (model.draw(TEXTS, [TABLE], np.array([1.0]), allowed) == best[0].max()).all()

@@ -106,8 +106,8 @@ def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[
         busy = [i for i, (_, numbers, _) in enumerate(plans) if step < len(numbers)]
         now = [copies[i] for i in busy]
         places = [Place(n, *_span(text, plans[i][1][step])) for n, (i, text) in enumerate(zip(busy, now, strict=True))]
-        drawn = model.drawn(now, places, np.array([plans[i][2][step] for i in busy]), allowed)
-        for i, place, output in zip(busy, places, drawn.tolist(), strict=True):
+        outputs = model.draw(now, places, np.array([plans[i][2][step] for i in busy]), allowed)
+        for i, place, output in zip(busy, places, outputs.tolist(), strict=True):
             copies[i] = copies[i][: place.start] + model.outputs[output] + copies[i][place.end :]
     neighbours: list[list[str]] = [[] for _ in texts]
     for (row, _, _), copy in zip(plans, copies, strict=True):

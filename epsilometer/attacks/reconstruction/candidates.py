@@ -100,12 +100,12 @@ class Candidates:
         time, and what else one draws is independent of the other noises. Raises UserError for noise whose likelihood
         is no function of inner products.
         """
-        drawn = [_projections(pool, candidates, generator) for pool in pools]
+        projections = [_projections(pool, candidates, generator) for pool in pools]
         for noise in noises:
             own = copy.deepcopy(generator)
             scores = [
                 _scores(pool, candidates, target, noise, projected=one, generator=own)
-                for pool, one in zip(pools, drawn, strict=True)
+                for pool, one in zip(pools, projections, strict=True)
             ]
             yield np.sum(scores, axis=0) if len(scores) > 1 else scores[0]
 

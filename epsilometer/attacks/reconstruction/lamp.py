@@ -88,7 +88,7 @@ class Descent:
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
         """The texts of a batch, in the order of their labels and lengths."""
         matching = Matching(self.model, sent, self.settings.loss)
-        texts = [self._drawn(1, length, generator)[0] for length in sent.lengths]
+        texts = [self._random_texts(1, length, generator)[0] for length in sent.lengths]
         for number in range(len(texts)):
             texts[number] = self._start(matching, texts, number, generator)
         texts, least = self._search(matching, texts, generator)
@@ -121,7 +121,7 @@ class Descent:
         """The mean length of word vectors."""
         return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
 
-    def _drawn(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
+    def _random_texts(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
         """Random texts [count, length, width]: normal vectors, as long as words are, between special tokens."""
         first, last = self._ends
         words = self.model.words.detach()
@@ -135,8 +135,8 @@ class Descent:
         self, matching: Matching, texts: Sequence[Tensor], number: int, generator: np.random.Generator
     ) -> Tensor:
         """The best of random texts, then the best rearrangement of it."""
-        drawn = self._drawn(self.settings.starts, len(texts[number]), generator)
-        best = drawn[int(matching.losses(texts, number, drawn).argmin())]
+        starts = self._random_texts(self.settings.starts, len(texts[number]), generator)
+        best = starts[int(matching.losses(texts, number, starts).argmin())]
         first, last = self._ends
         orders = [np.arange(len(best))]
         for _ in range(self.settings.rearranged):

@@ -77,7 +77,7 @@ class _Checks:
             yield "distance is symmetric, at least 0, and 0 between equal texts", self._distance
         if isinstance(self.mechanism, HasLaws):
             yield "laws are probabilities that sum to one", self._normalised
-            yield "rewrite draws from laws", self._drawn
+            yield "rewrite draws from laws", self._by_laws
         if isinstance(self.mechanism, HasInputs):
             yield "inputs are of one unit, output_texts are as many as the law's outputs", self._listed
         yield "the parts of a text have noise of their own", self._own_noise
@@ -231,7 +231,7 @@ class _Checks:
                 return f"probabilities sum to e^{np.nanmax(np.abs(total)):.3g} or are NaN; divide by the sum"
         return None
 
-    def _drawn(self) -> str | None:
+    def _by_laws(self) -> str | None:
         """Chi-square tests of the outputs at each place of each text, at FALSE_ALARM over all of them."""
         assert isinstance(self.mechanism, HasLaws)
         texts = self._read

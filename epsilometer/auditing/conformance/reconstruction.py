@@ -48,7 +48,7 @@ class _Checks:
         labels = [i % 2 for i in range(count)]
         return send(ready.model, ids, labels, GaussianNoise(_SIGMA), generator=np.random.default_rng(1))
 
-    def _found(self, count: int) -> Any:
+    def _reconstructed(self, count: int) -> Any:
         ready = self._prepared()
         return ready.reconstruct(self._sent(ready, count), np.random.default_rng(2))
 
@@ -67,19 +67,19 @@ class _Checks:
     def _tokens(self) -> str | None:
         known = set(range(len(self.model.words))) - self.model.special
         for count in _BATCHES:
-            found = self._found(count)
-            if not isinstance(found, Reconstruction):
+            reconstruction = self._reconstructed(count)
+            if not isinstance(reconstruction, Reconstruction):
                 return "reconstruct must return a Reconstruction"
-            if len(found.ids) != count:
-                return f"of {count} texts {len(found.ids)} came back; give one a text of the batch"
-            if not all(type(token) is int and token in known for text in found.ids for token in text):
+            if len(reconstruction.ids) != count:
+                return f"of {count} texts {len(reconstruction.ids)} came back; give one a text of the batch"
+            if not all(type(token) is int and token in known for text in reconstruction.ids for token in text):
                 return "ids must be whole numbers, of tokens that the model has and that are not special"
-            if max(map(len, found.ids)) > self.model.longest:
+            if max(map(len, reconstruction.ids)) > self.model.longest:
                 return f"a text has more than the {self.model.longest} tokens that are read of one"
         return None
 
     def _deterministic(self) -> str | None:
-        if self._found(1).ids == self._found(1).ids:
+        if self._reconstructed(1).ids == self._reconstructed(1).ids:
             return None
         return "two runs with equal streams differ; draw from knowledge.generator and the given generator alone"
 

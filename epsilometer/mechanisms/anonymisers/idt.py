@@ -178,7 +178,7 @@ class IDT:
             raise UserError(
                 f"enough is {self.enough}, of {len(self._kinds)} kinds of classifier; name more, or lower it"
             )
-        self._auxiliaries.check(self._hidden, self._kept, self._kinds)
+        self._auxiliaries.check(self._hidden, self._tasks, self._kinds)
         if self.antonyms == "refused" and self._auxiliaries.relations is None:
             raise UserError(
                 f"antonyms: refused needs word relations, and {self.resource} has none; name a file of them as "
@@ -196,7 +196,7 @@ class IDT:
         return self._auxiliaries.attributes if self.attributes is None else self.attributes
 
     @property
-    def _kept(self) -> Sequence[str]:
+    def _tasks(self) -> Sequence[str]:
         return self._auxiliaries.tasks if self.tasks is None else self.tasks
 
     @property
@@ -210,7 +210,7 @@ class IDT:
 
     def _ledger(self, texts: int) -> Ledger:
         of = self._auxiliaries.classifiers
-        labels = (*self._hidden, *self._kept)
+        labels = (*self._hidden, *self._tasks)
         return Ledger({f"{label}-{kind}": of[label][kind] for label in labels for kind in self._kinds}, texts)
 
     @cached_property
@@ -243,7 +243,7 @@ class IDT:
             numbers = iter(range(len(trials)))
             owners = {text: [next(numbers) for _ in of_text] for text, of_text in group.items()}
             attributes = [self._label(label, ledger) for label in self._hidden]
-            tasks = [self._label(label, ledger) for label in self._kept]
+            tasks = [self._label(label, ledger) for label in self._tasks]
             prepared = prepare(
                 owners,
                 attributes,
@@ -279,8 +279,8 @@ class IDT:
                 yield law
 
         laws = Laws(Ragged.from_lengths(own, np.ones(len(own), np.int64)), count, log_probabilities)
-        (drawn,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
-        return list(drawn.values.tolist())
+        (responses,) = sample(laws, np.arange(len(own)), [epsilon], [noise])
+        return list(responses.values.tolist())
 
     def _aims(self, one: Prepared, shown: int | None) -> list[Aim]:
         """What is wanted of each attribute."""
@@ -344,10 +344,10 @@ class IDT:
                 for both in zip(words, options, strict=True)
             ]
         if self.names == "kept":
-            kept = names(cut, self._tagger.upos)
+            fixed = names(cut, self._tagger.upos)
             options = [
                 [[] if word in of_text else some for word, some in zip(*both, strict=True)]
-                for of_text, *both in zip(kept, words, options, strict=True)
+                for of_text, *both in zip(fixed, words, options, strict=True)
             ]
         return options
 

@@ -112,7 +112,7 @@ class LLMAdversarial(LanguageModelMechanism):
                 continue
             one.inferred = answer
             if one.first is None:
-                one.first, one.shown = answer, self._drawn(answer, draws[i])
+                one.first, one.shown = answer, self._classes_to_show(answer, draws[i])
             if self._done(answer, one):
                 one.status = FOUND if one.rewritten else NOTHING
 
@@ -127,7 +127,7 @@ class LLMAdversarial(LanguageModelMechanism):
             else:
                 every[i].text, every[i].rewritten = answer, True
 
-    def _drawn(self, first: Inference, draws: NDArray[np.float64]) -> dict[str, str]:
+    def _classes_to_show(self, first: Inference, draws: NDArray[np.float64]) -> dict[str, str]:
         """The classes to show, by one uniform a label [labels]; none where the text is to hide its own."""
         shown = {}
         for (label, (inferred, _)), draw in zip(first.items(), draws, strict=True):
@@ -168,11 +168,11 @@ class LLMAdversarial(LanguageModelMechanism):
 
     def _read_inference(self, answer: str) -> Inference | None:
         """The class and the words of each label; None for another form, or a class that there is not."""
-        found = read_object(answer, *self._classes)
-        if found is None:
+        labels = read_object(answer, *self._classes)
+        if labels is None:
             return None
         inference = {}
-        for label, value in found.items():
+        for label, value in labels.items():
             if not isinstance(value, dict) or {*value} != {"class", "because"}:
                 return None
             named = read_class(value["class"], [*self._classes[label], UNKNOWN])

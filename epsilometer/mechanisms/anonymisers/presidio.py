@@ -88,10 +88,10 @@ class Presidio:
     def matches(self, texts: Sequence[str]) -> list[list[Any]]:
         """Presidio's results for each text, of its first characters where it has more than LONGEST."""
         heads = [text[:LONGEST] for text in texts]
-        found = [self._analyzer.analyze(head, "en") for head in heads]
+        results = [self._analyzer.analyze(head, "en") for head in heads]
         if self.pipeline is None:
-            return [[*some, *names] for some, names in zip(found, self._names(heads), strict=True)]
-        return found
+            return [[*some, *names] for some, names in zip(results, self._names(heads), strict=True)]
+        return results
 
     def _names(self, texts: Sequence[str]) -> list[list[Any]]:
         """The runs of proper nouns in each text, side by side on a line."""
@@ -116,8 +116,8 @@ class Presidio:
             every = {"masking_char": "*", "chars_to_mask": max(len(text), 1), "from_end": False}
             operators = {"DEFAULT": OperatorConfig("mask", every)}
         else:
-            kept = self._anonymizer.anonymize(text, list(matches), {"DEFAULT": OperatorConfig("keep")})
-            values = sorted((one.start, one.entity_type, one.text) for one in kept.items)
+            original = self._anonymizer.anonymize(text, list(matches), {"DEFAULT": OperatorConfig("keep")})
+            values = sorted((one.start, one.entity_type, one.text) for one in original.items)
             invented = surrogates([(kind, value) for _, kind, value in values], noise.generator(row))
             operators = {}
             for kind in {kind for kind, _ in invented}:

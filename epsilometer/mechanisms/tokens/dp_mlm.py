@@ -119,7 +119,7 @@ class DPMLM(MaskMechanism):
 
         if self._model.device == "cpu" or self._keeps_stop_words:
             return Laws(rows, outputs, log_probabilities)
-        entries, draw = partial(self.entries, split, places), partial(self.drawn, split, places)
+        entries, draw = partial(self.entries, split, places), partial(self.draw, split, places)
         return Laws(rows, outputs, log_probabilities, entries=entries, draw=draw)
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:

@@ -61,9 +61,9 @@ def main(name: str) -> None:
     for size, level in track(work, len(work) if attacks else 0, name) if attacks else ():
         earlier: dict[str, list[Batch]] = {}
         for attack, one in attacks.items():
-            found = game.searched(attack, one, size, level, earlier=earlier)
-            rows += game.rows(attack, size, level, found)
-            earlier[attack] = found
+            batches = game.searched(attack, one, size, level, earlier=earlier)
+            rows += game.rows(attack, size, level, batches)
+            earlier[attack] = batches
     every = measured(pl.DataFrame(rows, schema=_schema()), game.identifiers)
     tables.write(every, reconstruction_path(name, "texts"), RECONSTRUCTED)
     summary = [*averages(every, params.audit.alpha), *_bounds(params, entry.sent)]
@@ -93,12 +93,12 @@ class _Game:
         public = [self._model.plain(ids) for ids in self._model.encode(self._public)]
         count = self._entry.texts // size
         stream = Noise.named(count, self._params.audit.seed, self._params.audit.round, "blind", size)
-        found = []
+        batches = []
         for batch in range(count):
             generator = stream.generator(batch)
             plain = [self._model.plain(ids) for ids in self._batch(size, batch)[0]]
-            found.append({"ids": [public[public_text(len(ids), public, generator)] for ids in plain]})
-        return self.rows(BLIND, size, None, found)
+            batches.append({"ids": [public[public_text(len(ids), public, generator)] for ids in plain]})
+        return self.rows(BLIND, size, None, batches)
 
     def searched(
         self, attack: str, one: Attack, size: int, level: float | None, *, earlier: Mapping[str, list[Batch]]
@@ -114,18 +114,18 @@ class _Game:
         ready = one.prepare(self._model, Knowledge(self._public, under, Noise.named(1, *named).generator(0)))
         count = self._entry.texts // size
         streams = Noise.named(count, *named, size)
-        found = []
+        results = []
         for batch in track(range(count), count, f"{attack}, {size} texts, {level}"):
             sent = self._sent(ready.model, size, level, batch)
             others = [some[batch]["ids"] for some in earlier.values() if some[batch].get("honest")]
-            found.append(self._found(ready, sent, others, streams.generator(batch), size=size, batch=batch))
-        tables.write_json({"of": record, "batches": found}, path)
-        return found
+            results.append(self._reconstructed(ready, sent, others, streams.generator(batch), size=size, batch=batch))
+        tables.write_json({"of": record, "batches": results}, path)
+        return results
 
-    def rows(self, attack: str, size: int, level: float | None, found: Sequence[Batch]) -> list[dict[str, Any]]:
+    def rows(self, attack: str, size: int, level: float | None, batches: Sequence[Batch]) -> list[dict[str, Any]]:
         """A row a text: the true one, and that which was found for it."""
         rows = []
-        for batch, one in enumerate(found):
+        for batch, one in enumerate(batches):
             truths = [self._model.plain(ids) for ids in self._batch(size, batch)[0]]
             written = [self._model.decode(ids) for ids in truths], [self._model.decode(ids) for ids in one["ids"]]
             places = self._attacked["row"][batch * size : (batch + 1) * size]
@@ -137,7 +137,7 @@ class _Game:
                 rows.append(named | texts_of | {"true_ids": truths[i], "found_ids": list(one["ids"][j])} | nats)
         return rows
 
-    def _found(
+    def _reconstructed(
         self,
         ready: Prepared,
         sent: Sent,
@@ -147,11 +147,11 @@ class _Game:
         size: int,
         batch: int,
     ) -> Batch:
-        found = [ready.reconstruct(sent, generator)]
+        tries = [ready.reconstruct(sent, generator)]
         if isinstance(ready, Starts):
             begun = [Reconstruction(tuple(tuple(ids) for ids in some)) for some in others]
-            found += [ready.improve(sent, one, generator) for one in begun]
-        best = max(found, key=lambda one: sum(one.notes.get(name, 0.0) for name in _NATS))
+            tries += [ready.improve(sent, one, generator) for one in begun]
+        best = max(tries, key=lambda one: sum(one.notes.get(name, 0.0) for name in _NATS))
         known: Batch = {"ids": [list(ids) for ids in best.ids], "notes": dict(best.notes)}
         if isinstance(ready, Explains):
             truths = [self._model.plain(ids) for ids in self._batch(size, batch)[0]]

@@ -52,13 +52,13 @@ def main(name: str) -> None:
     whole, models = Path("data/rewriting") / name, Path("data/models")
     given = [stream, entry.model_dump(), rows["id"].to_list()]
     code = [Path(__file__), params.code(cell)]
-    kept = whole / digest(given, texts, code, [models], project=Path(params.root).resolve())
+    state = whole / digest(given, texts, code, [models], project=Path(params.root).resolve())
     job = Job(texts, np.arange(len(texts)), cell.budgets[:1], streams)
-    privatize(partial(_mechanism, params, name), job, kept / "round_trips", params.runtime.engine)
-    round_trips = collect(kept / "round_trips", cell.budgets[0])["text"].to_list()
+    privatize(partial(_mechanism, params, name), job, state / "round_trips", params.runtime.engine)
+    round_trips = collect(state / "round_trips", cell.budgets[0])["text"].to_list()
     out = Path(f"data/rewriters/{name}")
     shutil.rmtree(out, ignore_errors=True)
-    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, kept=kept)
+    record = train(entry.model, Parallel(texts, round_trips, labels), how, out, state=state)
     tables.write_json({"dataset": entry.dataset, "texts": rows["id"].sort().to_list()}, out / "about.json")
     checksums.write(out)  # the starting model's checksums were copied with it
     shutil.rmtree(whole)

@@ -43,7 +43,7 @@ def section(results: Results) -> Section | None:
     curves = results.table(paths.training_curves_path(), CURVES)
     worth = utility_rows(params, runs, curves)
     figures = list(
-        drawn(
+        nonempty(
             ("training-epsilons", "Proved, claimed and published epsilons", epsilon_figure(audited)),
             ("training-utility", "Utility against reconstruction", utility_figure(worth)),
             ("training-attacks", "Attacks against noise", curve_figure(curves)),
@@ -87,7 +87,7 @@ def _candidates(name: str) -> Path:
     return paths.reconstruction_path(name, "candidates")
 
 
-def drawn(*figures: tuple[str, str, Specification | None]) -> Iterator[Figure]:
+def nonempty(*figures: tuple[str, str, Specification | None]) -> Iterator[Figure]:
     """The figures that have anything to show."""
     return (Figure(name, words, what) for name, words, what in figures if what is not None)
 
@@ -198,11 +198,11 @@ def membership_sentence(membership: pl.DataFrame, alpha: float) -> list[str]:
     sentences = []
     for overfit, part in membership.filter(attack="strongest").group_by(pl.col("overfit") > 1, maintain_order=True):
         best = part.sort("auc", descending=True).row(0, named=True)
-        told = part.filter(pl.col("auc_low") > 0.5)
+        attacked = part.filter(pl.col("auc_low") > 0.5)
         regime = "trained too long on purpose" if overfit[0] else "trained as usual"
         area = f"{best['auc']:.2f} ({best['auc_low']:.2f} to {best['auc_high']:.2f})"
         sentences.append(
-            f"Of {len(part)} models {regime}, members are surely told from others in {len(told)} "
+            f"Of {len(part)} models {regime}, members are surely told from others in {len(attacked)} "
             f"({confidence(alpha, 2)}, over examples); the largest area under a curve is {area}, by "
             f"{best['best_attack']} on {best['training']}{_at(best['level'])}."
         )

@@ -170,7 +170,7 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
     columns = max(len([1 for other, _ in panels if other == name]) for name, _ in panels)
     columns = 2 if columns == 1 else columns
     width = min(460, (WIDTH - 140) // columns - 60)
-    rows, x = _drawn(points)
+    rows, x = _rows_and_axis(points)
     colour, shape = by_name(style, names, controls)
     tooltip = [
         alt.Tooltip("mechanism:N"),
@@ -215,7 +215,7 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
     return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
 
 
-def _drawn(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
+def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
     """The rows of the figure, with finite losses, and the axis of these."""
     exact = bool(points["exact"].any())
     largest = [v for v in (*points["ceiling"], *points.filter("exact")["upper"]) if math.isfinite(v)]

@@ -85,10 +85,10 @@ class Parallel:
     classes: Sequence[str]
 
 
-def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, kept: Path) -> dict[str, Any]:
+def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, state: Path) -> dict[str, Any]:
     """Train a model and write it to the folder `out`, with rewriter.json. Returns that record.
 
-    resource: an encoder-decoder; kept: the folder of the state after the last epoch. distinct: outputs a hundred
+    resource: an encoder-decoder; state: the folder of the state after the last epoch. distinct: outputs a hundred
     held-out inputs after each epoch that changes the model; adversary: its accuracy there after each of its epochs,
     beside the share of the commonest class. Raises UserError for too few texts, one class, a length beyond the model's
     window, and where the outputs collapse.
@@ -106,7 +106,7 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
     with torch.random.fork_rng():
         training = _Training(model, parallel, how, held)
-        training.run(kept / "state.safetensors")
+        training.run(state / "state.safetensors")
     save(model, out)
     commonest = max(parallel.classes.count(name) for name in {*parallel.classes}) / len(parallel.classes)
     record = {"texts": len(parallel.texts) - held, **asdict(how), "commonest": commonest, **training.measured}
@@ -258,8 +258,8 @@ class _Training:
     def _restore(self, state: Path) -> None:
         from safetensors import safe_open
 
-        with safe_open(state, framework="pt") as kept:
-            about, tensors = kept.metadata(), {name: kept.get_tensor(name) for name in kept.keys()}  # noqa: SIM118
+        with safe_open(state, framework="pt") as opened:
+            about, tensors = opened.metadata(), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         self.done, self.measured = int(about["done"]), json.loads(about["measured"])
         with torch.no_grad():
             for i, weight in enumerate(self.weights):

@@ -31,15 +31,15 @@ def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
     """The words of each text, in lower case, of which any occurrence is a proper noun or part of an identifier."""
     sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
-    kept: list[set[str]] = [set() for _ in cut]
+    protected: list[set[str]] = [set() for _ in cut]
     for (i, places), of_sentence in zip(sentences, tags, strict=True):
         proper = (place for place, tag in zip(places, of_sentence, strict=True) if tag == "PROPN")
-        kept[i].update(cut[i].tokens[place].lower() for place in proper)
-    for one, words, identifiers in zip(cut, kept, matches([one.text for one in cut]), strict=True):
+        protected[i].update(cut[i].tokens[place].lower() for place in proper)
+    for one, words, identifiers in zip(cut, protected, matches([one.text for one in cut]), strict=True):
         for match in identifiers:
             inside = zip(one.tokens, one.starts, one.ends, strict=True)
             words.update(token.lower() for token, start, end in inside if start < match.end and end > match.start)
-    return [frozenset(words) for words in kept]
+    return [frozenset(words) for words in protected]
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ class LanguageModelMechanism(AsksModel):
 
 def read_rewrite(answer: str) -> str | None:
     """The rewrite in an answer; None where it has another form, or holds nothing to read."""
-    found = read_object(answer, "text")
-    return None if found is None else read_text(found["text"])
+    answered = read_object(answer, "text")
+    return None if answered is None else read_text(answered["text"])
 
 
 def listed(parts: Sequence[str]) -> str:

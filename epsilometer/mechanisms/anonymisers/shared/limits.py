@@ -101,9 +101,9 @@ class Inspector:
         ]
         every = [window for pair in windows for window in pair]
         vectors = yield from draft.known(self.vectors, every)
-        kept = [rule.of(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
+        cosines = [rule.of(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
         for i, token in enumerate(left):
-            least = min(kept[i * len(centres) : (i + 1) * len(centres)])
+            least = min(cosines[i * len(centres) : (i + 1) * len(centres)])
             result[token] = least if least >= rule.least else None
         return result
 

@@ -84,8 +84,8 @@ def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping
     for scores in private:
         for word, score in scores.items():
             best[word] = max(score, best.get(word, 0.0))
-    kept = {word for scores in useful for word, score in scores.items() if score > 0}
-    words = [word for word, score in best.items() if score > 0 and word not in kept]
+    needed = {word for scores in useful for word, score in scores.items() if score > 0}
+    words = [word for word, score in best.items() if score > 0 and word not in needed]
     return sorted(words, key=lambda word: (-best[word], word))[:MOST]
 
 

@@ -110,7 +110,7 @@ class TextSearch:
             if self.minimal:
                 edits = list(self._all(size))
             else:
-                edits = self._drawn(size, draws) if strategy == "sampled" else (yield from self._grown(size, draws))
+                edits = self._sampled(size, draws) if strategy == "sampled" else (yield from self._grown(size, draws))
             self._last = yield from self._judge(edits)
             self._singles = self._last if size == 1 else self._singles
             reached += [one for one in self._last if one.progress >= 0]
@@ -146,7 +146,7 @@ class TextSearch:
             chains += [self._pick(row, u) for row, u in zip(words, self.stream.random((draws, size)), strict=True)]
         return chains
 
-    def _drawn(self, size: int, draws: int) -> list[Edit]:
+    def _sampled(self, size: int, draws: int) -> list[Edit]:
         words = np.sort(self.stream.random((draws, len(self.source.words))).argsort(axis=1)[:, :size], axis=1)
         uniforms = self.stream.random((draws, size))
         return list(dict.fromkeys(self._pick(row, u) for row, u in zip(words, uniforms, strict=True)))
@@ -174,7 +174,7 @@ class TextSearch:
             return list(self._all(1))
         if not self._swaps:
             self._swaps = yield from self._best_swaps(self._singles)
-        best = yield from self._kept(sorted(self._last, key=_rank, reverse=True)[: 2 * width])
+        best = yield from self._keeping_tasks(sorted(self._last, key=_rank, reverse=True)[: 2 * width])
         edits = (_with(one.edit, swap) for one in best[:width] for swap in self._swaps if swap[0] not in dict(one.edit))
         return list(dict.fromkeys(edits))
 
@@ -243,7 +243,7 @@ class TextSearch:
         """The first that passes all checks; they are made of a few at a time, twice as many each time."""
         start, count = 0, _ROUND
         while start < len(ranked):
-            passing = yield from self._kept(ranked[start : start + count])
+            passing = yield from self._keeping_tasks(ranked[start : start + count])
             passing = yield from self._tags(passing)
             for guard in self.judges.guards:
                 pairs = [(self.source.spans.text, self.source.text(one.edit)) for one in passing]
@@ -254,7 +254,7 @@ class TextSearch:
             start, count = start + count, 2 * count
         return None
 
-    def _kept(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
+    def _keeping_tasks(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
         """Those under which every task's answer stays."""
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:

@@ -86,7 +86,7 @@ class MaskMechanism:
             scaled = utility * (epsilon / (2 * (high - low)))  # 1 / T; at most 0, so exp cannot overflow
             yield scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
 
-    def drawn(
+    def draw(
         self,
         split: Sequence[Sequence[str]],
         places: NDArray[np.integer],
