@@ -119,7 +119,7 @@ def write_or_run(code: str, folder: Path, scope: dict[str, Any]) -> None:
 OTHERWISE = {
     "tutorial",  # below
     "truth-bench",  # tests/auditing/truth/test_bench.py runs its example
-    "paper",  # converts files that nobody here has
+    "paper",  # tests/mechanisms/latents/test_published_checkpoints.py converts a small checkpoint
 }
 
 

@@ -15,6 +15,7 @@ from epsilometer.models.bounds import bounds
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.locate import locate
 from epsilometer.models.seq2seq import Seq2Seq, assemble
+from epsilometer.models.teaching import save
 from epsilometer.pipeline.stages import model as stage
 from tests.support import tiny_models
 
@@ -92,6 +93,43 @@ def test_states_and_beams_equal_transformers_one_by_one(small: Seq2Seq) -> None:
             )  # fmt: skip
         assert torch.allclose(states[i], one[0], atol=1e-5)
         assert texts[i] == small.text(written[0].numpy())
+
+
+@pytest.mark.parametrize("own_head", [True, False])
+def test_a_t5_has_the_head_of_its_checkpoint(tmp_path: Path, own_head: bool) -> None:
+    """Of version 1.1, FLAN-T5 say: a head of its own, unscaled. Of version 1: the word embeddings, scaled by d^-1/2.
+
+    config.json is as on the hub, where it says `tie_word_embeddings: false` or nothing; a folder that is written anew
+    after training says it otherwise.
+    """
+    folder = tiny_models.save_t5(tmp_path / "t5")
+    weights, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
+    assert "lm_head.weight" not in weights
+    embeddings = weights["shared.weight"]
+    head = np.random.default_rng(0).normal(size=embeddings.shape).astype(np.float32) if own_head else embeddings
+    if own_head:
+        save_file(weights | {"lm_head.weight": head}, folder / "model.safetensors", metadata={"format": "pt"})
+    settings = {
+        key: value for key, value in config.items() if key not in ("tie_word_embeddings", "scale_decoder_outputs")
+    }
+    settings |= {"tie_word_embeddings": False} if own_head else {}
+    (folder / "config.json").write_text(json.dumps(settings))
+    prompts = np.array([[8, 9, 10, 1], [12, 13, 14, 1]])
+    save(Seq2Seq(folder), tmp_path / "again")
+    for place in (folder, tmp_path / "again"):
+        model = Seq2Seq(place)
+        logits, _ = model.read(prompts)
+        with torch.inference_mode():
+            network = model.network
+            given = {"input_ids": torch.from_numpy(prompts), "decoder_input_ids": torch.full((2, 1), model.start)}
+            whole = network(**given).logits[:, 0].numpy()
+            hidden = network.encoder(input_ids=given["input_ids"]).last_hidden_state
+            last = network.decoder(input_ids=given["decoder_input_ids"], encoder_hidden_states=hidden)[0][:, 0].numpy()
+        expected = (last if own_head else last * 32**-0.5) @ head.T
+        assert np.allclose(whole, expected, rtol=0, atol=1e-5)
+        assert np.allclose(logits, expected[:, model.outputs], rtol=0, atol=1 / 2048 + 1e-5)  # rounded to 1/1024
+        other = (last * 32**-0.5 if own_head else last) @ embeddings.T
+        assert np.abs(other - expected).max() > 1
 
 
 def test_a_decoder_of_another_encoder_is_refused(tmp_path: Path) -> None:
