@@ -32,8 +32,9 @@ from epsilometer.mechanisms.latents.dp_bart import DPBART
 from epsilometer.mechanisms.tokens.dp_mlm import DPMLM
 from epsilometer.mechanisms.tokens.dp_prompt import DPPrompt
 from epsilometer.models.devices import described, resolved
+from epsilometer.models.generation import shape_of
 from epsilometer.models.locate import quiet_loading
-from epsilometer.models.memory import BUDGET, Memory
+from epsilometer.models.memory import Memory
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 WORDS_A_TEXT, NEW = 20, 32
@@ -199,11 +200,12 @@ def prompted(folder: Path, size: Size, device: str) -> tuple[Row, float]:
     )
     model = mechanism.model
     units = rewrites[0].units
-    read = sum(map(len, mechanism.framed(given)))
+    framed = mechanism.framed(given)
+    read = sum(map(len, framed))
     body = weights(model.network, "encoder.") * read + weights(model.network, "decoder.") * len(units.values)
     operations = 2 * (body + size.width * len(model.outputs) * len(units.values))
-    each = model.row_bytes(read // len(given), NEW)
-    model.memory = Memory(device, "t5", min(BUDGET[device], each * size.texts) // 2)
+    whole = shape_of(model, max(map(len, framed)), NEW).rows
+    model.memory = Memory(device, "t5", model.row_bytes(max(map(len, framed)), NEW) * whole // 2)
     again = mechanism.rewrite(given, 100.0, Noise.named(len(given), "gpu")).units
     assert again is not None
     pairs = [(units.row(i), again.row(i)) for i in range(len(given))]

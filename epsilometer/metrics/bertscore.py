@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
 from epsilometer.models.locate import ENCODER, hub_id, locate, quiet_loading
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from epsilometer.models.memory import Memory
+
+_ROWS = {"cpu": 64, "cuda": 1024}  # texts of every batch, where memory holds them
 
 
 @component
@@ -63,6 +70,23 @@ class BertScore:
         scores = np.array([float(not a.strip() and not b.strip()) for a, b in zip(originals, rewrites, strict=True)])
         full = [i for i, (a, b) in enumerate(zip(originals, rewrites, strict=True)) if a.strip() and b.strip()]
         if full:
-            _, _, f1 = self._scorer.score([rewrites[i] for i in full], [originals[i] for i in full])
+            pairs = [rewrites[i] for i in full], [originals[i] for i in full]
+            f1 = self._memory.attempt(partial(self._f1, *pairs))
             scores[full] = f1.double().numpy()
         return scores
+
+    @cached_property
+    def _memory(self) -> Memory:
+        from epsilometer.models.memory import Memory
+
+        return Memory(resolved(), self.model)
+
+    def _f1(self, rewrites: list[str], originals: list[str]) -> Tensor:
+        """The [n] scores of texts that are not empty."""
+        from epsilometer.models.memory import activations
+
+        scorer, texts = self._scorer, [*rewrites, *originals]
+        longest = max(map(len, scorer._tokenizer(texts, truncation=True)["input_ids"]))
+        rows = self._memory.rows(4 * activations(scorer._model.config, longest), _ROWS[resolved()])
+        f1: Tensor = scorer.score(rewrites, originals, batch_size=rows)[2]
+        return f1

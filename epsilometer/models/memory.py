@@ -3,7 +3,7 @@
 Kernels differ by shape, so a batch's shape must not depend on what else is running. On the processor it is a constant,
 and the budget only says how many batches lie in memory side by side, which changes no byte. On CUDA shapes follow from
 the model's configuration, the lengths and the budget, never from how much memory is free; where the device runs out of
-memory all the same, the number of rows is halved, which is said.
+memory all the same, the number of rows is halved, which is said. A stage's record has both (`runtime/batches.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from epsilometer.core.errors import UserError
+from epsilometer.runtime import batches
 from epsilometer.runtime.progress import say
 
 T = TypeVar("T")
@@ -36,11 +37,8 @@ class Memory:
         least = (batch or most) if self._device == "cpu" else 1
         fitting = max(least, min(most, self._budget // each) >> self._halvings)
         self._last = max(least, 1 << fitting.bit_length() - 1)
-        return self._last
-
-    def fewer(self, most: int) -> int:
-        """So many rows, halved as often as memory ran out; at least 1."""
-        self._last = max(1, most >> self._halvings)
+        if self._device == "cuda":
+            batches.noted(self._model, self._budget, self._halvings, each=each, rows=self._last)
         return self._last
 
     def halve(self) -> None:
@@ -51,6 +49,7 @@ class Memory:
                 "precision: bfloat16, shorter texts, fewer workers on this device, or device: cpu"
             )
         self._halvings += 1
+        batches.noted(self._model, self._budget, self._halvings)
         torch.cuda.empty_cache()
         say(f"out of memory: {self._model} goes on with half as many rows, which can change last bits")
 

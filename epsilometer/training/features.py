@@ -10,7 +10,8 @@ GPT-2:  the state of the last token that is no padding, before the last norm, by
         text cannot change its state.
 
 A text is cut after `length` tokens, special ones included; a special token written in a text is characters. A state
-depends on its text alone: batches have a fixed number of rows, and a width that follows from the text's own length.
+depends on its text alone: batches have a width that follows from the text's own length, and a number of rows that
+follows from the width.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from epsilometer.training.heads import BERT, GPT2, last_layers
 from epsilometer.training.tokens import Tokens, attention, last_place, padding, window
 
 BLOCK = 512  # texts between two writes: what a kill costs at most
-ROWS = {"cpu": 8, "cuda": 64}  # texts of every batch that transformers sees: a constant, since kernels differ by shape
+ROWS = {"cpu": 8, "cuda": 1024}  # texts of every batch that transformers sees, where memory holds them
 MULTIPLE = 8  # tokens that a batch's width is a multiple of
 LAYERS, ABOUT = "last_layers.safetensors", "about.json"  # in a folder of features, beside SPLIT.npy
 
@@ -184,7 +186,9 @@ class _ByTransformers:
     def __init__(self, folder: Path, kind: str, precision: str, device: str) -> None:
         import torch
 
-        self._network = _load(folder, kind, precision, device)
+        from epsilometer.models.memory import Memory
+
+        self._network, self._memory = _load(folder, kind, precision, device), Memory(device, folder.name)
         if kind == GPT2:
             self._network.ln_f = torch.nn.Identity()
         self._kind, self._device, self._pad = kind, device, padding(folder)
@@ -196,19 +200,25 @@ class _ByTransformers:
         widths = np.array([min(self._window, -(-len(one) // MULTIPLE) * MULTIPLE) for one in ids])
         for width in np.unique(widths):
             members = np.flatnonzero(widths == width)
-            for start in range(0, len(members), ROWS[self._device]):
-                rows = members[start : start + ROWS[self._device]]
-                states[rows] = self._batch([ids[i] for i in rows], int(width))
+            while len(members):
+                some = self._memory.attempt(partial(self._first_batch, ids, members, int(width)))
+                states[members[: len(some)]] = some
+                members = members[len(some) :]
         return states
 
-    def _batch(self, ids: Sequence[Sequence[int]], width: int) -> NDArray[np.float32]:
-        """The states of up to ROWS texts, padded on the right."""
+    def _first_batch(self, ids: Sequence[Sequence[int]], members: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+        """The states of the first members, padded on the right."""
         import torch
 
-        tokens = np.full((ROWS[self._device], width), self._pad, np.int64)
-        there, places = np.zeros(tokens.shape, bool), np.zeros(len(tokens), np.int64)
+        from epsilometer.models.memory import activations
+
+        each = self._network.dtype.itemsize * activations(self._network.config, width)
+        size = self._memory.rows(each, ROWS[self._device])
+        tokens = np.full((size, width), self._pad, np.int64)
+        there, places = np.zeros(tokens.shape, bool), np.zeros(size, np.int64)
         there[:, 0] = True  # in rows without a text too: attention to nothing is no number
-        for row, one in enumerate(ids):
+        batch = [ids[i] for i in members[:size]]
+        for row, one in enumerate(batch):
             tokens[row, : len(one)], there[row, : len(one)] = one, True
             if self._kind == GPT2:
                 places[row] = last_place(one, self._pad)
@@ -216,7 +226,7 @@ class _ByTransformers:
         given = {"input_ids": torch.from_numpy(tokens), "attention_mask": mask}
         with torch.inference_mode():
             hidden = self._network(**{name: one.to(self._device) for name, one in given.items()}).last_hidden_state
-            chosen = hidden[torch.arange(len(ids)), torch.from_numpy(places[: len(ids)])]
+            chosen = hidden[torch.arange(len(batch)), torch.from_numpy(places[: len(batch)])]
         states: NDArray[np.float32] = chosen.float().cpu().numpy()
         return states
 

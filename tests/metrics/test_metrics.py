@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from numpy.typing import NDArray
 
@@ -25,6 +27,7 @@ from epsilometer.metrics.meteor import Meteor
 from epsilometer.metrics.part_of_speech import PartOfSpeech
 from epsilometer.metrics.perplexity import Perplexity
 from epsilometer.metrics.rouge_l import RougeL
+from epsilometer.models.memory import Memory
 from epsilometer.project.params import read
 from epsilometer.utility.similarity import measure, metric
 from tests.support.places import ROOT
@@ -128,6 +131,24 @@ def test_bertscore_by_its_definition() -> None:
     assert found[:3].tolist() == [0, 0, 1]
     assert found[6] == pytest.approx(1, abs=1e-5)
     assert np.isfinite(found).all()
+
+
+def test_bertscore_takes_fewer_texts_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, sizes = BertScore(), []
+    texts = [" ".join(words) for words in itertools.product(["old", "new"], ["dog", "cat", "cow"], ["barks", "ran"])]
+    whole = one.measure(texts, texts[::-1])
+    monkeypatch.setitem(one.__dict__, "_memory", Memory("cuda", "the model", 1 << 30))
+    score = one._scorer.score
+
+    def limited(*pairs: list[str], batch_size: int) -> Any:
+        sizes.append(batch_size)
+        if batch_size > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return score(*pairs, batch_size=batch_size)
+
+    monkeypatch.setattr(one._scorer, "score", limited)
+    np.testing.assert_allclose(one.measure(texts, texts[::-1]), whole, atol=1e-5)
+    assert sizes == [64, 32, 16, 8, 4]
 
 
 def test_bertscore_refuses_what_the_library_would_misread(tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Classifier, Examples, FineTuning, load, train
 from epsilometer.models.classifiers.linear import Linear
+from epsilometer.models.classifiers.transformer import fine_tune
 from epsilometer.models.logits import GRID
+from epsilometer.models.memory import Memory
 from epsilometer.text.words import words
 from tests.support.tiny_models import save_word_bert
 
@@ -74,6 +78,28 @@ def test_a_classifier_is_kept(classifier: Classifier, tmp_path: Path) -> None:
     again = load(tmp_path / "folder")
     assert (again.kind, list(again.classes)) == (classifier.kind, list(classifier.classes))
     assert (again.probabilities(texts) == classifier.probabilities(texts)).all()  # saving rounds the weights of both
+
+
+def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on CUDA, computed on the processor: of other rows only last bits may differ, which the grid absorbs mostly."""
+    one = fine_tune(corpus(40, 0), ["bad", "good"], tiny, STREAM)
+    texts = corpus(50, 4).texts
+    whole, sizes = one.probabilities(texts), []
+    monkeypatch.setattr(one, "_memory", Memory("cuda", "the model", 1 << 30))
+    logits = one._logits
+
+    def limited(pieces: Sequence[Sequence[int]]) -> torch.Tensor:
+        if len(pieces) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        sizes.append(len(pieces))
+        return logits(pieces)
+
+    monkeypatch.setattr(one, "_logits", limited)
+    np.testing.assert_allclose(one.probabilities(texts), whole, atol=2 / GRID)
+    assert set(sizes) == {4}
+    monkeypatch.setattr(one, "_memory", Memory("cuda", "the model", 1))
+    one.probabilities(texts)
+    assert sizes[-1] == 1
 
 
 def test_the_linear_kind_is_tf_idf_times_weights_by_hand() -> None:

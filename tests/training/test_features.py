@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, BertConf
 from epsilometer.core.component import EMBEDDED
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
+from epsilometer.models.memory import Memory, activations
 from epsilometer.training import features
 from epsilometer.training.features import ABOUT, LAYERS, MULTIPLE, ROWS, Frozen, read, write
 from epsilometer.training.heads import last_layers, load_last_layers
@@ -77,6 +78,29 @@ def test_a_state_depends_on_its_text_alone(kind: str, config: dict[str, Any], tm
     together = frozen.states(texts)
     np.testing.assert_array_equal(together[::-1], frozen.states(texts[::-1]))
     np.testing.assert_array_equal(together, np.concatenate([frozen.states([text]) for text in texts]))
+
+
+def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on CUDA, computed on the processor: of other rows only last bits may differ."""
+    frozen = Frozen(save_gpt2_classifier(tmp_path), 12)
+    texts = TEXTS * 5
+    whole = frozen.states(texts)
+    network: Any = frozen._network
+    each = 4 * activations(network._network.config, 2 * MULTIPLE)
+    monkeypatch.setattr(network, "_memory", Memory("cuda", "the model", 16 * each))
+    forward, sizes = network._network.forward, []
+
+    def limited(**given: torch.Tensor) -> Any:
+        if len(given["input_ids"]) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        sizes.append(len(given["input_ids"]))
+        return forward(**given)
+
+    monkeypatch.setattr(network._network, "forward", limited)
+    np.testing.assert_allclose(frozen.states(texts), whole, atol=1e-5)
+    assert set(sizes) == {4} or set(sizes) == {2, 4}
 
 
 def test_a_special_token_in_a_text_is_text(tmp_path: Path) -> None:

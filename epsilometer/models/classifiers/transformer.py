@@ -10,6 +10,7 @@ and keeps weights in float32.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 WARM_UP = 0.1  # of the steps
 MULTIPLE = 4  # pieces
 JITTER = 4.0  # pieces by which lengths are blurred before sorting, so that batches differ between seeds
-_ROWS = {"cpu": 16, "cuda": 256}  # texts of every batch that is asked: a constant, since kernels differ by shape
+_ROWS = {"cpu": 16, "cuda": 1024}  # texts of every batch that is asked, where memory holds them
 
 
 class Transformer:
@@ -48,11 +49,13 @@ class Transformer:
 
         from epsilometer.models.bert import number_type
         from epsilometer.models.devices import resolved
+        from epsilometer.models.memory import Memory
 
         self.classes = sorted(classes)
         self.settings = settings
         self.losses: list[float] = []
         self._device = resolved()
+        self._memory = Memory(self._device, folder.name)
         self._half = number_type(settings.precision, self._device) is torch.bfloat16
         with quiet_loading():
             try:
@@ -154,20 +157,32 @@ class Transformer:
         return torch.tensor([numbers[name] for name in examples.labels])
 
     def _each(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The [n, c] logits of texts, in batches of a fixed number of rows and one width."""
+        """The [n, c] logits of texts, in batches of one width and a number of rows that follows from it."""
         import torch
 
-        pieces, rows = self.pieces(texts), _ROWS[self._device]
+        pieces = self.pieces(texts)
         widths = np.array([self._width(len(one)) for one in pieces])
         logits = np.empty((len(pieces), len(self.classes)), np.float32)
         with torch.inference_mode():
             for width in np.unique(widths):
                 members = np.flatnonzero(widths == width)
-                for start in range(0, len(members), rows):
-                    batch = members[start : start + rows]
-                    filled = np.resize(batch, rows)
-                    logits[batch] = self._logits([pieces[i] for i in filled])[: len(batch)].cpu().numpy()
+                while len(members):
+                    some = self._memory.attempt(partial(self._first_batch, pieces, members, int(width)))
+                    logits[members[: len(some)]] = some
+                    members = members[len(some) :]
         return logits
+
+    def _first_batch(
+        self, pieces: Sequence[Sequence[int]], members: NDArray[np.int64], width: int
+    ) -> NDArray[np.float32]:
+        """The logits of the first members, all of one width."""
+        from epsilometer.models.memory import activations
+
+        rows = self._memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
+        batch = members[:rows]
+        logits = self._logits([pieces[i] for i in np.resize(batch, rows)])
+        some: NDArray[np.float32] = logits[: len(batch)].cpu().numpy()
+        return some
 
     def _width(self, length: int) -> int:
         """The pieces that so many are padded to."""

@@ -14,6 +14,7 @@ from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.guard.withholding import SHOW, report, traceback_of, withhold
+from epsilometer.runtime.batches import recorded
 from epsilometer.runtime.progress import say
 
 _SHOWN = 5  # reasons for a run
@@ -48,7 +49,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     written = withhold()
     try:
         _say_why()
-        with guarded():
+        with guarded(), recorded("/".join(label.split())):
             main(*arguments)
     except UserError as error:
         say(f"error: {error}")

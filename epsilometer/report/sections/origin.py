@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from epsilometer.project.commit import commit
 from epsilometer.report.environment import render
+from epsilometer.runtime.batches import halved
 
 RUN = "EPSILOMETER_FLOW_RUN"  # environment: JSON with the name, id and url of the flow run that a stage belongs to
 _NO_COMMIT = "not in a git repository, or without a commit"
@@ -51,10 +52,11 @@ def section(facts: Mapping[str, str], run: Mapping[str, str | None] | None, lock
 
 
 def device(folder: Path) -> str:
-    """The devices that the records of a folder's code name."""
+    """The devices that the records of a folder's code name, and where their memory ran out."""
     records = (json.loads(path.read_bytes()) for path in sorted((folder / "data" / "code").rglob("*.json")))
     named = {", ".join(record["device"].values()) for record in records if "device" in record}
-    return "; ".join(sorted(named)) or "not recorded"
+    ran_out = [f"{stage} with rows halved {times}x for want of memory" for stage, times in halved(folder).items()]
+    return "; ".join(sorted(named) + ran_out) or "not recorded"
 
 
 def profile(folder: Path) -> str:

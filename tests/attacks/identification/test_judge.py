@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from epsilometer.attacks.identification.judge import JudgeAttack
+from epsilometer.attacks.identification.shared import judge_model
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
 from epsilometer.attacks.identification.shared.judge_prompt import (
     CHAT_LEAD,
@@ -27,6 +30,7 @@ from epsilometer.core.component import build
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
+from epsilometer.models.memory import Memory
 from tests.support.places import ROOT
 from tests.support.tiny_judges import TEXTS, save_model, save_tokeniser
 
@@ -90,6 +94,60 @@ def test_a_prompts_numbers_do_not_depend_on_the_others(tmp_path: Path, precision
     together, _ = model.scores(asked)
     np.testing.assert_array_equal(model.scores(asked[::-1])[0], together[::-1])
     np.testing.assert_array_equal(np.concatenate([model.scores([one])[0] for one in asked[:3]]), together[:3])
+
+
+def test_the_shared_beginning_is_kept_once_and_nothing_else(chat_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the score reading: a row's keys are the beginning's own memory, and have its length after the pass too."""
+    judge, caches = JudgeModel(chat_model), []
+    length = len(judge._prefix("12"))
+
+    def repeated(cache: Any, rows: int, grows: bool = True) -> Any:
+        caches.append((cache, judge_model_repeated(cache, rows, grows), grows))
+        return caches[-1][1]
+
+    judge_model_repeated = judge_model._repeated
+    monkeypatch.setattr(judge_model, "_repeated", repeated)
+    judge.scores(questions(5))
+    judge.replies(questions(5), 3)
+    assert {grows for _, _, grows in caches} == {True, False}
+    for whole, several, grows in caches:
+        for one, shared in zip(whole.layers, several.layers, strict=True):
+            assert one.keys.shape[0] == 1
+            assert one.keys.shape[-2] == length
+            assert shared.keys.shape[0] > 1
+            assert (shared.keys.shape[-2] > length) == grows
+            assert (shared.keys.data_ptr() == one.keys.data_ptr()) == (not grows)
+
+
+@pytest.mark.parametrize("reading", ["scores", "replies"])
+def test_rows_follow_from_a_budget_and_are_halved_where_memory_runs_out(
+    chat_model: Path, monkeypatch: pytest.MonkeyPatch, reading: str
+) -> None:
+    """As on CUDA, computed on the processor: of other rows only last bits may differ."""
+    judge, asked = JudgeModel(chat_model), questions(20)
+
+    def answers() -> Any:
+        return judge.scores(asked)[0] if reading == "scores" else judge.replies(asked, 4)
+
+    whole = answers()
+    network, sizes = judge._model, []
+    longest = 4 if reading == "replies" else 0
+    each = judge._row_bytes(len(judge._prefix("12")) + 64, longest)
+    monkeypatch.setattr(judge, "_memory", Memory("cuda", "judge", 8 * each))
+    forward = network.forward
+
+    @wraps(forward)  # generate looks at what it takes
+    def limited(*given: Any, **named: Any) -> Any:
+        if len(named["input_ids"]) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        sizes.append(len(named["input_ids"]))
+        return forward(*given, **named)
+
+    monkeypatch.setattr(network, "forward", limited)
+    again = answers()
+    assert set(sizes) <= {1, 2, 4}
+    assert 4 in sizes
+    assert np.allclose(again, whole, rtol=0, atol=2 / 1024) if reading == "scores" else again == whole
 
 
 def test_half_precision_keeps_scores_apart(tmp_path: Path) -> None:

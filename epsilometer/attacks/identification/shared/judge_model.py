@@ -1,10 +1,11 @@
 """A causal language model on this machine as a judge: which candidate does it take for the source of a rewrite?
 
-The tokens that all prompts begin with are computed once, and their keys and values serve every batch. What follows is
-padded on the left to a multiple of 8 tokens, and every batch has a fixed number of rows for its length, the last one
-filled up: a prompt's numbers come from the same kernels on the same shapes whatever else is asked. Logits are rounded
-to multiples of 1/1024 to absorb what differences remain. (In a model with a sliding window, padding takes some of its
-places; that matters only where a prompt outgrows the window.)
+The tokens that all prompts begin with are computed once, and their keys and values serve every row of every batch. All
+options are scored in one pass, which keeps no other keys and values. What follows is padded on the left to a multiple
+of 8 tokens, and every batch has a fixed number of rows for its length, the last one filled up: a prompt's numbers come
+from the same kernels on the same shapes whatever else is asked. Logits are rounded to multiples of 1/1024 to absorb
+what differences remain. (In a model with a sliding window, padding takes some of its places; that matters only where a
+prompt outgrows the window.)
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PAD = 8  # prompts are padded to a multiple of this
-BATCH = {"cpu": 1024, "cuda": 8192}  # tokens in a batch, the shared beginning left out
+BATCH = {"cpu": 1024, "cuda": 16384}  # tokens in a batch where memory holds them, the shared beginning left out
 
 
 class JudgeModel:
@@ -112,7 +114,7 @@ class JudgeModel:
                         input_ids=ids,
                         attention_mask=mask,
                         position_ids=positions,
-                        past_key_values=_repeated(cache, len(ids)),
+                        past_key_values=_repeated(cache, len(ids), grows=False),
                         use_cache=False,
                         logits_to_keep=1,
                     )
@@ -153,7 +155,7 @@ class JudgeModel:
             cache = self._cache(prefix)
 
             def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
-                for rows, ids, mask in self._batches(prompts, len(prefix), rest):
+                for rows, ids, mask in self._batches(prompts, len(prefix), rest, longest):
                     whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
                     generated = self._model.generate(
                         whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
@@ -249,21 +251,25 @@ class JudgeModel:
         return self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
 
     def _batches(
-        self, prompts: list[NDArray[np.int32]], prefix: int, rest: Sequence[int]
+        self, prompts: list[NDArray[np.int32]], prefix: int, rest: Sequence[int], longest: int = 0
     ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Batches of one padded length: numbers of the prompts, ids [rows, length], mask [rows, prefix + length].
 
-        rest: the numbers of the prompts that are wanted.
+        rest: the numbers of the prompts that are wanted; longest: how many tokens of an answer are kept in memory.
         Each row has padding, so that no batch is spared the mask; a batch may have more rows than prompts.
         """
         import torch
 
+        def fitting(length: int) -> int:
+            return self._memory.rows(self._row_bytes(prefix + length, longest), max(1, BATCH[self._device] // length))
+
         order = sorted(rest, key=lambda i: len(prompts[i]))
         batches = []
         for length, run in groupby(order, key=lambda i: (len(prompts[i]) // PAD + 1) * PAD):
-            members, size = list(run), self._memory.fewer(max(1, BATCH[self._device] // length))
-            batches += [(length, size, members[start : start + size]) for start in range(0, len(members), size)]
-        for length, size, rows in track(batches, len(batches), "judge"):
+            members, size = list(run), fitting(length)
+            batches += [(length, members[start : start + size]) for start in range(0, len(members), size)]
+        for length, rows in track(batches, len(batches), "judge"):
+            size = fitting(length)  # asked again: these are the rows to be halved where memory runs out
             ids = np.zeros((size, length), np.int64)
             mask = np.zeros((size, prefix + length), np.int64)
             mask[:, :prefix] = 1
@@ -273,10 +279,44 @@ class JudgeModel:
                 mask[place, prefix + length - len(prompt) :] = 1
             yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
 
+    def _row_bytes(self, length: int, longest: int) -> int:
+        """About what a row of so many tokens takes: a layer's numbers, and keys and values, twice while they grow.
 
-def _repeated(cache: Any, rows: int) -> Any:
-    """The cache of one row as a new one of several."""
-    if cache is not None:
-        cache = copy.deepcopy(cache)
-        cache.batch_repeat_interleave(rows)
-    return cache
+        They are of all layers where an answer of up to `longest` tokens follows, else of one.
+        """
+        from epsilometer.models.memory import activations, cached
+
+        config = self._model.config.get_text_config()
+        keys = cached(config) * (length + longest) if longest else cached(config) * length // config.num_hidden_layers
+        return int(self._model.dtype.itemsize * (activations(config, length) + 2 * keys))
+
+
+def _repeated(cache: Any, rows: int, grows: bool = True) -> Any:
+    """The cache of one row as a new one of several, which share the row's keys and values.
+
+    grows: whether it takes in what is read after them; else a layer's are gone as soon as the layer is computed.
+    """
+    from transformers.cache_utils import DynamicLayer
+
+    if cache is None:
+        return None
+    repeated = copy.copy(cache)
+    repeated.layers = []
+    for one in cache.layers:
+        if type(one) is DynamicLayer:
+            layer = copy.copy(one)
+            layer.keys, layer.values = (part.expand(rows, -1, -1, -1) for part in (one.keys, one.values))
+            if not grows:
+                layer.update = partial(_joined, layer.keys, layer.values)
+        else:  # such as a sliding window
+            layer = copy.deepcopy(one)
+            layer.batch_repeat_interleave(rows)
+        repeated.layers.append(layer)
+    return repeated
+
+
+def _joined(keys: Tensor, values: Tensor, new_keys: Tensor, new_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    """Keys and values of all tokens [rows, heads, length, size], from those of the first ones and of the rest."""
+    import torch
+
+    return torch.cat([keys, new_keys], dim=-2), torch.cat([values, new_values], dim=-2)

@@ -1,0 +1,78 @@
+"""How many rows networks took at a time in a stage on a GPU, where kernels differ by shape, and so do last bits.
+
+On CUDA the rows of a batch follow from the model, its lengths and a budget of bytes, and are halved where memory runs
+out. A stage that computed there leaves a record of both, `data/batches/STAGE[/ENTRY].json`: a list by model. On the
+processor shapes are constants, and there is no record. Work that was killed and went on has the batches of all runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from epsilometer.core.atomic import read_json, write_json
+
+FOLDER = Path("data/batches")
+_NOTES = "EPSILOMETER_BATCHES"  # environment: the folder for notes of the stage's processes, on Ray those of all nodes
+
+_noted: set[str] = set()
+
+
+def noted(model: str, budget: int, halvings: int, *, each: int | None = None, rows: int | None = None) -> None:
+    """Note once that a model's batches have so many rows, of `each` bytes, under a budget halved so often."""
+    if (folder := os.environ.get(_NOTES)) is None:
+        return
+    line = json.dumps([model, budget, halvings, each, rows])
+    if line not in _noted:
+        _noted.add(line)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with Path(folder, f"{socket.gethostname()}-{os.getpid()}").open("a") as file:
+            file.write(f"{line}\n")
+
+
+@contextmanager
+def recorded(stage: str) -> Iterator[None]:
+    """Write the record of a stage, "rewrite" or "rewrite/queries-tem", whose work is done inside; none without notes.
+
+    After an exception the notes stay, for the run that goes on.
+    """
+    record, notes = FOLDER / f"{stage}.json", FOLDER / f"{stage}.notes"
+    before, os.environ[_NOTES] = os.environ.get(_NOTES), str(notes)
+    _noted.clear()
+    try:
+        yield
+    finally:
+        os.environ.pop(_NOTES)
+        if before is not None:
+            os.environ[_NOTES] = before
+    if notes.is_dir():
+        write_json(_by_model(notes), record)
+        shutil.rmtree(notes)
+    else:
+        record.unlink(missing_ok=True)
+
+
+def _by_model(notes: Path) -> list[dict[str, Any]]:
+    """What was noted, a model and budget: how often rows were halved, and [bytes of a row, rows] of its batches."""
+    lines = [line for file in sorted(notes.iterdir()) for line in file.read_text().splitlines()]
+    models: dict[tuple[str, int], dict[str, Any]] = {}
+    for model, budget, halvings, each, rows in sorted(map(json.loads, set(lines)), key=json.dumps):
+        one = models.setdefault((model, budget), {"model": model, "budget": budget, "halvings": 0, "batches": []})
+        one["halvings"] = max(one["halvings"], halvings)
+        if rows is not None and [each, rows] not in one["batches"]:
+            one["batches"].append([each, rows])
+    return [one | {"batches": sorted(one["batches"])} for one in models.values()]
+
+
+def halved(folder: Path) -> dict[str, int]:
+    """How often rows were halved for want of memory, by stage, where they were; of the project in a folder."""
+    place = folder / FOLDER
+    records = {path.relative_to(place).with_suffix("").as_posix(): read_json(path) for path in place.rglob("*.json")}
+    most = {stage: max(one["halvings"] for one in record) for stage, record in sorted(records.items())}
+    return {stage: halvings for stage, halvings in most.items() if halvings}

@@ -1,0 +1,85 @@
+"""The record of batches on a GPU, noted by hand: nothing here has one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.models.memory import Memory
+from epsilometer.pipeline.guard import entry
+from epsilometer.report.sections.origin import device
+from epsilometer.runtime import batches
+from epsilometer.runtime.scaling import Engine, run
+
+RECORD = Path("data/batches/rewrite/queries-tem.json")
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DVC_STAGE", raising=False)
+    monkeypatch.setattr(entry, "end_with_parent", lambda: None)
+    return tmp_path
+
+
+def stage(work: Callable[[], object]) -> None:
+    entry.run(lambda key: work(), "rewrite queries-tem", "queries-tem")
+
+
+def in_memory(device: str, halvings: int = 0) -> None:
+    memory = Memory(device, "a model", budget=1000)
+    for _ in range(halvings + 1):
+        for each in (10, 100, 10):
+            memory.rows(each, 64)
+        if halvings:
+            memory.halve()
+            halvings -= 1
+
+
+def test_a_stage_on_a_gpu_records_its_rows_and_their_halving(project: Path) -> None:
+    stage(lambda: in_memory("cuda", halvings=1))
+    expected = {"model": "a model", "budget": 1000, "halvings": 1, "batches": [[10, 32], [10, 64], [100, 4], [100, 8]]}
+    assert json.loads(RECORD.read_text()) == [expected]
+    assert batches.halved(project) == {"rewrite/queries-tem": 1}
+    assert device(project) == "rewrite/queries-tem with rows halved 1x for want of memory"
+    assert not list(project.rglob("*.notes"))
+    assert "EPSILOMETER_BATCHES" not in os.environ
+
+
+def test_a_stage_on_the_processor_records_nothing_and_takes_an_older_record_away(project: Path) -> None:
+    stage(lambda: in_memory("cuda"))
+    assert RECORD.exists()
+    assert batches.halved(project) == {}
+    stage(lambda: in_memory("cpu"))
+    assert not RECORD.exists()
+
+
+def test_work_that_goes_on_after_a_kill_has_the_batches_of_both_runs() -> None:
+    def fails() -> None:
+        Memory("cuda", "first", budget=1000).rows(10, 64)
+        raise UserError("a fault")
+
+    with pytest.raises(SystemExit):
+        stage(fails)
+    assert not RECORD.exists()
+    stage(lambda: Memory("cuda", "second", budget=1000).rows(100, 64))
+    assert [(one["model"], one["batches"]) for one in json.loads(RECORD.read_text())] == [
+        ("first", [[10, 64]]),
+        ("second", [[100, 8]]),
+    ]
+
+
+def in_a_worker() -> Callable[[int], int]:
+    return lambda part: batches.noted(f"model {part}", 1000, 0, each=10, rows=part) or os.getpid()
+
+
+def test_workers_note_into_the_same_record() -> None:
+    workers: set[int] = set()
+    stage(lambda: workers.update(run(in_a_worker, [1, 2, 3, 4], Engine(workers=2))))
+    assert os.getpid() not in workers
+    assert [one["model"] for one in json.loads(RECORD.read_text())] == [f"model {part}" for part in (1, 2, 3, 4)]
