@@ -172,9 +172,7 @@ class Transformer:
                     members = members[len(some) :]
         return logits
 
-    def _first_batch(
-        self, pieces: Sequence[Sequence[int]], members: NDArray[np.int64], width: int
-    ) -> NDArray[np.float32]:
+    def _first_batch(self, pieces: list[list[int]], members: NDArray[np.int64], width: int) -> NDArray[np.float32]:
         """The logits of the first members, all of one width."""
         from epsilometer.models.memory import activations
 

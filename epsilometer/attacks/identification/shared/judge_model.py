@@ -304,8 +304,8 @@ def _repeated(cache: Any, rows: int, grows: bool = True) -> Any:
     repeated.layers = []
     for one in cache.layers:
         if type(one) is DynamicLayer:
-            layer = copy.copy(one)
-            layer.keys, layer.values = (part.expand(rows, -1, -1, -1) for part in (one.keys, one.values))
+            layer: Any = copy.copy(one)
+            layer.keys, layer.values = (part.expand(rows, -1, -1, -1) for part in (layer.keys, layer.values))
             if not grows:
                 layer.update = partial(_joined, layer.keys, layer.values)
         else:  # such as a sliding window
