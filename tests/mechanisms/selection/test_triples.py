@@ -125,11 +125,8 @@ def in_memory(texts: Sequence[str], threshold: float, seed: int) -> list[int]:
     return result
 
 
-@pytest.mark.parametrize(("threshold", "part"), [(0.4, 7), (0.4, 64), (0.7, 100), (0.9, 8192)])
-def test_the_index_on_disk_names_the_same_as_one_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: float, part: int
-) -> None:
-    """Whatever the size of the parts, with runs that are merged several times; nothing is left behind."""
+def phrases() -> list[str]:
+    """600 texts, many of them near-duplicates."""
     random = np.random.default_rng(3)
     words = [
         "parcel",
@@ -145,13 +142,61 @@ def test_the_index_on_disk_names_the_same_as_one_in_memory(
         "the",
         "a",
     ]
-    texts = [" | ".join(" ".join(random.choice(words, 2)) for _ in range(3)) for _ in range(600)]
+    return [" | ".join(" ".join(random.choice(words, 2)) for _ in range(3)) for _ in range(600)]
+
+
+@pytest.mark.parametrize(("threshold", "part"), [(0.4, 7), (0.4, 64), (0.7, 100), (0.9, 8192)])
+def test_the_index_on_disk_names_the_same_as_one_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: float, part: int
+) -> None:
+    """Whatever the size of the parts, with runs that are merged several times; the result alone stays on disk."""
+    texts = phrases()
     monkeypatch.setattr(near_duplicates, "_PART", part)
     monkeypatch.setattr(near_duplicates, "_PAIRS", 50)
-    ours = stand_ins(texts, threshold, 5, tmp_path)
+    ours = stand_ins(texts, threshold, 5, tmp_path / "index")
     assert ours.tolist() == in_memory(texts, threshold, 5)
     assert 20 < len(set(ours.tolist())) < 600
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name: path.stat().st_size for path in tmp_path.glob("index/*") if path.suffix != ".json"} == {
+        "stand_ins": 8 * 600,
+        "hashes": 0,
+    }
+
+
+@pytest.mark.parametrize("step", ["nearest", "_append", "_write", "_merged", "_forget_the_rest"])
+def test_an_index_that_was_killed_goes_on_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Killed in each of its steps, three times one after the other; what was done is not done again."""
+    texts, killed, parts = phrases(), 0, [0]
+    monkeypatch.setattr(near_duplicates, "_PART", 40)
+    whole = stand_ins(texts, 0.7, 5)
+    work, nearest = getattr(near_duplicates._Index, step), near_duplicates._Index.nearest
+
+    def counting(index: Any, *given: Any) -> Any:
+        parts[-1] += 1
+        return nearest(index, *given)
+
+    def mortal(index: Any, *given: Any) -> Any:
+        if parts[-1] >= 3 and killed < 3:
+            if step == "_append":  # half a part's numbers are written
+                work(index, given[0], given[1][: len(given[1]) // 2])
+            raise KeyboardInterrupt
+        return counting(index, *given) if step == "nearest" else work(index, *given)
+
+    monkeypatch.setattr(near_duplicates._Index, "nearest", counting)
+    monkeypatch.setattr(near_duplicates._Index, step, mortal)
+    for killed in range(3):  # noqa: B007  # `mortal` reads it
+        with pytest.raises(KeyboardInterrupt):
+            stand_ins(texts, 0.7, 5, tmp_path / "index")
+        parts.append(0)
+    killed = 3
+    assert stand_ins(texts, 0.7, 5, tmp_path / "index").tolist() == whole.tolist()
+    assert sum(parts) <= 15 + 3
+    assert parts[-1] <= 15 - 3 * 2
+    again = stand_ins(texts, 0.7, 5, tmp_path / "index")
+    assert again.tolist() == whole.tolist()
+    other = stand_ins(texts[::-1], 0.7, 5, tmp_path / "index")  # other texts in the same folder
+    assert other.tolist() == stand_ins(texts[::-1], 0.7, 5).tolist()
 
 
 def test_clusters_are_those_of_the_data() -> None:
@@ -211,6 +256,7 @@ def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: p
     params = stage(tmp_path, monkeypatch, source=str(tmp_path / "public.txt"))
     check(params)
     triples.main("public")
+    assert [path.name for path in (tmp_path / "data").glob("triples*")] == ["triples"]
     made = DPST(resource=tmp_path / "data/triples/public", clusters=5)
     assert made.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2
 

@@ -10,14 +10,20 @@ texts walk through in one direction; runs of like size are merged. Texts of one 
 own key only chooses whom it is compared with, so the result is that of one index in memory.
 
 On disk a text that stays takes 4 bytes for each of `PERMUTATIONS` hashes and 12 for each band, and while runs are
-merged 12 more. In memory a text takes 8 bytes for its stand-in; a merge takes some 40 bytes for each text that stayed.
+merged up to 18 more. In memory a text takes 8 bytes for its stand-in; a merge takes some 40 bytes for each text that
+stayed.
+
+Each part ends with its state, written whole or not at all, which names the files that count and their lengths. So a
+call that was killed is gone on with at the part that was under way, and ends in the same stand-ins.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +31,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.atomic import read_json, write_json
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import track
 
@@ -32,6 +39,7 @@ PERMUTATIONS, GRAM = 128, 3
 HIGHEST = 0.95  # threshold
 _PART = 8192  # texts that are compared in memory
 _PAIRS = 1 << 15  # compared at a time
+_STATE = "state.json"
 
 Hashes = NDArray[np.uint32]  # [texts, PERMUTATIONS]
 Keys = NDArray[np.uint64]  # [bands, texts]
@@ -43,35 +51,43 @@ def stand_ins(
     """Returns [n]: for each text the number of the one that represents it, itself where it stays.
 
     Texts come in order of preference: each one falls to the first of those that stay whose similarity, as MinHash
-    estimates it, reaches the threshold. folder: where the index lies for the while, in the system's own by default.
-    Raises UserError for a threshold outside (0, 0.95].
+    estimates it, reaches the threshold. folder: for the index alone, from which the same call goes on after a kill; at
+    the end it holds the result, and is the caller's to remove. By default a temporary one. Raises UserError for a
+    threshold outside (0, 0.95].
     """
     from datasketch import MinHashLSH
 
     if not 0 < threshold <= HIGHEST:  # beyond it the index has a single band
         raise UserError(f"threshold must be above 0 and at most {HIGHEST}, got {threshold}")
+    if folder is None:
+        with TemporaryDirectory(prefix="near-duplicates-") as place:
+            return stand_ins(texts, threshold, seed, Path(place))
     shape = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
-    result = np.arange(len(texts))
-    with TemporaryDirectory(prefix="near-duplicates-", dir=folder) as place:
-        stayed = _Stayed(Path(place), (shape.b, shape.r), threshold, len(texts))
-        start = 0
-        for hashes in _hashes(texts, seed):
-            part = result[start : start + len(hashes)]
-            keys = _keys(hashes, shape.b, shape.r)
-            part[:] = stayed.nearest(hashes, keys)
-            stay = _compare(hashes, keys, part, threshold=threshold, start=start)
-            start += len(hashes)
-            if start < len(texts):
-                stayed.add(hashes[stay], keys[:, stay], stay + start - len(hashes))
-    return result
+    index = _Index(folder, (shape.b, shape.r), threshold, len(texts), of=_digest(texts, threshold, seed))
+    for hashes in _hashes(texts, seed, index.done):
+        keys = _keys(hashes, shape.b, shape.r)
+        part = index.nearest(hashes, keys)
+        stay = _compare(hashes, keys, part, threshold=threshold, start=index.done)
+        index.add(hashes[stay], keys[:, stay], part)
+    return index.result()
 
 
-def _hashes(texts: Sequence[str], seed: int) -> Iterator[Hashes]:
-    """The texts' hashes, some texts at a time."""
+def _digest(texts: Sequence[str], threshold: float, seed: int) -> str:
+    """What an index is of: texts and settings, and this very code."""
+    every = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
+    every.update(f"{version('datasketch')} {len(texts)} {threshold} {seed}".encode())
+    for text in texts:
+        every.update(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+    return every.hexdigest()
+
+
+def _hashes(texts: Sequence[str], seed: int, start: int) -> Iterator[Hashes]:
+    """The hashes of the texts from a number on, some texts at a time."""
     from datasketch import MinHash
 
-    every = MinHash.generator(map(_grams, texts), num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
-    tracked = track(every, len(texts), "find near-duplicates")
+    rest = map(_grams, islice(texts, start, None))
+    every = MinHash.generator(rest, num_perm=PERMUTATIONS, seed=seed + 1, scheme="affine32")
+    tracked = track(every, len(texts) - start, "find near-duplicates")
     while part := [one.hashvalues for one in islice(tracked, _PART)]:
         yield np.stack(part).astype(np.uint32)
 
@@ -102,15 +118,29 @@ def _compare(hashes: Hashes, keys: Keys, part: NDArray[np.int64], threshold: flo
     return np.array(stay, np.int64)
 
 
-class _Stayed:
-    """The texts of earlier parts that stayed, in a folder: hashes, and for each band keys in sorted runs."""
+class _Index:
+    """An index in a folder: stand-ins of all texts so far, and of those that stayed hashes, and keys in sorted runs.
 
-    def __init__(self, folder: Path, shape: tuple[int, int], threshold: float, most: int) -> None:
-        self._folder, (self._bands, self._rows), self._threshold = folder, shape, threshold
+    done: how many texts are in it. What a folder holds of other texts (`of`) is thrown away.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int], threshold: float, most: int, *, of: str) -> None:
+        self._folder, (self._bands, self._rows), self._threshold, self._of = folder, shape, threshold, of
+        state = read_json(folder / _STATE) if (folder / _STATE).is_file() else {}
+        if state.get("of") != of:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            state = {"done": 0, "stayed": 0, "runs": [], "written": 0}
+        self.done, self._count, self._written = state["done"], state["stayed"], state["written"]
+        self._runs = [(folder / name, count) for name, count in state["runs"]]  # and how many texts each holds
         self._numbers = np.full(most + 1, -1, np.int64)  # of the texts; the last entry stays for those without any
-        self._count = 0
-        self._runs: list[tuple[Path, int]] = []  # and how many texts each holds
-        self._written = 0
+        self._forget_the_rest()
+        before = self.result()
+        self._numbers[: self._count] = np.flatnonzero(before == np.arange(len(before)))[: self._count]
+
+    def result(self) -> NDArray[np.int64]:
+        """The stand-ins of the texts so far."""
+        return np.fromfile(self._folder / "stand_ins", np.int64)
 
     def nearest(self, hashes: Hashes, keys: Keys) -> NDArray[np.int64]:
         """[texts]: the number of the first near-duplicate of each text among those that stayed, -1 where none is."""
@@ -126,22 +156,43 @@ class _Stayed:
                 np.minimum.at(nearest, text[near].astype(np.int64), other[near].astype(np.int64))
         return self._numbers[nearest]
 
-    def add(self, hashes: Hashes, keys: Keys, numbers: NDArray[np.int64]) -> None:
-        """Store the texts of these numbers, if any."""
-        if not len(numbers):
-            return
-        with (self._folder / "hashes").open("ab") as file:
-            file.write(np.ascontiguousarray(hashes).tobytes())
-        order = keys.argsort(axis=1, kind="stable")
-        places = (order + self._count).astype(np.uint32)
-        self._numbers[self._count : self._count + len(numbers)] = numbers
-        self._count += len(numbers)
-        self._write(((keys[band][order[band]], places[band]) for band in range(self._bands)), len(numbers))
-        while len(self._runs) > 1 and self._runs[-2][1] <= 2 * self._runs[-1][1]:
-            right, left = self._runs.pop(), self._runs.pop()
-            self._write(self._merged(left, right), left[1] + right[1])
-            os.remove(left[0])
-            os.remove(right[0])
+    def add(self, hashes: Hashes, keys: Keys, part: NDArray[np.int64]) -> None:
+        """Store a part's stand-ins, and the hashes and keys of those of its texts that stay."""
+        self._append("stand_ins", part)
+        numbers = np.unique(part[part >= self.done])  # these stand for themselves
+        last = self.done + len(part) == len(self._numbers) - 1  # nothing will be looked for
+        if len(numbers) and not last:
+            self._append("hashes", hashes)
+            order = keys.argsort(axis=1, kind="stable")
+            places = (order + self._count).astype(np.uint32)
+            self._numbers[self._count : self._count + len(numbers)] = numbers
+            self._count += len(numbers)
+            self._write(((keys[band][order[band]], places[band]) for band in range(self._bands)), len(numbers))
+            while len(self._runs) > 1 and self._runs[-2][1] <= 2 * self._runs[-1][1]:
+                right, left = self._runs.pop(), self._runs.pop()
+                self._write(self._merged(left, right), left[1] + right[1])
+                for path in {left[0], right[0]} - self._counted:  # the others are what a killed part goes on from
+                    path.unlink()
+        self.done += len(part)
+        if last:
+            self._runs, self._count = [], 0
+        runs = [(path.name, count) for path, count in self._runs]
+        state = {"of": self._of, "done": self.done, "stayed": self._count, "runs": runs, "written": self._written}
+        write_json(state, self._folder / _STATE)
+        self._forget_the_rest()
+
+    def _append(self, name: str, values: NDArray[np.generic]) -> None:
+        with (self._folder / name).open("ab") as file:
+            file.write(np.ascontiguousarray(values).tobytes())
+
+    def _forget_the_rest(self) -> None:
+        """Remove what the state does not count: runs that were merged, and what a killed part has left."""
+        self._counted = {path for path, _ in self._runs}
+        for path in set(self._folder.glob("run-*")) - self._counted:
+            path.unlink()
+        for name, length in (("stand_ins", 8 * self.done), ("hashes", 4 * PERMUTATIONS * self._count)):
+            with (self._folder / name).open("ab") as file:
+                file.truncate(length)
 
     def _pairs(self, keys: Keys) -> NDArray[np.uint64]:
         """A text and one that stayed which share a key, as one number, text * 2^32 + place; ascending."""

@@ -15,6 +15,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -150,7 +151,9 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
         )
     ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, folder.parent)
+    # Beside the folder's parent, of which DVC may watch all.
+    unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
+    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, unfinished)
     unique = np.unique(stand_in)
     if max(clusters) > len(unique):
         raise UserError(
@@ -181,6 +184,9 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     }
     folder.mkdir(exist_ok=True)
     corpus.save(folder, counts, total.tolist())
+    shutil.rmtree(unfinished)
+    with suppress(OSError):  # work of others is in there
+        unfinished.parent.rmdir()
     return corpus
 
 
