@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,6 +13,14 @@ from epsilometer.core.errors import UserError
 
 _PACKAGE = Path(__file__).parents[1]
 _TOP = _PACKAGE / "__init__.py"
+
+Statements = list[tuple[list[str], int]]
+"""The imports of a file: the modules that each may mean, and its level where it is relative, else 0."""
+
+known: dict[str, Statements] = {}
+earlier: dict[str, Statements] = {}
+"""By the hash of a file's bytes, as read by this process and by those before it (`project.remembered`). Parsing is most
+of the work, and equal bytes import the same."""
 
 
 def reached(
@@ -40,7 +50,11 @@ def reached(
 
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
     """Returns the files that a file imports itself, looked for in these folders, and other top-level modules."""
-    return _direct(file, file.stat().st_mtime_ns if file.is_file() else 0, places)
+    try:
+        changed = os.stat(file).st_mtime_ns
+    except FileNotFoundError:
+        changed = 0
+    return _direct(file, changed, places)
 
 
 def beside(file: Path) -> dict[str, Path]:
@@ -75,34 +89,43 @@ def _resolved(name: str, places: Iterable[Path]) -> list[Path]:
     """The module's file in the first place that has it, with the `__init__.py` of the packages that it is in."""
     parts = [part for part in name.split(".") if part]
     for place in places:
-        path = place.joinpath(*parts)
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if file.is_file():
+        path = os.path.join(place, *parts)
+        file = os.path.join(path, "__init__.py") if os.path.isdir(path) else f"{path}.py"
+        if os.path.isfile(file):
             packages = [place.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts))]
-            return [*filter(Path.is_file, packages), file]
+            return [*filter(Path.is_file, packages), Path(file)]
     return []
 
 
 def _statements(file: Path) -> Iterator[tuple[list[str], Path | None]]:
     """For each import the modules that it may mean, and the folder that a relative one starts from."""
     try:
-        tree = ast.parse(file.read_bytes())
+        written = file.read_bytes()
     except FileNotFoundError:
         raise UserError(f"there is no file {file.name!r}; check its path in params.yaml") from None
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"{file.name} is not Python that can be read ({error})") from error
-    todo: list[ast.AST] = [tree]
+    name = hashlib.blake2b(written, digest_size=16).hexdigest()
+    if name not in known:
+        try:
+            known[name] = earlier[name] if name in earlier else list(_parsed(written))
+        except (SyntaxError, ValueError) as error:
+            raise UserError(f"{file.name} is not Python that can be read ({error})") from error
+    for names, level in known[name]:
+        yield names, file.parents[level - 1] if level else None
+
+
+def _parsed(written: bytes) -> Iterator[tuple[list[str], int]]:
+    todo: list[ast.AST] = [ast.parse(written)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             todo += node.orelse
             continue
         if isinstance(node, ast.Import):
-            yield from (([alias.name], None) for alias in node.names)
+            yield from (([alias.name], 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             names = [name for name in [module, *(f"{module}.{alias.name}" for alias in node.names)] if name]
-            yield names, file.parents[node.level - 1] if node.level else None
+            yield names, node.level
         elif isinstance(node, ast.expr):
             continue  # holds no statement
         todo += ast.iter_child_nodes(node)

@@ -1,35 +1,59 @@
-"""YAML parsed once.
+"""YAML parsed once, and parameters looked up by their names.
 
 DVC reads params.yaml anew for each stage, and dvc.lock several times, with a parser in Python that takes some 20 ms a
-file: with nothing changed, that is a third of its time. `once` lets it go on reading the files, so that an edit is seen
-as before, and remembers what a text means.
+file, and finds each parameter by comparing its name with all that the file has: with nothing changed, that is half of
+its time. `once` lets it go on reading the files, so that an edit is seen as before, and remembers what a text means.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
+import dpath
 from dvc.utils import strictyaml
 from dvc.utils.serialize import _yaml
 
 _TEXTS = 8  # remembered: a project's few files, in their latest versions
+_PATTERN = frozenset("*?[")  # what makes a pattern of a name
 
 
 @contextmanager
 def once() -> Iterator[None]:
-    """Have DVC parse equal texts once for as long as this lasts."""
-    parse = _yaml.parse_yaml
-    plain = lru_cache(_TEXTS)(parse)
+    """Have DVC parse equal texts once, and look parameters up, for as long as this lasts."""
+    parse, search = _yaml.parse_yaml, dpath.get
+
+    @lru_cache(_TEXTS)
+    def plain(text: str, path: str) -> tuple[Any, str | None]:
+        content = parse(text, path)
+        try:
+            written = json.dumps(content)
+        except (TypeError, ValueError):
+            return content, None
+        return content, written if json.loads(written) == content else None
 
     def parsed(text: str, path: str, typ: str = "safe") -> Any:
-        return deepcopy(plain(text, path)) if typ == "safe" else parse(text, path, typ)  # else with its comments
+        if typ != "safe":
+            return parse(text, path, typ)  # with its comments
+        content, written = plain(text, path)
+        return deepcopy(content) if written is None else json.loads(written)  # a fifth of the time
+
+    def looked_up(content: Any, name: str, separator: str = "/", **more: Any) -> Any:
+        value = content
+        for part in name.split(separator):
+            if not isinstance(value, dict) or part not in value or not _PATTERN.isdisjoint(part):
+                return search(content, name, separator, **more)  # a pattern, a list's place, what there is not
+            value = value[part]
+        return value
 
     _yaml.parse_yaml = strictyaml.parse_yaml = parsed
+    dpath.get = looked_up  # type: ignore[assignment]
     try:
         yield
     finally:
         _yaml.parse_yaml = strictyaml.parse_yaml = parse
+        dpath.get = search

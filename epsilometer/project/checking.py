@@ -27,7 +27,8 @@ from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import to_rewrite
 
-_SAMPLE = 1000  # texts of a generator
+_WHOLE = 1000  # texts of a generator; of one that has more,
+_SAMPLE = 200  # so many are checked, which takes a tenth of a second
 _TEXT = 1000  # least bytes that a text takes, its embedding included
 
 
@@ -205,13 +206,15 @@ def _check_writable(params: Params) -> None:
 def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
     """Refuse a source without the named columns or split, or with too few texts. A pin is not followed.
 
-    Of a generator, a sample is checked.
+    Of a generator of many texts, a sample is checked.
     """
     source = params.path(dataset.source)
     if source.endswith(".json") and not tab.holds(Path(source)):
         return
-    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _SAMPLE
+    sampled = source.endswith(".py") and dataset.count is not None and dataset.count > _WHOLE
     table = corpus(params, name, _SAMPLE if sampled else None).table
+    if sampled and (table["split"] == dataset.use).sum() < params.trials.candidates:  # which the whole may have
+        sampled, table = False, corpus(params, name).table
     splits = table["split"]
     if dataset.use not in splits:
         raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())

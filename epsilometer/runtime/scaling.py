@@ -26,13 +26,14 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import track
+
+if TYPE_CHECKING:  # loaded where it is used: an audit reads its settings in processes that compute nothing
+    import numpy as np
+    from numpy.typing import NDArray
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -81,6 +82,8 @@ def slices(key: NDArray[np.integer], most: int, workers: int = 1, whole: bool = 
     whole: the rows of one key stay together even where they are more than `most`. Several workers get smaller slices
     where there would be too few.
     """
+    import numpy as np
+
     if workers > 1:
         most = min(most, max(_LEAST, -(-len(key) // (_SHARE * workers))))
     order = np.argsort(key, kind="stable")
@@ -297,6 +300,7 @@ class _Worker:
 
     def work(self, part: Any) -> NDArray[np.uint8]:
         """A slice's result, or the exception that it ended with, as bytes."""
+        import numpy as np
         import ray.cloudpickle
 
         outcome: tuple[Any, Exception | None]

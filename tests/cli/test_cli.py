@@ -269,6 +269,23 @@ def test_check_looks_into_generated_data_sets(
     assert wrong.split()[1] in err
 
 
+@pytest.mark.parametrize(("candidates", "code", "said"), [(300, 0, ""), (901, 2, "distinct texts, 900 in the split")])
+def test_check_counts_all_texts_of_a_generator_where_a_sample_has_too_few(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    candidates: int,
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "params.yaml"
+    text = (ROOT / "params.yaml").read_text().replace("count: 3200", "count: 1200")
+    file.write_text(text.replace("candidates: 2", f"candidates: {candidates}"))
+    ended, _, err = call(capsys, "check", file)
+    assert (ended, said in err) == (code, True)
+
+
 def test_the_default_audit_needs_no_download(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

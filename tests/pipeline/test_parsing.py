@@ -1,10 +1,11 @@
-"""DVC's YAML parsed once: equal texts cost one parse, an edit is seen, and what is handed out is nobody else's."""
+"""DVC's YAML is parsed once and its parameters looked up: equal values, an edit is seen, and nothing is shared."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import dpath
 import pytest
 from dvc.dependency.param import read_param_file
 from dvc.fs import LocalFileSystem
@@ -12,6 +13,23 @@ from dvc.utils import strictyaml
 from dvc.utils.serialize import _yaml
 
 from epsilometer.pipeline.parsing import once
+
+
+def test_parameters_are_what_dvc_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name without a search; what a name alone does not lead to is left to DVC's own way."""
+    (tmp_path / "params.yaml").write_text("a: {b: [1, {c: 2}], 3: x, d: {e: null}}\nf: false\n")
+    files, searched = LocalFileSystem(), []
+
+    def read(*names: str) -> dict[str, Any]:
+        return dict(read_param_file(files, str(tmp_path / "params.yaml"), list(names), flatten=True))
+
+    names = ["a", "a.b", "a.d.e", "f", "a.b.1.c", "a.3", "a.absent", "f.below", "a.d*"]
+    expected = read(*names)
+    search = dpath.get
+    monkeypatch.setattr(dpath, "get", lambda *given, **how: searched.append(given[1]) or search(*given, **how))
+    with once():
+        assert read(*names) == expected
+    assert searched == ["a.b.1.c", "a.3", "a.absent", "f.below", "a.d*"]
 
 
 def test_dvc_parses_a_text_once_and_sees_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from epsilometer.pipeline import STAGES, dvc_files
 from epsilometer.project import code
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
+from epsilometer.project.remembered import remembered
 
 FOLDER = Path("data/code")
 
@@ -58,7 +59,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".keep").touch()  # DVC warns of empty folders
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for path, record in records(read_params()).items():
+    with remembered():
+        every = records(read_params())
+    for path, record in every.items():
         atomic.write_json(record, path)
 
 

@@ -1,0 +1,89 @@
+"""What files import is remembered by their bytes: the same answer as by reading, and nothing damaged is believed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from epsilometer.core import imports
+from epsilometer.core.imports import reached
+from epsilometer.pipeline import STAGES
+from epsilometer.project import code
+from epsilometer.project.remembered import remembered
+from tests.support.places import ROOT
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a new project, for processes that have read nothing yet."""
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
+    forget(monkeypatch)
+    return tmp_path / ".dvc" / "tmp" / "epsilometer.imports"
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "known", {})
+    monkeypatch.setattr(imports, "earlier", {})
+    monkeypatch.setattr(code, "packages", {})
+    code._distributions.cache_clear()
+    imports._direct.cache_clear()
+
+
+def unread(written: bytes) -> None:
+    raise AssertionError(f"read although it is known: {written[:50]!r}")
+
+
+def test_a_record_is_that_of_reading_anew(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    anew = code.record([STAGES / "trials.py"], ROOT)
+    forget(monkeypatch)
+    with remembered():
+        assert code.record([STAGES / "trials.py"], ROOT) == anew
+    before = file.read_bytes()
+    forget(monkeypatch)
+    monkeypatch.setattr(imports, "_parsed", unread)
+    monkeypatch.setattr(code.metadata, "packages_distributions", unread)
+    with remembered():
+        assert code.record([STAGES / "trials.py"], ROOT) == anew
+    assert file.read_bytes() == before
+
+
+def test_an_edit_of_equal_size_and_time_is_seen(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "mine.py"
+    for text, modules in (("import one", {"one"}), ("import two", {"two"}), ("import one", {"one"})):
+        mine.write_text(text)
+        os.utime(mine, (1, 1))
+        forget(monkeypatch)
+        with remembered():
+            assert reached(mine)[1] == modules
+
+
+@pytest.mark.parametrize("damage", ["", "cut", "edited"])
+def test_a_damaged_file_is_passed_over(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("import one")
+    with remembered():
+        reached(mine)
+    whole = file.read_text()
+    file.write_text({"": "", "cut": whole[:-3], "edited": whole.replace("one", "two")}[damage])
+    forget(monkeypatch)
+    with remembered():
+        assert reached(mine)[1] == {"one"}
+    assert file.read_text() == whole
+
+
+def test_another_state_of_the_packages_is_read(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with remembered():
+        assert code.versions({"pretended"}) == {"pretended": "absent"}
+    info = tmp_path / "pretended-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pretended\nVersion: 1\n")
+    (info / "top_level.txt").write_text("pretended\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget(monkeypatch)
+    with remembered():
+        assert code.versions({"pretended"}) == {"pretended": "1"}
