@@ -2,11 +2,12 @@
 
 memory      of a model's weights: its parameters times 4 bytes, or 2 in bfloat16. What a batch takes comes on top.
 operations  2 P n for n tokens through P parameters (Kaplan et al. 2020, "Scaling laws for neural language models",
-            section 2.1): a product and a sum for each weight and token.
+            section 2.1): a product and a sum for each weight and token. A pass of training takes 3 times as many, or
+            fewer, as frozen weights need no gradients of their own.
 time        operations over `SHARE` of the rate of a product of matrices, which is measured here and now.
 
 Assumed, and said so wherever a time is shown: the share, and how many tokens a text and a judge's prompt have. Reading
-from disk, beams and training are not in it.
+from disk and beams are not in it, nor any training but that of a network under `private_training`.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.core.component import build, find
 from epsilometer.models import locate
 from epsilometer.project.params import Params
+from epsilometer.project.training_sections import HEAD
 from epsilometer.runtime import hub
 from epsilometer.runtime.progress import span
 
 SHARE = 0.3  # of the rate of a product of matrices; assumed
+TRAINED = 3  # times the operations of reading
 TEXT, PROMPT = 64, 512  # tokens of a text, read and written, and of a judge's question; assumed
 ASSUMED = (
     f"assumed: {SHARE:.0%} of the measured rate, {TEXT} tokens a text where no length is set, {PROMPT} a judge's "
-    "question; training, beams and the batches' memory come on top"
+    "question; other training, beams and the batches' memory come on top"
 )
 
 # Parameters of published architectures, for models that are not here (a test counts them), and bytes of each in a file.
@@ -138,7 +141,7 @@ def _rate(device: str, size: int) -> float:
 
 
 def _uses(params: Params) -> Iterator[_Use]:
-    """What reads texts with a model: cells, features of trainings, and attacks on all rewrites."""
+    """What texts run through a model for: cells, features, trainings of a network, and attacks on all rewrites."""
     from epsilometer.project import cells
 
     sources: Mapping[str, str] = {f"data/models/{name}": params.path(source) for name, source in params.models.items()}
@@ -148,8 +151,14 @@ def _uses(params: Params) -> Iterator[_Use]:
             yield _Use(name, _id(sources[cell.resource]), cells.build(params, cell), rewrites * TEXT)
     for name, entry in params.features.items():
         texts = [one.texts for one in params.private_training.values() if one.features == name]
-        if entry.model in sources and all(texts) and texts:
+        if entry.what == "states" and entry.model in sources and all(texts) and texts:  # token ids need no model
             yield _Use(f"features {name}", _id(sources[entry.model]), None, max(filter(None, texts)) * entry.length)
+    for name, trained in params.private_training.items():
+        entry = params.features[trained.features]
+        if trained.trains != HEAD and trained.texts and entry.model in sources:
+            passes = trained.passes * trained.seeds * len(trained.steps)
+            tokens = trained.texts * entry.length * passes
+            yield _Use(f"private_training {name}", _id(sources[entry.model]), None, TRAINED * tokens)
     rewrites = params.trials.count * sum(len(cell.budgets) for cell in params.cells.values())
     for name, settings in params.attacks.items():
         attack = build(find(KIND, name, "guess"), settings, f"attacks.{name}")

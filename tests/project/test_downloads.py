@@ -160,4 +160,19 @@ def test_expectations_follow_their_formulas(monkeypatch: pytest.MonkeyPatch) -> 
     count, _ = PUBLISHED["openai-community/gpt2"]
     trained = {row.what: row for row in expected.expected(read("profiles/training_paper.yaml"))}
     assert trained["features imdb-gpt2"].seconds == pytest.approx(2 * count * 22_500 * 256 / 0.3e12)
+    assert not [what for what in trained if what.startswith("private_training")]  # heads, which take next to nothing
     assert {hub_id(row.model)[0] for row in rows.values()} <= {*PUBLISHED, "data/embedded/models/minilm-paraphraser"}
+
+
+def test_a_network_that_is_trained_is_passed_forward_and_back_at_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """6 P n, for 5 epochs, 3 seeds and 7 levels; its features are token ids, which need no model."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(expected, "_rate", lambda device, size: 1e12)
+    params = read("profiles/training_paper.yaml")
+    ids = params.features["imdb-gpt2"].model_copy(update={"what": "tokens"})
+    cell = params.private_training["imdb-gpt2-gaussian"].model_copy(update={"trains": ("transformer.h.11", "score")})
+    changes = {"features": {"imdb-gpt2": ids}, "private_training": {"last": cell}, "references": {}, "membership": {}}
+    rows = {row.what: row for row in expected.expected(params.model_copy(update=changes))}
+    count, _ = PUBLISHED["openai-community/gpt2"]
+    assert rows["private_training last"].seconds == pytest.approx(6 * count * 22_500 * 256 * 5 * 3 * 7 / 0.3e12)
+    assert "features imdb-gpt2" not in rows

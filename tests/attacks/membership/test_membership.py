@@ -25,6 +25,7 @@ from epsilometer.core.membership import MembershipAttack, log_odds, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask
+from epsilometer.models.locate import ENCODER
 from tests.support.membership import Toy, evidence, log_probabilities, toy
 
 COMPARING = ["lira", "reference", "rmia", "shadow"]
@@ -278,6 +279,8 @@ def test_a_model_without_a_masked_head_is_refused(tmp_path) -> None:
     of = evidence(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2), bool), texts=["a b", "c d"])
     with pytest.raises(UserError, match="nowhere"):
         Neighbours(masked_lm=str(tmp_path / "nowhere")).score(of)
+    with pytest.raises(UserError, match=r"has no masked-language-model head \(cls\.predictions\); give a masked LM"):
+        Neighbours(masked_lm=ENCODER).score(of)
 
 
 def test_neighbours_by_the_embedded_model() -> None:
