@@ -35,7 +35,9 @@ from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.project import params
+from tests.support.page_project import write_project
 from tests.support.places import ROOT
+from tests.support.processes import OUTSIDE
 
 PAGES = {page.stem: page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
 GUIDE, ATTACK, TEXTS = (PAGES[f"your-own-{what}"] for what in ("mechanism", "attack", "texts"))
@@ -241,6 +243,29 @@ def test_the_workflow_of_the_gate_gives_inputs_that_the_action_has() -> None:
     assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
 
 
+PASTED = {"one-run": "profiles/training.yaml", "scale": "params.yaml", "security": "params.yaml",
+          "training": "profiles/training.yaml"}  # fmt: skip
+OF_THEIR_OWN = {"gate", "your-own-mechanism", "your-own-texts"}  # tests, above and below
+
+
+def test_every_page_with_settings_has_a_test() -> None:
+    assert {name for name in PAGES if blocks(PAGES[name], "yaml")} == {*PASTED, *OF_THEIR_OWN}
+
+
+@pytest.mark.parametrize(("page", "file"), PASTED.items())
+def test_the_settings_on_a_page_can_be_pasted(page: str, file: str, tmp_path: Path) -> None:
+    """Entries into sections of this file, which are valid beside what is there."""
+    raw = yaml.safe_load((ROOT / file).read_text())
+    for block in blocks(PAGES[page], "yaml"):
+        for key, value in yaml.safe_load(block).items():
+            raw[key] = {**raw[key], **value} if isinstance(value, dict) and raw.get(key) else value
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(raw))
+    read = params.read(tmp_path / "params.yaml").model_dump(mode="json")
+    for block in blocks(PAGES[page], "yaml"):
+        for key, value in yaml.safe_load(block).items():
+            assert not isinstance(value, dict) or set(value) <= set(read[key])
+
+
 def test_mechanisms_and_attacks_are_named_as_shown() -> None:
     (call,) = re.findall(r"`(epsilometer\.audit\(texts, \"tem\", .*?\))`", TEXTS)
     (attacks,) = re.findall(r"`attacks=(\{.*?\})`", TEXTS)
@@ -382,37 +407,117 @@ def test_the_command_of_the_attack_has_the_options_that_it_is_shown_with() -> No
     test_every_command_has_the_options_that_it_is_shown_with(call.strip())
 
 
-OF_FILES = ("account", "audit", "canaries", "exact", "one-run", "plan")
-OF_EITHER = ("calibrate", "compare")  # of a file that they name, or of a project
+NOT_RUN = {  # by how a command begins: where else it is run, or why it cannot be
+    "EPSILOMETER_WEBHOOK": "changes a Prefect server; tests/reaudit/test_reaudit.py has one",
+    "HF_HUB_OFFLINE=1 make audit PROFILE=paper": "days of a large GPU",
+    "epsilometer bench": "minutes; tests/auditing/truth/test_bench.py has some mechanisms",
+    "epsilometer claims": "above, with what it prints",
+    "epsilometer fetch": "needs a network; tests/project/test_downloads.py has a hub of its own",
+    "epsilometer why": "after an edit: tests/pipeline/test_code.py",
+    "export RAY": "needs several machines; tests/runtime/test_scaling.py has two processes",
+    "make test": "runs this test",
+    "pip install": "needs a network; tests/test_wheel.py installs the wheel in an empty environment",
+    "ray start": "as its environment",
+}
+IN_THIS_PROCESS = (
+    "anonymity", "choosing", "epsilons", "gate", "one-run", "training", "your-own-attack", "your-own-texts",
+)  # fmt: skip
+BY_A_SHELL = ("your-own-project", "reaudits")
+HERE = {"README": "make audit", "scale": "make audit"}  # of the repository: what is released is what that has written
 
 
-def on_files(page: str) -> list[list[str]]:
-    """The arguments of every call on a page that needs no project, in the page's order."""
-    given = [shlex.split(call)[1:] for call in commands(PAGES[page]) if call.startswith("epsilometer ")]
-    return [call for call in given if call[0] in OF_FILES or (call[0] in OF_EITHER and "texts.txt" in call)]
+def runs(command: str) -> bool:
+    return bool(command) and not command.startswith(tuple(NOT_RUN))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", ["choosing", "epsilons", "one-run", "training", "your-own-attack", "your-own-texts"])
-def test_the_commands_of_a_page_run_one_after_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, page: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("mine.py", "outline.py"):
-        shutil.copy(folder / name, name)
-    generate("reviews", 1500, 1).select("text", "rating", review="text").write_csv("texts.csv")
+def test_every_command_of_a_page_is_run_or_it_is_said_why_not() -> None:
+    """A table of commands names what pages show; the tutorial is run above."""
+    lines = [(name, line) for name in PAGES for line in commands(PAGES[name]) if runs(line)]
+    pages = {*IN_THIS_PROCESS, *BY_A_SHELL, *ELSEWHERE, "commands", "tutorial"}
+    assert not [(name, line) for name, line in lines if name not in pages and HERE.get(name) != line]
+    assert not [line for name, line in lines if name in IN_THIS_PROCESS and not line.startswith("epsilometer ")]
+    every = [line for name in PAGES for line in commands(PAGES[name])]
+    assert not [start for start in NOT_RUN if not any(line.startswith(start) for line in every)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_project(tmp_path_factory.mktemp("project") / "reviews")
+
+
+def write_files(page: str) -> None:
+    """What the pages' commands read, in the current folder."""
+    for name, code in re.findall(r"^```python\n(?=# (\w+\.py)\n)(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        Path(name).write_text(code)
+    reviews = generate("reviews", 1500, 1).select("text", "rating", "gender", review="text")
+    reviews.write_csv("texts.csv")
+    reviews.head(400).write_csv("train.csv")
+    generate("reviews", 400, 2).select("text", "rating", "gender").write_csv("others.csv")
+    originals = [text for name in ("reviews", "others") for text in pl.read_csv(f"{name}.csv")["text"]]
+    rewrites = [re.sub(r"(\w+ \w+) \w+", r"\1", text) for text in originals]  # without every third word
+    pl.DataFrame({"original": originals, "rewrite": rewrites}).write_csv("made-elsewhere.csv")
     texts = queries(60)
-    pl.DataFrame({"original": texts, "rewrite": texts[::-1]}).write_csv("made-elsewhere.csv")
     Path("texts.txt").write_text("\n".join(texts))
     rng = np.random.default_rng(0)
     words = sorted({word for text in texts for word in text.split()})
     Path("glove.txt").write_text("".join(f"{word} {rng.normal():.4f} {rng.normal():.4f}\n" for word in words))
     Path("anonymise").write_text("#!/bin/sh\nexec cat\n")
     Path("anonymise").chmod(0o755)
-    quick = {"audit": ["--trials", "20"], "calibrate": ["--budget", "400"], "compare": ["--trials", "20"]}
-    for call in on_files(page):
-        if call[0] == "one-run":
-            key = pl.read_csv("texts.key.csv")
-            score = rng.normal(size=len(key)) + 3 * key["included"].cast(pl.Float64).to_numpy()
-            key.select("canary", score=pl.Series(score)).write_csv("scores.csv")
-        assert not cli.app([*call, *quick.get(call[0], [])], standalone_mode=False)
+
+
+def score_canaries() -> None:
+    """Somebody's own training, which shows its canaries."""
+    key = pl.read_csv("texts.key.csv")
+    noise = np.random.default_rng(1).normal(size=len(key))
+    score = noise + 3 * key["included"].cast(pl.Float64).to_numpy()
+    key.select("canary", score=pl.Series(score)).write_csv("scores.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", IN_THIS_PROCESS)
+def test_the_commands_of_a_page_run_one_after_another(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, page: str
+) -> None:
+    """In the folder of a project that was audited, with files of the names that pages give; with fewer trials."""
+    shutil.copytree(project, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.py", "outline.py"):
+        shutil.copy(folder / name, name)
+    write_files(PAGES[page])
+    quick = {
+        "anonymize": ["--rows", "20"],
+        "audit": ["--trials", "20"],
+        "calibrate": ["--budget", "800"],
+        "compare": ["--trials", "20"],
+        "gate": ["--budget", "500", "--attacks", "lexical,length"],  # too few to decide, as it then says
+    }
+    for call in filter(runs, commands(PAGES[page])):
+        command, *arguments = shlex.split(call)[1:]
+        if command == "one-run":
+            score_canaries()
+        of_attribute = command == "audit" and "--attribute" in arguments  # it has no trials
+        more = ["--kinds", "linear"] if of_attribute else quick.get(command, [])
+        ended = status([command, *arguments, *more])
+        assert ended in ((0, 3) if command == "gate" else (0,)), call
+
+
+def status(call: list[str]) -> int:
+    try:
+        return cli.app(call, standalone_mode=False) or 0
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+@pytest.mark.slow
+def test_a_project_of_ones_own_is_audited_and_re_audited_as_shown(tmp_path: Path) -> None:
+    """The blocks of two pages by one shell, on 60 requests."""
+    pl.DataFrame({"body": queries(60)}).write_csv(tmp_path / "mail.csv")
+    lines = [line for page in BY_A_SHELL for block in blocks(PAGES[page], "sh") for line in block.splitlines()]
+    script = "\n".join(["set -e", *filter(runs, lines)])
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    mine = tmp_path / "mine"
+    assert (mine / "reports/audit.html").is_file()
+    assert {"estimates.csv", "history.csv"} <= {path.name for path in (mine / "baseline").iterdir()}
+    assert "Baseline" in subprocess.run(["git", "log"], cwd=mine, capture_output=True, text=True, check=True).stdout
+    assert "no evidence of change" in done.stdout + done.stderr

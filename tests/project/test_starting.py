@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -19,20 +17,14 @@ from epsilometer.project import checking, params, starting
 from epsilometer.project.starting import renew, start
 from tests.support.commands import call
 from tests.support.places import ROOT
+from tests.support.processes import OUTSIDE
 
-ENVIRONMENT = {
-    **os.environ,
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    "PYTHONPATH": str(ROOT),
-    "DVC_NO_ANALYTICS": "1",
-    "DO_NOT_TRACK": "1",
-}
 UPPER = "from loudly import shout\n\ndef rewrite(text, rng):\n    return shout(text)\n"
 
 
 def said(folder: Path, *command: str) -> str:
     """What a command says in a folder; fails where it fails."""
-    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=OUTSIDE, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

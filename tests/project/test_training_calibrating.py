@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, UNDECIDED
-from epsilometer.core import tables
-from epsilometer.project.paths import reconstruction_path, sent_path
 from epsilometer.project.training_calibrating import between
-from epsilometer.utility.schemas import RECONSTRUCTED
 from tests.support.commands import call
 from tests.support.featured import CELL, write_features, write_params
+from tests.support.sent import write_scores, write_sent
 
 SIZE = 80
 ENTRY: dict[str, Any] = {
@@ -39,13 +36,6 @@ def write(**settings: Any) -> None:
     training = {"songs": {**CELL, "noise": "gaussian", "levels": [1]}}
     sections = {"sent": {"toy": ENTRY | settings}, "reconstruction": {"toy": ATTACKED}, "private_training": training}
     write_params(Path(), **sections)
-
-
-def write_sent(vectors: NDArray[np.float64], parts: tuple[int, ...] = (SIZE,)) -> None:
-    """The gradients that stage `sent` found, in parts of so many numbers."""
-    every = np.split(vectors, np.cumsum(parts)[:-1], axis=1)
-    tables.write_array(np.stack([one @ one.T for one in every]), sent_path("toy") / "gram.npy")
-    tables.write_json({"size": sum(parts), "parts": parts}, sent_path("toy") / "about.json")
 
 
 def vectors(count: int = 40) -> NDArray[np.float64]:
@@ -70,7 +60,7 @@ def loss(sigma: float, distances: NDArray[np.float64]) -> float:
 def test_of_two_texts_it_is_the_sigma_of_the_closed_form(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Phi(distance / 2 sigma) = e^loss / (1 + e^loss) for gradients that are scaled, or clipped, to 1."""
     pair = vectors(2)
-    write_sent(pair)
+    write_sent("toy", pair)
     unit = pair / np.linalg.norm(pair, axis=1)[:, None]
     sigma = np.linalg.norm(unit[0] - unit[1]) / (2 * ndtri(1 / (1 + np.exp(-TARGET))))
     rows = searched(capsys, "average")
@@ -83,7 +73,7 @@ def test_over_pairs_it_is_where_the_mean_success_meets_the_target(
     project: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     every = vectors()
-    write_sent(every)
+    write_sent("toy", every)
     unit = every / np.linalg.norm(every, axis=1)[:, None]
     distances = np.linalg.norm(unit[:, None] - unit[None], axis=2)[np.triu_indices(len(unit), 1)]
     row = searched(capsys, "average")["gaussian"]
@@ -92,7 +82,7 @@ def test_over_pairs_it_is_where_the_mean_success_meets_the_target(
 
 def test_trials_contain_what_the_law_says(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Each interval misses with probability 1 %, and the seed is fixed; the trials never see the formula."""
-    write_sent(vectors())
+    write_sent("toy", vectors())
     exact, drawn = searched(capsys, "average"), searched(capsys, "sampled")
     assert list(exact) == list(drawn) == ["gaussian", "scaled", "vmf"]
     for kind, row in drawn.items():
@@ -106,7 +96,7 @@ def test_a_draw_reconstructs_as_scaled_gradients_of_its_effective_noise(
     project: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In 80 dimensions a draw is nearly as isotropic as a Gaussian."""
-    write_sent(vectors())
+    write_sent("toy", vectors())
     rows = searched(capsys, "average")
     assert rows["vmf"]["parameter"] == "kappa"
     assert rows["vmf"]["level"] > 2
@@ -115,7 +105,7 @@ def test_a_draw_reconstructs_as_scaled_gradients_of_its_effective_noise(
 
 def test_noise_has_the_settings_of_its_entry(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Beyond the longest gradient, twice the clip bound is twice the noise for one sigma."""
-    write_sent(vectors())
+    write_sent("toy", vectors())
     clips = []
     for clip in (100, 200):
         write(noise={"kind": "gaussian", "clip": clip})
@@ -126,13 +116,13 @@ def test_noise_has_the_settings_of_its_entry(project: None, capsys: pytest.Captu
 def test_draws_by_parts_are_found_by_trials_alone(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Two draws of a kappa tell more than one of it about the whole, so that kappa must be less."""
     write(noise={"kind": "vmf", "parts": True}, levels=[10], tensors="head")
-    write_sent(vectors(), (SIZE // 2, SIZE // 2))
+    write_sent("toy", vectors(), (SIZE // 2, SIZE // 2))
     exact = searched(capsys, "average")
     assert exact["vmf"]["status"] == "not searched"
     assert "parts" in exact["vmf"]["reason"]
     by_parts = searched(capsys, "sampled")["vmf"]
     write()
-    write_sent(vectors())
+    write_sent("toy", vectors())
     whole = searched(capsys, "average")
     assert by_parts["high"] < whole["vmf"]["low"]
     assert exact["gaussian"]["level"] == pytest.approx(whole["gaussian"]["level"], rel=1e-9)
@@ -152,7 +142,7 @@ def test_a_training_is_searched_by_the_gradients_of_its_first_head(
 
 
 def test_texts_that_nobody_tells_apart_have_no_level(project: None, capsys: pytest.CaptureFixture[str]) -> None:
-    write_sent(np.repeat(vectors(2), 20, axis=0)[:39])
+    write_sent("toy", np.repeat(vectors(2), 20, axis=0)[:39])
     code, out, err = call(capsys, "calibrate", "--training", "toy", "--target", 3, "--measure", "average")
     assert (code, "outside" in out) == (0, True)
     assert "same gradient" in err
@@ -177,15 +167,7 @@ def test_levels_around_a_mean_score() -> None:
 
 def test_scores_of_attacks_give_levels(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Two texts of a batch share its noise and count as one."""
-    rows = [
-        {"level": level, "size": 2, "attack": attack, "batch": i // 2, "row": i, "rouge_l": float(value)}
-        for attack, level, mean in (("likelihood", 0.1, 0.9), ("likelihood", 1.0, 0.05), ("blind", None, 0.05))
-        for i, value in enumerate(scores(mean, 120))
-    ]
-    table = pl.DataFrame(rows, schema_overrides={"level": pl.Float64})
-    missing = {name: pl.lit(None, kind) for name, kind in RECONSTRUCTED.items() if name not in table.columns}
-    path = reconstruction_path("toy", "texts")
-    tables.write(table.with_columns(**missing).select(list(RECONSTRUCTED)), path, RECONSTRUCTED)
+    write_scores("toy", {level: scores(mean, 120) for level, mean in ((0.1, 0.9), (1.0, 0.05))})
     row = searched(capsys, "rouge_l")["gaussian"]
     assert (row["attack"], row["size"], row["low"], row["high"], row["trials"]) == ("likelihood", 2, 0.1, 1.0, 120)
 

@@ -1,0 +1,36 @@
+"""What stages `sent` and `reconstruction` write, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core import tables
+from epsilometer.project.paths import reconstruction_path, sent_path
+from epsilometer.utility.schemas import RECONSTRUCTED
+
+
+def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...] | None = None) -> None:
+    """Write the products of gradients [n, d], as stage `sent` does, in parts of so many numbers; one by default."""
+    sizes = parts or (gradients.shape[1],)
+    every = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
+    tables.write_array(np.stack([one @ one.T for one in every]), sent_path(name) / "gram.npy")
+    tables.write_json({"size": sum(sizes), "parts": sizes}, sent_path(name) / "about.json")
+
+
+def write_scores(name: str, scores: dict[float, NDArray[np.float64]]) -> None:
+    """Write the ROUGE-L of what `likelihood` and a blind guess read off batches of two texts, by level."""
+    rows = [
+        {"level": level, "size": 2, "attack": attack, "batch": i // 2, "row": i, "rouge_l": float(value)}
+        for attack, level, values in (
+            *(("likelihood", level, values) for level, values in scores.items()),
+            ("blind", None, next(iter(scores.values())) / 20),
+        )
+        for i, value in enumerate(values)
+    ]
+    table = pl.DataFrame(rows, schema_overrides={"level": pl.Float64})
+    missing = {name: pl.lit(None, kind) for name, kind in RECONSTRUCTED.items() if name not in table.columns}
+    tables.write(
+        table.with_columns(**missing).select(list(RECONSTRUCTED)), reconstruction_path(name, "texts"), RECONSTRUCTED
+    )
