@@ -1,8 +1,10 @@
 """Attributions of many texts beside one call of captum a text, in one run, with one fine-tuned classifier.
 
-`steps` are those before any doubling. `same words`: the share of texts in which the same words have a positive score as
-with the most steps, which is all that a search takes from them. Seconds are the processor's, which other programs
-disturb less than the wall clock's.
+captum's call is timed as it is, with 50 steps, and with the same check of completeness and doubling as ours; `ratio` is
+to the first. `steps` are those before any doubling. `same words`: the share of texts in which the same words have a
+positive score as with the most steps, which is all that a search takes from them; `same order`: in which the largest
+come in the same order too. Seconds are the processor's, which other programs disturb less than the wall clock's. Read
+the classifier's accuracy first: one that learned nothing has nothing to attribute.
 
 usage: python -m benchmarks.attributions [--texts N] [--label gender]
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,16 +24,20 @@ import torch
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
-from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS, PUBLISHED_STEPS, STEPS
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, train
 from epsilometer.models.embedded import weights
+from epsilometer.models.logits import GRID
 
 TRAINED_ON, SEED = 2600, 1
-TRAINING = FineTuning(str(weights("deberta")), rate=0.001, batch=8, longest=128)
+TRAINING = FineTuning(str(weights("deberta")), rate=0.0003, batch=8, longest=128)
 
 
-def one_call_a_text(classifier: Any, texts: Sequence[str]) -> None:
-    """As captum's tutorial does it: a text alone, 50 steps at once, and the difference to completeness."""
+def one_call_a_text(classifier: Any, texts: Sequence[str], most: int = PUBLISHED_STEPS) -> None:
+    """As captum's tutorial does it: a text alone, 50 steps at once, and the difference to completeness.
+
+    most: while a text misses completeness by over 5 %, its steps are doubled as long as they are at most so many.
+    """
     from captum.attr import LayerIntegratedGradients
 
     network, tokenizer = classifier.network, classifier.tokenizer
@@ -43,9 +50,19 @@ def one_call_a_text(classifier: Any, texts: Sequence[str]) -> None:
         baselines = torch.where(encoded["special_tokens_mask"] == 1, ids, tokenizer.pad_token_id)
         with torch.inference_mode():
             target = int(network(input_ids=ids, attention_mask=mask).logits.argmax())
-        scores, _ = gradients.attribute(
-            ids, baselines=baselines, target=target, additional_forward_args=mask, return_convergence_delta=True
-        )
+        steps, missed, allowed = PUBLISHED_STEPS, np.inf, 0.0
+        while steps <= most and missed > allowed:
+            scores, delta = gradients.attribute(
+                ids,
+                baselines=baselines,
+                target=target,
+                additional_forward_args=mask,
+                n_steps=steps,
+                return_convergence_delta=True,
+            )
+            missed = abs(float(delta))
+            allowed = max(Attribution().tolerance * abs(float(scores.sum() - delta)), 1 / GRID)
+            steps *= 2
         scores.sum(-1)
 
 
@@ -55,9 +72,9 @@ def seconds(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.process_time() - start
 
 
-def positive(scores: Sequence[Mapping[str, float]]) -> list[set[str]]:
-    """The words that count towards the predicted class."""
-    return [{word for word, score in of_text.items() if score > 0} for of_text in scores]
+def positive(scores: Sequence[Mapping[str, float]]) -> list[list[str]]:
+    """The words that count towards the predicted class, the largest scores first."""
+    return [[word for word, score in sorted(one.items(), key=lambda pair: -pair[1]) if score > 0] for one in scores]
 
 
 def main() -> None:
@@ -67,28 +84,28 @@ def main() -> None:
     parser.add_argument("--label", default="gender")
     asked = parser.parse_args()
     reviews = generate("reviews", TRAINED_ON + asked.texts, SEED)
-    known, texts = reviews.head(TRAINED_ON), reviews.tail(asked.texts)["text"].to_list()
-    examples = Examples(known["text"].to_list(), known[asked.label].cast(pl.String).to_list())
+    parts = (reviews.head(TRAINED_ON), reviews.tail(asked.texts))
+    texts = parts[1]["text"].to_list()
+    examples, others = (Examples(part["text"].to_list(), part[asked.label].cast(pl.String).to_list()) for part in parts)
     classifier: Classifier = train(TRANSFORMER, examples, TRAINING, Noise.named(1, SEED, "benchmark"))
+    said = classifier.probabilities(texts).argmax(axis=1)
+    right = np.mean([classifier.classes[i] == label for i, label in zip(said, others.labels, strict=True)])
+    print(f"accuracy {right:.2f} on these {len(texts)} texts, {torch.get_num_threads()} threads")
     one_call_a_text(classifier, texts[:2])
     _, plain = seconds(lambda: one_call_a_text(classifier, texts))
-    exact = attributions(classifier, texts, Attribution(steps=MOST_STEPS))
-    rows = [("one call a text", 50, plain / len(texts), 1.0, None, None)]
-    for steps in (50, 25, 12, 6):
-        ours, spent = seconds(lambda steps=steps: attributions(classifier, texts, Attribution(steps=steps)))
-        same = [a == b for a, b in zip(positive(ours.scores), positive(exact.scores), strict=True)]
-        rows.append(
-            (
-                "many texts",
-                steps,
-                spent / len(texts),
-                plain / spent,
-                float(np.mean(same)),
-                float(ours.incomplete.mean()),
-            )
-        )
-    columns = ["way", "steps", "seconds a text", "ratio", "same words", "incomplete"]
-    print(pl.DataFrame(rows, columns, orient="row"))
+    _, doubled = seconds(lambda: one_call_a_text(classifier, texts, MOST_STEPS))
+    exact = positive(attributions(classifier, texts, Attribution(steps=MOST_STEPS)).scores)
+    rows: list[tuple[Any, ...]] = [("one call a text", PUBLISHED_STEPS, plain / len(texts), 1.0, None, None, None)]
+    rows.append(("one call a text, doubled", PUBLISHED_STEPS, doubled / len(texts), plain / doubled, None, None, None))
+    for steps in (PUBLISHED_STEPS, STEPS):
+        ours, spent = seconds(partial(attributions, classifier, texts, Attribution(steps=steps)))
+        pairs = list(zip(positive(ours.scores), exact, strict=True))
+        words, order = np.mean([(set(a) == set(b), a == b) for a, b in pairs], axis=0).tolist()
+        missed = float(ours.incomplete.mean())
+        rows.append(("many texts", steps, spent / len(texts), plain / spent, words, order, missed))
+    columns = ["way", "steps", "seconds a text", "ratio", "same words", "same order", "incomplete"]
+    with pl.Config(tbl_cols=-1, tbl_width_chars=160, fmt_str_lengths=30):
+        print(pl.DataFrame(rows, columns, orient="row"))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ from epsilometer.mechanisms.anonymisers.shared.attribution import GRADIENTS, Att
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.mechanisms.anonymisers.shared.guards import Antonyms, Fluency, Similarity, names
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, in_step
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PUBLISHED_STEPS, STEPS
 from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel, Tags
 from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
@@ -92,9 +93,10 @@ class IDT:
 
     resource: the folder of auxiliaries; attributes, tasks, kinds: those of its labels and classifiers that are used,
     all where left out; enough: how many kinds have to err, and to keep the tasks (all). The first kind's attributions
-    count. k: options of a word; q: edits of a size that are drawn, or kept by a beam; most: edits that `exhaustive`
-    may judge. margin: in nats, log-odds by which every auxiliary must err (0); under `hide`, how far the logarithms of
-    their probabilities may stay from those of the shares (0.25).
+    count. steps: of integrated gradients, before any doubling (16; as published 50). k: options of a word; q: edits of
+    a size that are drawn, or kept by a beam; most: edits that `exhaustive` may judge. margin: in nats, log-odds by
+    which every auxiliary must err (0); under `hide`, how far the logarithms of their probabilities may stay from those
+    of the shares (0.25).
 
     names: kept are proper nouns and identifiers; antonyms: refused by the folder's word relations; similarity: least
     cosine of text and changed sentences; fluency: largest fall of a changed word's log-probability. unsaved: what is
@@ -110,7 +112,7 @@ class IDT:
     q: Annotated[int, Field(ge=1)] = 10
     candidates: Literal["vectors", "counter_fitted", "masked_lm"] = "vectors"
     attribution: str = GRADIENTS
-    steps: int = 50
+    steps: Annotated[int, Field(ge=1)] | None = None
     aim: Literal["flip", "hide", "random"] = "flip"
     margin: Annotated[float, Field(ge=0)] | None = None
     choose: Choice = "fewest"
@@ -244,11 +246,12 @@ class IDT:
             owners = {text: [next(numbers) for _ in of_text] for text, of_text in group.items()}
             attributes = [self._label(label, ledger) for label in self._hidden]
             tasks = [self._label(label, ledger) for label in self._tasks]
+            steps = self.steps or (PUBLISHED_STEPS if self.as_published else STEPS)
             prepared = prepare(
                 owners,
                 attributes,
                 tasks,
-                Attribution(self.attribution, self.steps),
+                Attribution(self.attribution, steps),
                 options=self._options,
                 ignore_utility=not self.as_published if self.ignore_utility is None else self.ignore_utility,
             )

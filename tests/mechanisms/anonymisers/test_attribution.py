@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
-from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import _pieces, _scores, integrated_gradients
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import PIECES, _Line, _pieces, integrated_gradients
 from epsilometer.mechanisms.anonymisers.shared.word_edits import edited, spans
 from epsilometer.models.classifier import Examples, FineTuning
 from epsilometer.models.classifiers.linear import Linear
@@ -80,13 +80,14 @@ def _livelier(classifier: Transformer) -> Transformer:
 def test_a_linear_bag_of_embeddings_is_exact(bag: Any, steps: int) -> None:
     """A(w) = (e(w) - e(padding)) v, summed over occurrences, for any number of steps."""
     cut = [spans(text) for text in TEXTS]
-    target = np.array([0, 1, 2, 0, 1, 2])
-    scores, incomplete = integrated_gradients(bag, cut, target, steps=steps, tolerance=0.05)
+    scores, incomplete = integrated_gradients(bag, cut, steps=steps, tolerance=0.05)
     assert not incomplete.any()
     number = bag.tokenizer.convert_tokens_to_ids
     table, head = bag.network.words.weight.detach().numpy(), bag.network.head.weight.detach().numpy()
-    for one, of_words, wanted in zip(cut, scores, target, strict=True):
+    for one, of_words, part in zip(cut, scores, _pieces(bag, cut), strict=True):
         assert list(of_words) == list(one.places)
+        ids = torch.from_numpy(part.ids)[None]
+        wanted = int(bag.network(ids, torch.ones_like(ids)).logits.argmax())
         for word, score in of_words.items():
             exact = (table[number(word)] - table[0]) @ head[wanted] * len(one.places[word])
             assert score == pytest.approx(exact, abs=1e-5)
@@ -102,7 +103,7 @@ def test_completeness_on_the_embedded_transformer() -> None:
     texts = ["My husband likes this camera, and it isn't too heavy for me.", "Great value!"]
     cut = [spans(text) for text in texts]
     target = classifier.probabilities(texts).argmax(axis=1)
-    scores, incomplete = integrated_gradients(classifier, cut, target, steps=50, tolerance=0.05)
+    scores, incomplete = integrated_gradients(classifier, cut, steps=50, tolerance=0.05)
     assert not incomplete.any()
     padding = classifier.tokenizer.pad_token_id
     for text, part, wanted in zip(texts, _pieces(classifier, cut), target, strict=True):
@@ -110,10 +111,41 @@ def test_completeness_on_the_embedded_transformer() -> None:
         ids = torch.from_numpy(part.ids)[None]
         with torch.inference_mode():
             one, other = (classifier.network(input_ids=i).logits[0, wanted].item() for i in (ids, empty))
-        width = -(-len(part.ids) // 4) * 4
-        total = _scores(classifier.network, [part], np.array([wanted]), (width, 50, 64))[0].sum()
+        total = _alone(classifier, part).scores(np.array([wanted]), 50).sum()
         assert total == pytest.approx(one - other, rel=0.05), text
     assert all(set(one.places) == set(of_words) for one, of_words in zip(cut, scores, strict=True))
+
+
+@pytest.mark.parametrize("steps", [3, 16])
+def test_scores_and_completeness_are_captums(bert: Transformer, steps: int) -> None:
+    """To 1e-5 of the largest score, whatever the passes: of several texts, and of fewer rows than there are nodes."""
+    from captum.attr import LayerIntegratedGradients
+
+    def forward(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = bert.network(input_ids=ids, attention_mask=mask).logits
+        return logits
+
+    pieces, target = _pieces(bert, [spans(TEXTS[0]), spans(TEXTS[4])]), np.array([1, 2])
+    width = max(len(part.ids) for part in pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PIECES, "cpu", 5 * width)
+        line = _Line(bert.network, pieces, np.arange(2), width)
+        scores, ends = line.scores(target, steps), line.ends()
+    padding = bert.tokenizer.pad_token_id
+    for part, wanted, ours, end in zip(pieces, target, scores, ends, strict=True):
+        ids = torch.from_numpy(part.ids)[None]
+        gradients, delta = LayerIntegratedGradients(forward, bert.network.get_input_embeddings()).attribute(
+            ids,
+            baselines=torch.from_numpy(np.where(part.special, part.ids, padding))[None],
+            target=int(wanted),
+            additional_forward_args=torch.ones_like(ids),
+            n_steps=steps,
+            return_convergence_delta=True,
+        )
+        theirs = gradients.detach().double().sum(-1)[0].numpy()
+        near = 1e-5 * np.abs(theirs).max()
+        np.testing.assert_allclose(ours[: len(theirs)], theirs, rtol=0, atol=near)
+        assert end[0, wanted] - end[1, wanted] == pytest.approx(theirs.sum() - float(delta), abs=10 * near)
 
 
 def test_a_padded_baseline_moves_no_positions(tmp_path: Path, bert: Transformer) -> None:
@@ -132,9 +164,7 @@ def test_a_padded_baseline_moves_no_positions(tmp_path: Path, bert: Transformer)
                 if parameter.dim() > 1:
                     parameter.normal_(0.0, 0.3)
     roberta = SimpleNamespace(kind="transformer", network=network, tokenizer=bert.tokenizer, longest=64)
-    _, incomplete = integrated_gradients(
-        roberta, [spans(text) for text in TEXTS], np.zeros(6, int), steps=50, tolerance=0.05
-    )
+    _, incomplete = integrated_gradients(roberta, [spans(text) for text in TEXTS], steps=50, tolerance=0.05)
     assert not incomplete.any()
 
 
@@ -144,27 +174,30 @@ def test_steps_are_doubled_until_complete(bert: Transformer) -> None:
     target = bert.probabilities(TEXTS).argmax(axis=1)
     few = [_total(bert, text, int(wanted), 1) for text, wanted in zip(TEXTS, target, strict=True)]
     assert any(abs(total - wanted) > 0.05 * abs(wanted) for total, wanted in few)
-    scores, incomplete = integrated_gradients(bert, cut, target, steps=1, tolerance=0.05)
+    scores, incomplete = integrated_gradients(bert, cut, steps=1, tolerance=0.05)
     assert not incomplete.any()
-    many, _ = integrated_gradients(bert, cut, target, steps=100, tolerance=0.05)
+    many, _ = integrated_gradients(bert, cut, steps=100, tolerance=0.05)
     for few_steps, exact in zip(scores, many, strict=True):
         bound = 0.05 * sum(map(abs, exact.values())) + 1e-3
         assert all(abs(few_steps[word] - exact[word]) < 2 * bound for word in exact)
 
 
-def _total(classifier: Transformer, text: str, target: int, steps: int) -> tuple[float, float]:
-    part = _pieces(classifier, [spans(text)])
-    total, wanted = _scores(classifier.network, part, np.array([target]), (-(-len(part[0].ids) // 4) * 4, steps, 64))
-    return float(total.sum()), float(wanted[0])
+def _alone(classifier: Transformer, part: Any) -> _Line:
+    return _Line(classifier.network, [part], np.array([0]), len(part.ids))
+
+
+def _total(bert: Transformer, text: str, target: int, steps: int) -> tuple[float, float]:
+    line = _alone(bert, _pieces(bert, [spans(text)])[0])
+    (end,) = line.ends()
+    return float(line.scores(np.array([target]), steps).sum()), float(end[0, target] - end[1, target])
 
 
 def test_what_still_misses_is_counted(bert: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.mechanisms.anonymisers.shared.integrated_gradients.MOST_STEPS", 1)
-    few = [_total(bert, text, 0, 1) for text in TEXTS]
+    target = bert.probabilities(TEXTS).argmax(axis=1)
+    few = [_total(bert, text, int(wanted), 1) for text, wanted in zip(TEXTS, target, strict=True)]
     missed = [abs(total - wanted) > max(0.05 * abs(wanted), 1 / 1024) for total, wanted in few]
-    _, incomplete = integrated_gradients(
-        bert, [spans(text) for text in TEXTS], np.zeros(6, int), steps=1, tolerance=0.05
-    )
+    _, incomplete = integrated_gradients(bert, [spans(text) for text in TEXTS], steps=1, tolerance=0.05)
     assert incomplete.tolist() == missed
     assert any(missed)
 
@@ -176,7 +209,7 @@ def test_padding_and_batch_change_nothing(bert: Transformer) -> None:
     assert attributions(bert, TEXTS[::-1], settings).scores[::-1] == together
     assert [attributions(bert, [text], settings).scores[0] for text in TEXTS] == together
     part, target = _pieces(bert, [spans(TEXTS[0])]), np.array([1])
-    narrow, wide = (_scores(bert.network, part, target, (width, 8, 64))[0][0] for width in (12, 40))
+    narrow, wide = (_Line(bert.network, part, np.array([0]), width).scores(target, 8)[0] for width in (12, 40))
     np.testing.assert_allclose(wide[:12], narrow, atol=1e-5)
     np.testing.assert_allclose(wide[12:], 0, atol=1e-6)
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS, integrated_gradients
+from epsilometer.mechanisms.anonymisers.shared.integrated_gradients import MOST_STEPS, STEPS, integrated_gradients
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, spans
 from epsilometer.models.classifier import LINEAR, TRANSFORMER, Classifier
 from epsilometer.text.words import words
@@ -39,7 +39,7 @@ class Attribution:
     """
 
     method: str = GRADIENTS
-    steps: int = 50
+    steps: int = STEPS
     tolerance: float = 0.05
     samples: int = 200
 
@@ -82,10 +82,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
     elif classifier.kind == LINEAR:
         scores = _linear(classifier, cut)
     elif classifier.kind == TRANSFORMER and settings.method == GRADIENTS:
-        target = classifier.probabilities(texts).argmax(axis=1)
-        scores, incomplete = integrated_gradients(
-            classifier, cut, target, steps=settings.steps, tolerance=settings.tolerance
-        )
+        scores, incomplete = integrated_gradients(classifier, cut, steps=settings.steps, tolerance=settings.tolerance)
     else:
         raise UserError(
             f"a classifier of kind {classifier.kind!r} has no attribution {settings.method!r}; use occlusion or lime"

@@ -1,13 +1,16 @@
 """Integrated gradients (Sundararajan et al. 2017) of a transformer's logit, at its word embeddings.
 
 For a text with the embeddings e of its n pieces and baselines b, the piece i gets the sum over dimensions of
-(e_i - b_i) times the mean gradient of F, the logit of the predicted class, along the line from b to e; computed by
-captum's LayerIntegratedGradients with Gauss-Legendre nodes. The baseline is padding between the special tokens, which
-are as in the text. The layer is that of the words alone (`get_input_embeddings`): in RoBERTa padding would change the
-positions as well, so F at the baseline is computed on the text's own positions too.
+(e_i - b_i) times the mean gradient of F, the logit of the predicted class, along the line from b to e, by
+Gauss-Legendre nodes: what captum's LayerIntegratedGradients gives, to 1e-5, by one pass over all nodes that
+differentiates by the embeddings alone. The baseline is padding between the special tokens, which are as in the text.
+The layer is that of the words alone (`get_input_embeddings`): in RoBERTa padding would change the positions as well, so
+F at the baseline is computed on the text's own positions too.
 
 The pieces' scores must add up to F(e) - F(b) (completeness). Where they miss it by more than a tolerance, the steps are
-doubled, as long as they are at most MOST_STEPS.
+doubled, as long as they are at most MOST_STEPS. PUBLISHED_STEPS before any doubling are captum's default. STEPS are
+ours: of 24 generated reviews, by a fine-tuned network, 23 are complete within 5 % at 16 steps, and the words with a
+positive score and their order were those of 50 steps in all; at 12 steps in 22, at 8 in 17.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ from epsilometer.models.logits import GRID
 if TYPE_CHECKING:
     from torch import Tensor
 
+STEPS, PUBLISHED_STEPS = 16, 50
 MOST_STEPS = 100  # of a sharp network some texts miss at any number, and each doubling costs as much as all before
-MULTIPLE = 4  # pieces: texts are padded to multiples, so that few shapes occur
 # Pieces of a pass, on a processor as many as fill it. Constants, since kernels differ by shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
+# A processor is filled by the nodes of one text, which needs no padding then; elsewhere texts of about one length share
+# a pass, and are padded to multiples, so that few shapes occur.
+MULTIPLE = {"cpu": 1, "cuda": 4}
 
 
 class _Pieces(NamedTuple):
@@ -39,85 +45,109 @@ class _Pieces(NamedTuple):
 
 
 def integrated_gradients(
-    classifier: Any, cut: Sequence[Spans], target: NDArray[np.integer], *, steps: int, tolerance: float
+    classifier: Any, cut: Sequence[Spans], *, steps: int, tolerance: float
 ) -> tuple[list[dict[str, float]], NDArray[np.bool_]]:
     """The score of each word of n texts, and of which texts the scores still miss completeness: bool [n].
 
-    classifier: a transformer (`network`, `tokenizer`, `longest`); target: [n] the classes whose logit is meant. A
-    text's scores do not depend on the other texts: every pass has a shape that the text's length alone decides.
+    classifier: a transformer (`network`, `tokenizer`, `longest`). A text's scores do not depend on the other texts:
+    every pass has a shape that the text's length alone decides.
     """
-    pieces = _pieces(classifier, cut)
+    network, pieces = classifier.network, _pieces(classifier, cut)
+    target, differences = np.zeros(len(cut), np.int64), np.zeros(len(cut))
+    for members, line in _lines(network, pieces, np.arange(len(cut)), rows=2):
+        ends = line.ends()[: len(members)]
+        target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
+        differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
+    # Below the grid that logits are rounded to there is nothing to explain.
+    allowed = np.maximum(tolerance * np.abs(differences), 1 / GRID)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
-    missed = list(range(len(cut)))
-    while missed and steps <= MOST_STEPS:
-        left, missed = np.array(missed, np.int64), []
-        for i, of_pieces, difference in _each(classifier.network, pieces, target, left=left, steps=steps):
-            scores[i] = of_pieces
-            # Below the grid that logits are rounded to there is nothing to explain.
-            if abs(of_pieces.sum() - difference) > max(tolerance * abs(difference), 1 / GRID):
-                missed.append(i)
+    missed = np.arange(len(cut))
+    while len(missed) and steps <= MOST_STEPS:
+        for members, line in _lines(network, pieces, missed, rows=steps):
+            for i, of_pieces in zip(members, line.scores(target, steps), strict=False):
+                scores[i] = of_pieces
+        totals = np.array([scores[i].sum() for i in missed])
+        missed = missed[np.abs(totals - differences[missed]) > allowed[missed]]
         steps *= 2
     incomplete = np.zeros(len(cut), bool)
     incomplete[missed] = True
     return [_by_word(one, part, score) for one, part, score in zip(cut, pieces, scores, strict=True)], incomplete
 
 
-def _each(
-    network: Any, pieces: Sequence[_Pieces], target: NDArray[np.integer], *, left: NDArray[np.int64], steps: int
-) -> Iterator[tuple[int, NDArray[np.float64], float]]:
-    """Of each text in `left`: its number, the scores of its pieces, and what they must add up to."""
-    widths = np.array([-(-len(pieces[i].ids) // MULTIPLE) * MULTIPLE for i in left])
+def _lines(
+    network: Any, pieces: Sequence[_Pieces], left: NDArray[np.int64], *, rows: int
+) -> Iterator[tuple[NDArray[np.int64], _Line]]:
+    """The texts in `left`, some at a time: their numbers, and their lines, where some may stand again at the end.
+
+    rows: how many of a pass each text takes.
+    """
+    kind = network.device.type
+    widths = np.array([-(-len(pieces[i].ids) // MULTIPLE[kind]) * MULTIPLE[kind] for i in left])
     for width in np.unique(widths):
-        rows = max(1, PIECES[network.device.type] // int(width))
-        together = max(1, rows // steps)
+        together = 1 if kind == "cpu" else max(1, PIECES[kind] // int(width) // rows)
         members = left[widths == width]
         for start in range(0, len(members), together):
             batch = members[start : start + together]
             filled = np.resize(batch, together)
-            scores, differences = _scores(network, [pieces[i] for i in filled], target[filled], (width, steps, rows))
-            for i, of_pieces, difference in zip(batch, scores, differences, strict=False):
-                yield int(i), of_pieces, float(difference)
+            yield batch, _Line(network, [pieces[i] for i in filled], filled, int(width))
 
 
-def _scores(
-    network: Any, pieces: Sequence[_Pieces], target: NDArray[np.integer], shape: tuple[int, int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The [n, width] scores of texts' pieces, and [n] what each text's must add up to."""
-    import torch
-    from captum.attr import LayerIntegratedGradients
+class _Line:
+    """The lines from baselines to n texts, all filled with padding to one width.
 
-    width, steps, rows = shape
-    device, padding = network.device, network.config.pad_token_id or 0
-    ids, frame, attend = (np.full((len(pieces), width), value) for value in (padding, padding, 0))
-    for row, part in enumerate(pieces):
-        here = slice(len(part.ids))
-        ids[row, here], frame[row, here], attend[row, here] = part.ids, np.where(part.special, part.ids, padding), 1
-    inputs, baselines, mask = (torch.from_numpy(array).to(device) for array in (ids, frame, attend))
-    layer = network.get_input_embeddings()
+    numbers: of the texts, [n].
+    """
 
-    def forward(inputs: Tensor, mask: Tensor) -> Tensor:
-        logits: Tensor = network(input_ids=inputs, attention_mask=mask).logits
-        return logits
+    def __init__(self, network: Any, pieces: Sequence[_Pieces], numbers: NDArray[np.int64], width: int) -> None:
+        import torch
 
-    chosen = torch.from_numpy(np.asarray(target, np.int64)).to(device)
-    gradients = LayerIntegratedGradients(forward, layer).attribute(
-        inputs,
-        baselines=baselines,
-        target=chosen,
-        additional_forward_args=mask,
-        n_steps=steps,
-        internal_batch_size=max(rows, len(pieces)),
-    )
-    with torch.inference_mode():
-        at_text = forward(inputs, mask)
-        instead = layer(baselines)
-        hook = layer.register_forward_hook(lambda *_: instead)
+        self.network, self.numbers, self.width = network, numbers, width
+        padding = network.config.pad_token_id or 0
+        ids, frame, attend = (np.full((len(pieces), width), value) for value in (padding, padding, 0))
+        for row, part in enumerate(pieces):
+            here = slice(len(part.ids))
+            ids[row, here], frame[row, here], attend[row, here] = part.ids, np.where(part.special, part.ids, padding), 1
+        self.ids, baselines, self.mask = (torch.from_numpy(array).to(network.device) for array in (ids, frame, attend))
+        self.layer = network.get_input_embeddings()
+        with torch.no_grad():
+            self.begin, self.end = self.layer(baselines), self.layer(self.ids)
+
+    def ends(self) -> NDArray[np.float64]:
+        """The logits of texts and of their baselines: [n, 2, classes]."""
+        import torch
+
+        embedded = torch.stack([self.end, self.begin], 1).flatten(0, 1)
+        rows = torch.arange(len(self.ids), device=embedded.device).repeat_interleave(2)
+        with torch.inference_mode():
+            return self._logits(embedded, rows).unflatten(0, (-1, 2)).double().cpu().numpy()
+
+    def scores(self, target: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
+        """The scores of pieces, [n, width], for the targets of the texts of these numbers, by so many nodes."""
+        import torch
+
+        device, at_once = self.end.device, max(1, PIECES[self.end.device.type] // self.width)
+        nodes, weights = np.polynomial.legendre.leggauss(steps)
+        classes = torch.from_numpy(target[self.numbers]).to(device)
+        every_row = torch.arange(len(self.ids), device=device).repeat_interleave(steps)
+        every_place = torch.from_numpy((nodes + 1) / 2).to(self.end).repeat(len(self.ids))
+        parts = []
+        for rows, places in zip(every_row.split(at_once), every_place.split(at_once), strict=True):
+            way = self.end[rows] - self.begin[rows]
+            embedded = (self.begin[rows] + places[:, None, None] * way).requires_grad_()
+            total = self._logits(embedded, rows).gather(1, classes[rows, None]).sum()
+            (slopes,) = torch.autograd.grad(total, embedded)
+            parts.append((slopes * way).sum(-1).double())
+        of_nodes = torch.cat(parts).unflatten(0, (-1, steps)).cpu().numpy()
+        return np.tensordot(of_nodes, weights / 2, (1, 0))
+
+    def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
+        """Those of the texts in these rows, [m, classes], with other embeddings of their words [m, width, size]."""
+        hook = self.layer.register_forward_hook(lambda *_: embedded)
         try:
-            at_baseline = forward(inputs, mask)
+            logits: Tensor = self.network(input_ids=self.ids[rows], attention_mask=self.mask[rows]).logits
         finally:
             hook.remove()
-        difference = (at_text - at_baseline).double().gather(1, chosen[:, None])[:, 0]
-    return gradients.detach().double().sum(-1).cpu().numpy(), difference.cpu().numpy()
+        return logits
 
 
 def _pieces(classifier: Any, cut: Sequence[Spans]) -> list[_Pieces]:
