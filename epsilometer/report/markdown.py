@@ -23,7 +23,7 @@ from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
 from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.paths import varied_path
-from epsilometer.report import page
+from epsilometer.report import page, training_markdown
 from epsilometer.report.export import markup, with_overall
 from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
@@ -80,6 +80,7 @@ def sections(results: Results) -> list[Section]:
         ),
         varied(results.tables(sweeps, SWEEPS)),
         ablated(results.tables(ablations, ABLATIONS)),
+        *training_markdown.sections(results),
     ]
     return [section for section in every if len(section[2])]
 

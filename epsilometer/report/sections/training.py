@@ -67,7 +67,7 @@ def section(results: Results) -> Section | None:
             "runs": run_rows(runs),
             "membership": membership.to_dicts(),
             "curves": curves.sort("family", "cell", "attack", "measure").to_dicts(),
-            "candidates": of_entries(results, "reconstruction", _candidates, CANDIDATES).to_dicts(),
+            "candidates": of_entries(results, "reconstruction", candidates_path, CANDIDATES).to_dicts(),
             "examples": examples(results),
             "figures": figures,
         },
@@ -83,7 +83,8 @@ def of_entries(results: Results, kind: str, path: Callable[[str], Path], schema:
     return pl.concat(parts) if parts else pl.DataFrame(schema={**schema, "entry": pl.String})
 
 
-def _candidates(name: str) -> Path:
+def candidates_path(name: str) -> Path:
+    """The table of guesses among candidates of an entry of `reconstruction`."""
     return paths.reconstruction_path(name, "candidates")
 
 
