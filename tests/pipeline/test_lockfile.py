@@ -55,6 +55,22 @@ def test_what_has_not_changed_is_not_written(tmp_path: Path) -> None:
     assert (place.stat().st_ino, place.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+@pytest.mark.parametrize("write", [modified, modify_yaml], ids=["ours", "DVC's"])
+def test_settings_that_params_share_are_written_out_and_stay_readable(tmp_path: Path, write: Any) -> None:
+    """Two stages of `attacks: &a`: names for shared parts, written a stage at a time, would stand twice in the file."""
+    attacks = {"rmia": {}, "lira": {}}
+    shared = {"one": {"attacks": attacks}, "two": {"attacks": attacks}}
+    bodies = {name: {"cmd": name, "params": {"params.yaml": shared}} for name in ("code", "report", "again")}
+    place = tmp_path / "dvc.lock"
+    place.write_text("schema: '2.0'\nstages:\n  first:\n    cmd: x\n")
+    changed(write, place, {"code": bodies["code"]})
+    for name in ("report", "again"):
+        changed(modified, place, {name: bodies[name]})
+    stages = yaml.safe_load(place.read_text())["stages"]
+    assert stages == {"first": {"cmd": "x"}, **bodies}
+    assert "&id" not in place.read_text()
+
+
 @pytest.mark.parametrize("name", ["dvc.lock", "dvc.yaml"])
 def test_other_files_are_left_to_dvc(tmp_path: Path, name: str) -> None:
     """One of another form, or whose comments must stay."""
