@@ -4,8 +4,8 @@ DVC reads and writes the whole of dvc.lock whenever a stage has run, with a pars
 half a second at 3,000 lines, as long as many a stage takes. `quick` leaves the text of all other stages as it stands,
 and DVC's own writer puts down the one that ran, so that the file has the bytes that DVC would give it.
 
-One thing differs: settings that params.yaml shares (`<<: *sent`) are written out wherever they stand. DVC would write them
-once and refer to them (`&id001`, `*id001`): names that are unique in a text written whole, and not in one put together.
+One thing differs: settings that params.yaml shares (`<<: *sent`) are written out wherever they stand. DVC would write
+them once and refer to them (`&id001`, `*id001`): names unique in a text written whole, and not in one put together.
 """
 
 from __future__ import annotations
