@@ -215,7 +215,7 @@ class Spelled:
         words = [texts[place.text][place.start : place.end].lower() for place in places]
         return np.array([self.log_p[self.outputs.index(word)] if word in self.outputs else -9.0 for word in words])
 
-    def drawn(
+    def draw(
         self, texts: list[str], places: list, uniforms: NDArray[np.float64], allowed: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
         assert allowed.tolist() == [True] * 8 + [False]  # a comma is no word
