@@ -12,6 +12,7 @@ import pytest
 from epsilometer.core.errors import UserError
 from epsilometer.models.memory import Memory
 from epsilometer.pipeline.guard import entry
+from epsilometer.pipeline.guard.withholding import SHOW
 from epsilometer.report.sections.origin import device
 from epsilometer.runtime import batches
 from epsilometer.runtime.scaling import Engine, run
@@ -24,6 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DVC_STAGE", raising=False)
     monkeypatch.setattr(entry, "end_with_parent", lambda: None)
+    monkeypatch.setenv(SHOW, "1")  # withholding would redirect the output of all tests that follow
     return tmp_path
 
 
