@@ -25,7 +25,7 @@ from epsilometer.core.atomic import write_text
 LOCK = "dvc.lock"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STAGES = re.compile(r"^stages:\n((?:  .*\n)+)\Z", re.MULTILINE)
-_SHARED = re.compile(r": [&*]id\d+$", re.MULTILINE)
+_SHARED = re.compile(r"[:-] [&*]id\d+( |$)", re.MULTILINE)
 
 
 @contextmanager

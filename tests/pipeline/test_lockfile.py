@@ -59,7 +59,7 @@ def test_what_has_not_changed_is_not_written(tmp_path: Path) -> None:
 def test_settings_that_params_share_are_written_out_and_stay_readable(tmp_path: Path, write: Any) -> None:
     """Two stages of `attacks: &a`: names for shared parts, written a stage at a time, would stand twice in the file."""
     attacks = {"rmia": {}, "lira": {}}
-    shared = {"one": {"attacks": attacks}, "two": {"attacks": attacks}}
+    shared = {"one": {"attacks": attacks}, "two": {"attacks": attacks}, "all": [[attacks], [attacks]]}
     bodies = {name: {"cmd": name, "params": {"params.yaml": shared}} for name in ("code", "report", "again")}
     place = tmp_path / "dvc.lock"
     place.write_text("schema: '2.0'\nstages:\n  first:\n    cmd: x\n")
