@@ -196,8 +196,9 @@ def read(path: Path | str = "params.yaml") -> Params:
 class _Loader(yaml.SafeLoader):
     """Refuses a key that a mapping has twice, of which YAML would silently take the last."""
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Also merges `<<`; an own key may then stand in place of a merged one."""
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        """The node as written, before `<<` is merged: an own key may stand in place of a merged one."""
+        node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
@@ -207,7 +208,7 @@ class _Loader(yaml.SafeLoader):
                         problem_mark=key.start_mark,
                     )
                 seen.add(key.value)
-        super().flatten_mapping(node)
+        return node
 
 
 def _nearest(error: ValidationError) -> str | None:

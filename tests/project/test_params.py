@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,6 +135,20 @@ def test_files_that_are_not_parameters(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("a: [1")
     with pytest.raises(UserError, match="not readable YAML"):
         read(tmp_path / "broken.yaml")
+
+
+def test_a_merged_mapping_may_be_merged_again_and_overridden_each_time(tmp_path: Path, good: dict[str, Any]) -> None:
+    entries = {name: json.dumps(entry) for name, entry in good.pop("datasets").items()}
+    lines = [
+        *(f"{name}: &{name} {entry}" for name, entry in entries.items()),
+        "some: &some {<<: *queries, rows: 20}",
+        "few: &few {<<: *some, rows: 10}",
+        "fewest: {<<: *few, rows: 5}",
+    ]
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(good) + "\n  ".join(["datasets:", *lines]))
+    datasets = read(tmp_path / "params.yaml").datasets
+    assert [datasets[name].rows for name in ("queries", "some", "few", "fewest")] == [None, 20, 10, 5]
+    assert len({datasets[name].part for name in ("queries", "some", "few", "fewest")}) == 1
 
 
 def test_the_example_of_an_entry_is_valid(tmp_path: Path, good: dict[str, Any]) -> None:
