@@ -16,8 +16,8 @@ import polars as pl
 
 from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.rewriting import Job, rewrite_blocks
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
 from epsilometer.core.attack import Context, Embedded
 from epsilometer.core.mechanism import Rewrites

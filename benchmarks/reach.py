@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from epsilometer.auditing.abstention import LEAST
-from epsilometer.auditing.estimation import clopper_pearson, loss_at
+from epsilometer.auditing.estimation.abstention import LEAST
+from epsilometer.auditing.estimation.successes import clopper_pearson, loss_at
 from epsilometer.auditing.truth.estimators import ERROR
 from epsilometer.auditing.truth.law import Law
 from epsilometer.auditing.truth.mechanisms import every

@@ -25,7 +25,7 @@ from epsilometer.attacks.reconstruction.decepticons import Decepticons
 from epsilometer.attacks.reconstruction.lamp import Descent, Lamp, moves
 from epsilometer.attacks.reconstruction.shared.attack import Knowledge
 from epsilometer.attacks.reconstruction.shared.matching import Matching
-from epsilometer.auditing.candidates import guesses, trials
+from epsilometer.auditing.results.candidates import guesses, trials
 from epsilometer.corpora.synthetic import generate
 from epsilometer.training.noise import GaussianNoise
 from epsilometer.training.sent import OnMean, Sent, send

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.sampling import sample
 
 CASES = [  # texts, trials, candidates, temperature
     (5_000, 1_000_000, 2, -10_000),

@@ -25,9 +25,9 @@ import polars as pl
 
 import epsilometer
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.rewriting import Job, rewrite_blocks
 from epsilometer.auditing.schemas import TRIALS
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise

@@ -10,7 +10,7 @@
     epsilometer.anonymity(texts, rewrites, labels, attribute="gender", keep="rating")
     epsilometer.track(table)
 
-Submodules (`epsilometer.auditing.estimation`, `epsilometer.auditing.trials`, ...) load when they are first used.
+Submodules (`epsilometer.auditing.claims.verdicts`, `epsilometer.auditing.planning`, ...) load when they are first used.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epsilometer.auditing.design import Design
     from epsilometer.auditing.exact_loss.one_call import exact_curves, exact_loss, exact_pairs
     from epsilometer.auditing.one_call import audit
-    from epsilometer.auditing.one_run_scores import one_run
+    from epsilometer.auditing.one_run.scores import one_run
+    from epsilometer.auditing.trials.design import Design
     from epsilometer.project.calibrating import Search, calibrate
     from epsilometer.project.comparing import compare
     from epsilometer.report.tracking import track
@@ -46,7 +46,7 @@ __all__ = [
 ]
 _MODULES = {
     "AnonymityDesign": "utility.one_call",
-    "Design": "auditing.design",
+    "Design": "auditing.trials.design",
     "Search": "project.calibrating",
     "anonymity": "utility.one_call",
     "audit": "auditing.one_call",
@@ -55,7 +55,7 @@ _MODULES = {
     "exact_curves": "auditing.exact_loss.one_call",
     "exact_loss": "auditing.exact_loss.one_call",
     "exact_pairs": "auditing.exact_loss.one_call",
-    "one_run": "auditing.one_run_scores",
+    "one_run": "auditing.one_run.scores",
     "similarity": "utility.similarity",
     "track": "report.tracking",
 }

@@ -26,10 +26,10 @@ import yaml
 
 import epsilometer
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.claims import NOT_CHECKED, VIOLATED, p_value
-from epsilometer.auditing.design import Design
-from epsilometer.auditing.estimation import success_bound
-from epsilometer.auditing.worst_case import check_claim
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, VIOLATED, p_value
+from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.estimation.successes import success_bound
+from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import app as cli
 from epsilometer.cli import main
 from epsilometer.core.errors import UserError

@@ -32,6 +32,18 @@ FLOORS = [
     ["cli", "pytest_plugin"],
 ]
 FLOOR = {name: i for i, floor in enumerate(FLOORS) for name in floor}
+# The same inside auditing/, for its folders and for what stands beside them.
+AUDITING = [
+    ["schemas", "trials", "estimation"],
+    ["claims"],
+    ["results", "one_run"],
+    ["one_call"],
+    ["deniability", "external", "known_loss", "one_claim", "planning", "publication", "units"],
+    ["calibration", "exact_loss", "gate"],
+    ["conformance", "gating", "truth", "worst_pair"],
+]
+AUDITING_FLOOR = {name: i for i, floor in enumerate(AUDITING) for name in floor}
+MOST = 12  # modules of a folder that one still takes in at a glance
 
 
 def reached(file: Path) -> list[Path]:
@@ -55,14 +67,32 @@ def test_imports_point_one_way(file: Path) -> None:
         assert FLOOR[rest[0].removesuffix(".py")] <= FLOOR[place], f"{file} imports {used}, which stands above it"
 
 
+@pytest.mark.parametrize("file", sources("epsilometer/auditing"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_inside_auditing_point_one_way(file: Path) -> None:
+    auditing = ROOT / "epsilometer/auditing"
+    if (place := file.relative_to(auditing).parts[0].removesuffix(".py")) == "__init__":
+        return
+    for used in direct(file, (ROOT,))[0]:
+        if used.is_relative_to(auditing) and used.name != "__init__.py":
+            part = used.relative_to(auditing).parts[0].removesuffix(".py")
+            below = part == place or AUDITING_FLOOR[part] < AUDITING_FLOOR[place]
+            assert below, f"{file} imports {used}, which does not stand below it"
+
+
+@pytest.mark.parametrize("folder", ["", "trials", "estimation", "claims", "results", "one_run", "calibration"])
+def test_folders_of_auditing_are_small(folder: str) -> None:
+    modules = [file for file in (ROOT / "epsilometer/auditing" / folder).glob("*.py") if file.name != "__init__.py"]
+    assert 0 < len(modules) <= MOST
+
+
 def test_mechanisms_attacks_and_estimation_are_strangers() -> None:
     for file in sources("epsilometer/mechanisms"):
         assert not any("attack" in str(used) or "estimation" in str(used) for used in reached(file))
     for file in [*sources("epsilometer/attacks"), *sources("epsilometer/metrics")]:
         used = [str(path) for path in reached(file)]
         assert not any("estimation" in path or ("/mechanisms/" in path and "/shared/" not in path) for path in used)
-    used = {path.name for path in reached(ROOT / "epsilometer/auditing/estimation.py")}
-    assert used == {"estimation.py", "errors.py"}
+    used = {path.name for path in reached(ROOT / "epsilometer/auditing/estimation/successes.py")}
+    assert used == {"successes.py", "errors.py"}
 
 
 def test_the_library_knows_neither_dvc_nor_prefect() -> None:
@@ -218,7 +248,7 @@ def test_names_say_what_a_thing_is() -> None:
 
 @pytest.mark.parametrize("stage", ["estimate", "diagnose", "report"])
 def test_what_judges_a_mechanism_does_not_build_it(stage: str) -> None:
-    """The rewrite stage writes what it states of itself (`auditing.stated`) beside its rewrites."""
+    """The rewrite stage writes what it states of itself (`auditing.claims.stated`) beside its rewrites."""
     tree = ast.parse((ROOT / f"epsilometer/pipeline/stages/{stage}.py").read_text())
     names = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
     assert not names & {"mechanism", "build_mechanism", "as_mechanism"}

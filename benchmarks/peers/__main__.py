@@ -34,9 +34,9 @@ import numpy as np
 
 from benchmarks.peers import reference
 from benchmarks.peers.fetch import sources
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import audit, mechanism
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.design import Design
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons
 from epsilometer.core.laws import Laws

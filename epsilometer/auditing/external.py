@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
-from epsilometer.auditing.trials import Trials, sample
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.mechanism import Rewrites

@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, xlogy
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation import Estimate, loss_at, success_bound
+from epsilometer.auditing.estimation.successes import Estimate, loss_at, success_bound
 from epsilometer.core.errors import UserError
 
 PASSED, LEAKS_MORE, UNDECIDED = "passed", "leaks more", "undecided"

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from epsilometer.auditing.design import STANDARD, Design, as_installed
-from epsilometer.auditing.estimation import Estimate, estimate
+from epsilometer.auditing.calibration.search import fresh_batches
+from epsilometer.auditing.estimation.successes import Estimate, estimate
 from epsilometer.auditing.gate import STANDARD as STANDARD_ERRORS
 from epsilometer.auditing.gate import Errors, Limit, Verdict, decide, limit_of_increase
 from epsilometer.auditing.one_call import (
@@ -29,7 +29,7 @@ from epsilometer.auditing.one_call import (
     distinct,
     label,
 )
-from epsilometer.auditing.search import fresh_batches
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.core.atomic import write_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import audit
+from epsilometer.auditing.trials.design import Design
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse
 
 

@@ -14,16 +14,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.attacks.identification import KIND
-from epsilometer.auditing.claims import trial_claims
-from epsilometer.auditing.design import STANDARD, Design, as_installed
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
-from epsilometer.auditing.estimates import Attacked, estimates
-from epsilometer.auditing.posteriors import DEPARTS
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.claims.stated import stated
+from epsilometer.auditing.claims.verdicts import trial_claims
+from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
+from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.schemas import ESTIMATES
-from epsilometer.auditing.stated import stated
-from epsilometer.auditing.trials import Trials, of_all, sample, variety
-from epsilometer.auditing.unread import say, unread
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
+from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core.attack import (
     SEES,
     Attack,
@@ -96,7 +96,7 @@ def audit(
     sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
     then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
     longer than its limit (null without one); and `distinct` and `five_commonest`, how many texts serve as distractors
-    and the share of the five commonest (`trials.variety`). All are said on standard error as well.
+    and the share of the five commonest (`sampling.variety`). All are said on standard error as well.
     Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.

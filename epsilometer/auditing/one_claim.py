@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from epsilometer.auditing import one_call
-from epsilometer.auditing.claims import describe
-from epsilometer.auditing.finding import Finding
-from epsilometer.auditing.largest_loss import largest_loss
-from epsilometer.auditing.worst_case import check_claim, extra_epsilons
+from epsilometer.auditing.claims.finding import Finding
+from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.verdicts import describe
+from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons

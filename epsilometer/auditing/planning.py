@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv
 from scipy.stats import binom
 
-from epsilometer.auditing.claims import p_value
-from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.claims.verdicts import p_value
+from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.core.errors import UserError
 
 _MOST = 1 << 40  # trials beyond which nobody goes

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.rewriting import Job
-from epsilometer.auditing.unread import unread
+from epsilometer.auditing.trials.rewriting import Job
+from epsilometer.auditing.trials.unread import unread
 from epsilometer.core.errors import UserError, printable, unknown
 from epsilometer.core.exact import SLACK
 from epsilometer.core.mechanism import Mechanism, Unread

@@ -272,7 +272,7 @@ _TARGET: Schema = {  # a model under attack
     "attack": pl.String,
 }
 
-MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `strongest` (`auditing.membership`)
+MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `strongest` (`auditing.results.membership`)
     **_TARGET,
     "best_attack": pl.String,  # which attack the row `strongest` is; null in other rows
     "references": pl.Int64,  # how many models it is compared with
@@ -296,7 +296,7 @@ MEMBERSHIP: Schema = {  # who was in a training set; a row an attack, and `stron
     "delta": pl.Float64,
 }
 
-MEMBERSHIP_AREAS: Schema = {  # a row an attack and level, from the least noise to the most (`auditing.paired_areas`)
+MEMBERSHIP_AREAS: Schema = {  # a row an attack and level, from the least noise to the most (`estimation.paired_areas`)
     "attack": pl.String,
     "level": pl.Float64,  # null without noise
     "models": pl.Int64,  # of this level: one a seed

@@ -2,7 +2,7 @@
 
 Each word of a text gets a partner, another word of the texts; a fair coin says which of the two stands in its place,
 and the text that results is rewritten once. So n words give n guesses where a trial between whole texts gives one, and
-what they prove is the loss for one word (`one_run`), beside a claim for words.
+what they prove is the loss for one word (`one_run.coins`), beside a claim for words.
 
 A guess is that of an attack which is shown what came out in the word's place, where the rewrite has as many words as
 the text, else the whole rewrite, with the two words as candidates. Any attack does, for any mechanism: what it
@@ -21,10 +21,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing import claims, one_run
-from epsilometer.auditing.abstention import halves, levels
-from epsilometer.auditing.design import STANDARD, Design
-from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.claims import verdicts
+from epsilometer.auditing.claims.stated import stated
+from epsilometer.auditing.estimation.abstention import halves, levels
 from epsilometer.auditing.one_call import (
     Attacks,
     Named,
@@ -34,9 +33,11 @@ from epsilometer.auditing.one_call import (
     distinct,
     say_what_is_left_out,
 )
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.one_run.coins import p_value, unit_loss
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import UNIT_LOSSES
-from epsilometer.auditing.stated import stated
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, Guesses, guess_and_score
 from epsilometer.core.attack import sees as seen_by
 from epsilometer.core.errors import UserError
@@ -166,11 +167,11 @@ def _rows(
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
-    allowed = claims.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs) if said.claimed else None
+    allowed = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs) if said.claimed else None
 
     def row(name: str, among: Sequence[str]) -> dict[str, Any]:
         level = alpha / len(among)
-        losses = {one: one_run.unit_loss(right[one], scores[one], level, said.delta) for one in among}
+        losses = {one: unit_loss(right[one], scores[one], level, said.delta) for one in among}
         best = max(among, key=losses.__getitem__)
         hits = int(right[best].sum())
         return {
@@ -183,7 +184,7 @@ def _rows(
             "right": hits,
             "rate": hits / count,
             "loss": losses[best],
-            "ceiling": one_run.unit_loss(every, np.zeros(count), level, said.delta),
+            "ceiling": unit_loss(every, np.zeros(count), level, said.delta),
             "delta": said.delta,
             "claim": said.claim,
             "claimed": None if allowed is None else float(allowed.max()),
@@ -209,20 +210,20 @@ def _p_value(
     sizes = halves(len(right)) if delta else levels(scores[order])
     if delta:
         largest = float(allowed.max())
-        p_values = [one_run.p_value(int(right[:r].sum()), r, len(right), largest, delta=delta) for r in sizes]
+        p_values = [p_value(int(right[:r].sum()), r, len(right), largest, delta=delta) for r in sizes]
     else:
-        expected = [claims.expected_successes(allowed[:r], 2, 0.0) for r in sizes]
-        p_values = [claims.p_value(int(right[:r].sum()), r, e) for r, e in zip(sizes, expected, strict=True)]
+        expected = [verdicts.expected_successes(allowed[:r], 2, 0.0) for r in sizes]
+        p_values = [verdicts.p_value(int(right[:r].sum()), r, e) for r, e in zip(sizes, expected, strict=True)]
     return min(1.0, len(sizes) * min(p_values))
 
 
 def _judged(rows: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """The rows with their verdicts, which share alpha (`claims.divisor`); that of the strongest is no further test."""
+    """The rows with verdicts, which share alpha (`verdicts.divisor`); that of the strongest is no further test."""
     tests = [row["least_p_value"] for row in rows if row["p_value"] is not None and row["attack"] != STRONGEST]
-    level = alpha / claims.divisor(tests, alpha)
+    level = alpha / verdicts.divisor(tests, alpha)
     judged = []
     for row in rows:
         least = row.pop("least_p_value")
-        verdict = claims.NO_CLAIM if least is None else claims.verdict(row["p_value"], level, least)
+        verdict = verdicts.NO_CLAIM if least is None else verdicts.verdict(row["p_value"], level, least)
         judged.append({**row, "verdict": verdict})
     return judged

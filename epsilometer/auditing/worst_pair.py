@@ -26,14 +26,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing import claims
-from epsilometer.auditing.abstention import worst_output
-from epsilometer.auditing.design import STANDARD, Design
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims import verdicts
+from epsilometer.auditing.claims.stated import stated
+from epsilometer.auditing.estimation.abstention import worst_output
+from epsilometer.auditing.estimation.halving import affordable, search
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import Request
 from epsilometer.auditing.exact_loss.measuring import pair_losses, pairwise
-from epsilometer.auditing.halving import affordable, search
 from epsilometer.auditing.one_call import (
     Attacks,
     Named,
@@ -44,9 +44,9 @@ from epsilometer.auditing.one_call import (
     say_what_is_left_out,
     seeing,
 )
-from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import WORST_PAIRS
-from epsilometer.auditing.stated import stated
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.attack import SLOT, Attack, Context, guess_and_score
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
@@ -164,7 +164,7 @@ def audit_worst(
             rows += _computed(group, made_by, at)
         rows += [_proved(group, made_by, epsilon, able, trials=trials, design=design) for epsilon in at]
     tests = [row["least_p_value"] for row in rows if "least_p_value" in row]
-    level = design.alpha / claims.divisor(tests, design.alpha)
+    level = design.alpha / verdicts.divisor(tests, design.alpha)
     return pl.DataFrame([_judged(row, level) for row in rows], schema=dict(WORST_PAIRS)).sort(
         "epsilon", maintain_order=True
     )
@@ -228,12 +228,12 @@ def _proved(
     }
     if not said.claimed:
         return row | {"claimed": None}
-    claimed = claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[best.arm]])
-    expected = claims.expected_successes(np.repeat(claimed, count), 2, said.delta)
+    claimed = verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers[[best.arm]])
+    expected = verdicts.expected_successes(np.repeat(claimed, count), 2, said.delta)
     return row | {
         "claimed": float(claimed[0]),
-        "p_value": claims.p_value(hits, count, expected),
-        "least_p_value": claims.smallest_p_value(count, expected),
+        "p_value": verdicts.p_value(hits, count, expected),
+        "least_p_value": verdicts.smallest_p_value(count, expected),
     }
 
 
@@ -242,7 +242,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
 
     Where something is claimed: the pair of the largest delta beyond the claim, if there is one.
     """
-    allowed = [claims.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
+    allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
     rows = []
     for epsilon, losses, claimed in zip(epsilons, computed, allowed, strict=True):
@@ -251,7 +251,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
         beyond = np.zeros(len(pairs.x)) if losses.delta_at_claim is None else losses.delta_at_claim.low - said.delta
         violated = said.claimed & np.isfinite(claimed) & (beyond > TOLERANCE)
         arm = int(np.lexsort((pure, guess.low, np.where(violated, beyond, 0.0)))[-1])
-        tested = claims.NOT_REFUTED if np.isfinite(claimed).any() else claims.NOT_CHECKED
+        tested = verdicts.NOT_REFUTED if np.isfinite(claimed).any() else verdicts.NOT_CHECKED
         rows.append(
             {
                 "epsilon": stored(epsilon),
@@ -264,7 +264,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
                 "delta": said.delta,
                 "claim": said.claim,
                 "claimed": float(claimed[arm]) if said.claimed else None,
-                "verdict": claims.VIOLATED if violated[arm] else tested if said.claimed else claims.NO_CLAIM,
+                "verdict": verdicts.VIOLATED if violated[arm] else tested if said.claimed else verdicts.NO_CLAIM,
                 **pairs.parts(arm),
             }
         )
@@ -278,5 +278,5 @@ def _judged(row: Mapping[str, Any], level: float) -> dict[str, Any]:
         return shown
     tested = row["claimed"] is not None
     return shown | {
-        "verdict": claims.verdict(row["p_value"], level, row["least_p_value"]) if tested else claims.NO_CLAIM
+        "verdict": verdicts.verdict(row["p_value"], level, row["least_p_value"]) if tested else verdicts.NO_CLAIM
     }

@@ -32,8 +32,8 @@ from epsilometer.core.errors import UserError
 if TYPE_CHECKING:
     import polars as pl
 
-    from epsilometer.auditing.design import Design
     from epsilometer.auditing.external import CommandMechanism
+    from epsilometer.auditing.trials.design import Design
 
 
 def audit(
@@ -211,7 +211,7 @@ def _design(
     fpr: float | None,
     prior: str | None,
 ) -> Design:
-    from epsilometer.auditing.design import STANDARD, Design
+    from epsilometer.auditing.trials.design import STANDARD, Design
 
     shares = None if prior is None else tuple(number(p, "--prior must be numbers") for p in prior.split(","))
     return Design(candidates, temperature, alpha, seed, fpr=STANDARD.fpr if fpr is None else fpr, prior=shares)

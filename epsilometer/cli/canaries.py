@@ -88,12 +88,12 @@ def one_run(
 
     By two methods whatever the training is, and by a third if its trade-off curve is a Gaussian's. 0 is no evidence.
     """
-    from epsilometer.auditing import one_run_scores
+    from epsilometer.auditing.one_run.scores import one_run as prove
     from epsilometer.corpora import files
 
     numbers = _joined(files.read(scores), files.read(key), scores, key)
     claimed = [_pair(one) for one in claim] or None
-    table = one_run_scores.one_run(
+    table = prove(
         numbers.filter(included="1")["score"],
         numbers.filter(included="0")["score"],
         delta,

@@ -29,7 +29,7 @@ def claims(
 
     Ends with 1 where a claim is violated, with 3 where none could be checked.
     """
-    from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
+    from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
     from epsilometer.auditing.one_claim import check
 
     chosen = read_settings(settings) | ({"as_published": True} if as_published else {})

@@ -13,7 +13,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
-    from epsilometer.auditing.estimation import Estimate
+    from epsilometer.auditing.estimation.successes import Estimate
     from epsilometer.auditing.gating import Subject
 
 
@@ -105,9 +105,9 @@ def _of_texts(
     attacks: str | None,
     seed: int,
 ) -> Subject:
-    from epsilometer.auditing.design import Design
     from epsilometer.auditing.external import CommandMechanism
     from epsilometer.auditing.gating import subject
+    from epsilometer.auditing.trials.design import Design
 
     if file is None:
         raise UserError("give a FILE of texts (only --cell needs none)")

@@ -207,7 +207,7 @@ def history(
     mechanism: Annotated[str | None, typer.Option(help="Of this mechanism alone.")] = None, as_json: Json = False
 ) -> None:
     """How the loss of every cell went from audit to audit: the strongest attack's (with --json those of all)."""
-    from epsilometer.auditing.diagnostics import STRONGEST
+    from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.core.errors import unknown
     from epsilometer.reaudit import history as past
 

@@ -47,7 +47,7 @@ def rewrite(
     """
     from epsilometer.auditing import one_call
     from epsilometer.auditing.publication import Publisher, publish_lines, publish_table
-    from epsilometer.auditing.unread import say
+    from epsilometer.auditing.trials.unread import say
     from epsilometer.core.guarantees import check_epsilons
     from epsilometer.core.mechanism import budgets
     from epsilometer.corpora.files import TABLES, Layout, suffix

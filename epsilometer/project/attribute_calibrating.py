@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Goal
-from epsilometer.auditing.diagnostics import STRONGEST
-from epsilometer.auditing.exact_search import Met, meet
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.calibration.exact import Met, meet
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build

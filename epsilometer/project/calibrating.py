@@ -18,13 +18,13 @@ from scipy.stats import fisher_exact
 
 from epsilometer.attacks.identification import KIND
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Calibrated, Goal, Watch, unwatched
-from epsilometer.auditing.design import STANDARD, Design
-from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Calibrated, Goal, Watch, unwatched
+from epsilometer.auditing.calibration.search import search as find_epsilon
+from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.one_call import Named
-from epsilometer.auditing.posteriors import DEPARTS
-from epsilometer.auditing.search import search as find_epsilon
-from epsilometer.auditing.unread import say, unread
+from epsilometer.auditing.results.diagnostics import STRONGEST
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.component import file
@@ -132,7 +132,7 @@ def calibrate(
     each as in `epsilometer.audit`, with `settings`; of a project names, all of them by default, which have their
     settings, attacks and design from its params.yaml. datasets: of a project; all by default. While it searches the
     project's folder is the current one.
-    Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`calibration.Calibrated`), epsilon
+    Returns a row a mechanism and data set: dataset, mechanism, target, sees, status (`sampled.Calibrated`), epsilon
     (where the loss is expected to meet the target; null where no epsilon does), low and high (it lies between them at
     confidence 1 - alpha; of an exact loss surely), trials (rewrites spent), by (hits, or posteriors where the law of
     the mechanism is known: they believe that law, and need fewer rewrites; or the exact measure), reason (why there is

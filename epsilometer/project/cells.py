@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.schemas import REWRITES, TRIALS
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
 from epsilometer.core.attack import Checked
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites, budgets, build_mechanism

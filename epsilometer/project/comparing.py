@@ -12,13 +12,13 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.comparison import Right, judged, paired_rows
-from epsilometer.auditing.design import STANDARD, Design, as_installed
-from epsilometer.auditing.diagnostics import STRONGEST
 from epsilometer.auditing.one_call import Named
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.results.comparison import Right, judged, paired_rows
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
 from epsilometer.core.attack import Attack, Context, guess_all
 from epsilometer.core.errors import UserError

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.calibration import FALLING, FOUND, OUTSIDE, Goal
-from epsilometer.auditing.design import Design
+from epsilometer.auditing.calibration.exact import WIDTH, Figure, Met, meet
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, Goal
 from epsilometer.auditing.exact_loss.bracket import guess_losses
 from epsilometer.auditing.exact_loss.losses import FULL, Effort
 from epsilometer.auditing.exact_loss.measuring import pair_losses, request
 from epsilometer.auditing.exact_loss.one_call import TRIALS, chosen
 from epsilometer.auditing.exact_loss.pairs import Pairs, first_trials, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss
-from epsilometer.auditing.exact_search import WIDTH, Figure, Met, meet
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
 from epsilometer.project import cells

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from epsilometer.auditing import one_call
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.gating import Subject
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.attack import Embedded
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import restored, stored

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epsilometer.auditing.calibration import Batch
+from epsilometer.auditing.calibration.sampled import Batch
 
 Key = tuple[str, float, int, int]
 """attack, epsilon, the number of the first trial, how many trials"""

@@ -45,7 +45,7 @@ def rewrites_path(cell: str, epsilon: float | None) -> Path:
 
 
 def stated_path(cell: str) -> Path:
-    """The statements of the cell's mechanism about itself at each epsilon (`auditing.stated`)."""
+    """The statements of the cell's mechanism about itself at each epsilon (`auditing.claims.stated`)."""
     return Path(f"data/rewrites/{cell}/stated.json")
 
 

@@ -5,11 +5,11 @@ of the same texts. An entry of `sent` has the gradients that clients send; a cel
 head's first weights, seen by an adversary who knows the rest of the batch. The texts are of the commonest class, as the
 labels are given. The loss is that of the success rate over pairs of different texts, each pair as likely:
 
-- `average`: by the law of the noise (`auditing.candidates.pair_law`), over all pairs. Exact but for rounding.
-- `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration`).
+- `average`: by the law of the noise (`auditing.results.candidates.pair_law`), over all pairs. Exact but for rounding.
+- `sampled`: fresh pairs, sources and noise, bet upon until the interval is narrow (`auditing.calibration.sampled`).
 
 By `rouge_l` it is the level at which attacks that search for the text achieve a mean ROUGE-L, read off what an entry
-of `reconstruction` measured. Each level's mean over texts has an interval by betting (`auditing.betting`), whose alpha
+of `reconstruction` measured. Each level's mean over texts has an interval by betting (`estimation.betting`); alpha
 is divided among the levels, so that they hold together. Provided that reconstruction never grows with noise, the level
 sought lies between the quietest one that is surely below the target and the loudest one that is surely above it.
 
@@ -29,13 +29,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.attacks.reconstruction.candidates import Pool
-from epsilometer.auditing.betting import interval
-from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, OUTSIDE, UNDECIDED, Batch, Calibrated, Goal, calibrate
-from epsilometer.auditing.candidates import ATTACK, guesses, pair_law, trials
-from epsilometer.auditing.design import Design
-from epsilometer.auditing.estimation import loss_at, success_bound
-from epsilometer.auditing.exact_search import WIDTH as EXACT_WIDTH
-from epsilometer.auditing.exact_search import Met, meet
+from epsilometer.auditing.calibration.exact import WIDTH as EXACT_WIDTH
+from epsilometer.auditing.calibration.exact import Met, meet
+from epsilometer.auditing.calibration.sampled import (
+    FOUND,
+    NOT_MONOTONE,
+    OUTSIDE,
+    UNDECIDED,
+    Batch,
+    Calibrated,
+    Goal,
+    calibrate,
+)
+from epsilometer.auditing.estimation.betting import interval
+from epsilometer.auditing.estimation.successes import loss_at, success_bound
+from epsilometer.auditing.results.candidates import ATTACK, guesses, pair_law, trials
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.paired_areas import Areas
-from epsilometer.auditing.rates import area_of
+from epsilometer.auditing.estimation.paired_areas import Areas
+from epsilometer.auditing.estimation.rates import area_of
+from epsilometer.auditing.results.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
 from epsilometer.auditing.schemas import CANDIDATES, MEMBERSHIP_AREAS
-from epsilometer.auditing.well_behaved import Moves, by_covariance, by_intervals, paired, verdicts
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.project.params import Params

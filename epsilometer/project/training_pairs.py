@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.equivalence import compare
+from epsilometer.auditing.estimation.equivalence import compare
 from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.core.tables import Schema

@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
-from epsilometer.auditing.estimation import Estimate, estimate
+from epsilometer.auditing.estimation.successes import Estimate, estimate
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, TRIALS
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact
 
-from epsilometer.auditing.comparison import compare, holm
-from epsilometer.auditing.estimation import Estimate
+from epsilometer.auditing.estimation.successes import Estimate
+from epsilometer.auditing.results.comparison import compare, holm
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import at_budget
 

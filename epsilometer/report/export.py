@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.auditing.claims import overall
+from epsilometer.auditing.claims.verdicts import overall
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
@@ -61,7 +61,7 @@ def read_exact(run: Path) -> pl.DataFrame:
 def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
     """Estimates with `overall`: the one verdict of the row's claim.
 
-    It is that of all attacks, data sets and exact figures together (`claims.overall`).
+    It is that of all attacks, data sets and exact figures together (`verdicts.overall`).
     """
     verdicts = overall(estimates, claims, exact).select("mechanism", "epsilon", overall="verdict")
     return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")

@@ -16,9 +16,9 @@ from typing import Any
 import polars as pl
 import psutil
 
-from epsilometer.auditing.claims import NO_CLAIM
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.exact_loss.rows import ALL
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import ABLATIONS, CLAIMS, ESTIMATES, SWEEPS
 from epsilometer.core import tables
 from epsilometer.project.params import Params

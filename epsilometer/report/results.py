@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from epsilometer.auditing.schemas import ESTIMATES, EXACT, EXACT_CURVES, REWRITES, TRIALS
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.tables import Schema

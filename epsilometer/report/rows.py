@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.exact_loss.rows import EQUAL
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import OUTPUTS
-from epsilometer.auditing.unread import much
+from epsilometer.auditing.trials.unread import much
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.wording import unbounded

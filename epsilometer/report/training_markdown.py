@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.diagnostics import STRONGEST
-from epsilometer.auditing.one_run_training import AUDITED
+from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
 from epsilometer.project import paths
 from epsilometer.project.training_curves import CURVES

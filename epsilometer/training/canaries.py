@@ -5,7 +5,7 @@
 
 Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
 texts is public, it takes part always, with one of two labels. Coins are independent, so the number that takes part is
-random, as the bounds of `auditing.one_run` need it. Gradient canaries are `gradient_canaries`: they would spoil a
+random, as the bounds of `auditing.one_run.coins` need it. Gradient canaries are `gradient_canaries`: they would spoil a
 model, and texts do not.
 
 A planted training set is as private as the training set. The key, which names the coins, undoes what privacy the

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise

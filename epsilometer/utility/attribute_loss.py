@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims import (
+from epsilometer.auditing.claims.verdicts import (
     NO_CLAIM,
     describe,
     divisor,
@@ -39,8 +39,8 @@ from epsilometer.auditing.claims import (
     trial_claims,
     verdict,
 )
-from epsilometer.auditing.diagnostics import STRONGEST
-from epsilometer.auditing.estimation import Estimate, estimate, loss_at
+from epsilometer.auditing.estimation.successes import Estimate, estimate, loss_at
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise
 from epsilometer.utility.attackers import AUTHOR, CLEAN, DETECTOR, Inferred
@@ -76,7 +76,7 @@ def rows(
     """Returns the rows of `schemas.ATTACKERS` of one label, from `attacker` on: one an attacker, and `strongest`.
 
     groups: [test texts], None where all are independent. alpha: error of each interval, and of the verdicts of the
-    label together (`claims.divisor`). noise: one stream, which draws texts in equal number from each class, the same
+    label together (`verdicts.divisor`). noise: one stream, which draws texts in equal number from each class, the same
     for all attackers of a label who read as many texts. The row `strongest` is that of the attacker with most
     successes among those who read one released text, at level alpha / m for m of them. Its verdict repeats that
     attacker's, at its level.

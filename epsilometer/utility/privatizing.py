@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.rewriting import Block, Job, rewrite_blocks
+from epsilometer.auditing.trials.rewriting import Block, Job, rewrite_blocks
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine

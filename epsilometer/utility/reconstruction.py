@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from epsilometer.auditing.betting import interval
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.text.words import words
 from epsilometer.utility.leakage import Identifier, survives
 from epsilometer.utility.schemas import RECONSTRUCTED
@@ -94,7 +94,7 @@ def bounded_mean(name: str, values: ArrayLike, alpha: float) -> tuple[float, flo
     """The mean of a measure over batches, and the ends of its interval at confidence 1 - alpha.
 
     values: [batches], at least one, in order. The interval assumes no more than the measure's range and independent
-    batches, and so holds for few of them (`auditing.betting`); of a single one nearly the whole range is left, where
+    batches, and so holds for few of them (`estimation.betting`); of a single one nearly the whole range is left, where
     resampling would see no spread at all.
     """
     x, least = np.asarray(values, np.float64), _LEAST.get(name, 0.0)

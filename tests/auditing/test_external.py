@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from epsilometer import audit
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.external import CommandMechanism, _allot, _draw, audit_recorded, recorded
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.gate import (
     LEAKS_MORE,
     PASSED,

@@ -10,11 +10,18 @@ import epsilometer
 import epsilometer.auditing.one_call
 from epsilometer.attacks.identification import KIND
 from epsilometer.attacks.identification.lexical import LexicalAttack
-from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
-from epsilometer.auditing.design import Design
-from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.claims.verdicts import (
+    NOT_REFUTED,
+    VIOLATED,
+    expected_successes,
+    p_value,
+    trial_claims,
+    verdict,
+)
+from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.schemas import ESTIMATES
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.design import Design
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core.attack import Context
 from epsilometer.core.component import names
 from epsilometer.core.errors import UserError

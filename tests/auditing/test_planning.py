@@ -8,8 +8,8 @@ import math
 import pytest
 from scipy.stats import binom
 
-from epsilometer.auditing.claims import p_value
-from epsilometer.auditing.estimation import estimate, success_bound
+from epsilometer.auditing.claims.verdicts import p_value
+from epsilometer.auditing.estimation.successes import estimate, success_bound
 from epsilometer.auditing.planning import trials_for_width, trials_to_refute
 from epsilometer.cli import main
 from epsilometer.core.errors import UserError

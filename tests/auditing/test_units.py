@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification.lexical import LexicalAttack
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.external import CommandMechanism
 from epsilometer.auditing.units import Coins, audit_units
 from epsilometer.core.errors import UserError

@@ -17,8 +17,8 @@ import yaml
 
 import epsilometer
 from epsilometer.auditing import one_call
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, ESTIMATORS, OUTPUTS, TRIALS
+from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import main
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.worst_pair import ANY, EQUAL, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
 from epsilometer.text.words import words

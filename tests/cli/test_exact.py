@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import epsilometer
-from epsilometer.auditing.design import Design
+from epsilometer.auditing.trials.design import Design
 from tests.support.commands import call
 
 TEXTS = ["play a song now", "play the music now", "show me a flight", "book a flight"]

@@ -11,9 +11,9 @@ from importlib.metadata import packages_distributions
 import pytest
 
 import epsilometer
-from epsilometer.auditing import design as designs
 from epsilometer.auditing import one_call
-from epsilometer.auditing.design import Design, as_installed
+from epsilometer.auditing.trials import design as designs
+from epsilometer.auditing.trials.design import Design, as_installed
 from epsilometer.cli import main
 from epsilometer.core.errors import UserError
 from epsilometer.core.extras import EXTRAS, explained, installed, missing

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND, NOTHING
 from epsilometer.corpora.parts import GROUP

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS
 from epsilometer.core.component import shipped
 from epsilometer.core.tables import read

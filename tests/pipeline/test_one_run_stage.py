@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from epsilometer.auditing import one_run_training
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE
-from epsilometer.auditing.one_run_training import AUDITED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE
+from epsilometer.auditing.one_run import training
+from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.stages import one_run
@@ -26,7 +26,7 @@ RUN: dict[str, Any] = {"training": "songs", "features": "songs", "canaries": 30,
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Whose bounds go without the family of trainings, which takes seconds for each."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(one_run_training, "family", lambda *_: None)
+    monkeypatch.setattr(training, "family", lambda *_: None)
     write_features()
     return tmp_path
 

@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
-from epsilometer.auditing.rewriting import Job
 from epsilometer.auditing.schemas import DISAGREEMENTS
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.cli import main as cli
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism

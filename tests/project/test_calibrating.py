@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import epsilometer
-from epsilometer.auditing.design import Design
+from epsilometer.auditing.trials.design import Design
 from epsilometer.cli import main
 from epsilometer.cli.options import read_texts
 from epsilometer.core import tables

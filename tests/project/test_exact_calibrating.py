@@ -13,8 +13,8 @@ import yaml
 from scipy.optimize import brentq
 
 import epsilometer
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.schemas import EXACT, TRIALS
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification import KIND
-from epsilometer.auditing.calibration import Batch, Goal
-from epsilometer.auditing.design import Design
+from epsilometer.auditing.calibration.sampled import Batch, Goal
+from epsilometer.auditing.calibration.search import search as fresh_search
 from epsilometer.auditing.one_call import Pool
-from epsilometer.auditing.search import search as fresh_search
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism
 from epsilometer.project.calibrating import named_files

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from epsilometer.auditing.calibration import FOUND, NOT_MONOTONE, UNDECIDED
+from epsilometer.auditing.calibration.sampled import FOUND, NOT_MONOTONE, UNDECIDED
 from epsilometer.project.training_calibrating import between
 from tests.support.commands import call
 from tests.support.featured import CELL, write_features, write_params

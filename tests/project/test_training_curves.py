@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import yaml
 
+from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE
 from epsilometer.auditing.schemas import MEMBERSHIP_AREAS
-from epsilometer.auditing.well_behaved import FALLS, NO_MESSAGE
 from epsilometer.core import tables
 from epsilometer.project.params import read
 from epsilometer.project.training_curves import curves

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from epsilometer.auditing.equivalence import DIFFERENT, EQUIVALENT
+from epsilometer.auditing.estimation.equivalence import DIFFERENT, EQUIVALENT
 from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
 from epsilometer.project import training_pairs

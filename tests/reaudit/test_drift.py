@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, fisher_exact
 
-from epsilometer.auditing import comparison
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.results import comparison
 from epsilometer.core.errors import UserError
 from epsilometer.reaudit import drift
 from epsilometer.reaudit.drift import (

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core.errors import UserError
 from epsilometer.project.code import record

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_TESTABLE
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE
 from epsilometer.core.errors import UserError
 from epsilometer.report import page
 from epsilometer.report.markdown import hardware, write

@@ -9,8 +9,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST
 from epsilometer.auditing.schemas import EXACT
 from epsilometer.core import tables
 from epsilometer.project.paths import exact_path

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.schemas import EXACT
 from epsilometer.report.tracked import metrics, plot_table
 from tests.support.audited import TRIALS, estimates

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.claims import NOT_REFUTED
-from epsilometer.auditing.one_run_training import AUDITED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED
+from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.well_behaved import FALLS
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
-from epsilometer.auditing.well_behaved import FALLS
 from epsilometer.project.training_curves import CURVES
 from epsilometer.report import training_markdown
 from tests.support.audited import audit

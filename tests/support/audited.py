@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
-from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED, p_value, trials_needed
+from epsilometer.auditing.estimation.successes import estimate
+from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import (
     ABLATIONS,
     CLAIMS,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.claims import NOT_CHECKED
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
 
 LEVELS = np.arange(0, 20, 0.25)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.utility.schemas import LEAKAGE, SIMILARITIES, SIMILARITY
 from tests.support.audited import HOSTILE, tables_of_all
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epsilometer.accounting.schedule import Poisson, Shuffled
-from epsilometer.auditing.one_run_scores import FDP, STEINKE, Judging, judged, ordered
+from epsilometer.auditing.one_run.scores import FDP, STEINKE, Judging, judged, ordered
 from epsilometer.core.errors import UserError
 from epsilometer.training.gradient_canaries import LENGTH, Axes, Canaries, run
 from epsilometer.training.gradients import DenseGradients

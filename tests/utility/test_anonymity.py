@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.errors import UserError
 from epsilometer.core.outcomes import FOUND, UTILITY_LOST, Outcomes
 from epsilometer.utility.anonymity import Read, Reading, by_length, changes, edits, read, rewritten, shares, statuses

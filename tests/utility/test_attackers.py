@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.utility.attackers import ADAPTIVE, AUGMENTED, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC, ask

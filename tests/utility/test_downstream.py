@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import yaml
 
-from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import FunctionMechanism, Rewrites

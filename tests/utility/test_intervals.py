@@ -10,7 +10,7 @@ import yaml
 from numpy.typing import NDArray
 from scipy import stats
 
-from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.utility.intervals import f1_interval, mean_interval, share_interval
 from tests.support.places import ROOT
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from epsilometer.auditing.estimation import clopper_pearson
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.synthetic import generate
 from epsilometer.text.identifiers import recognisers

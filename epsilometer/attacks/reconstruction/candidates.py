@@ -18,7 +18,7 @@ d numbers, for k numbers each. Of draws by parts, the scores of the parts are ad
 A score is the log-likelihood up to a term that is the same for all candidates (for a gradient of zero, whose draw is
 uniform, ln M(kappa) more than the others: their densities have that normaliser).
 
-The truth is known for k = 2: `auditing.reconstruction_bounds.pair_success`.
+The truth is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
-from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core.attack import SLOT, Attack, Context, GuessesGrid, Selective, guess_all, sees, visible
 from epsilometer.core.mechanism import Latents, Mechanism, Rewrites
 from epsilometer.core.randomness import Noise

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.importance import AT_LEAST, Sampled, Sampling, draws, sampled_mean
 from epsilometer.auditing.exact_loss.losses import LEVELS, Request

@@ -15,12 +15,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.claims.worst_case import TOLERANCE
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.auditing.exact_loss.grid import loss_range, unit_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request, joined
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.exact_loss.unit_laws import log_laws
-from epsilometer.auditing.worst_case import TOLERANCE
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import HasLaws, Mechanism
 from epsilometer.runtime.scaling import run

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.betting import interval
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.importance import AT_LEAST, IMPORTANCE, Sampling, stages
 from epsilometer.auditing.exact_loss.losses import Effort, Request

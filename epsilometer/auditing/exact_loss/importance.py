@@ -5,8 +5,8 @@ For a draw from a law m between P and P', with log_rho = ln sqrt(P P') / m and L
     w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
 
 so that at level 0 half of it is the error e of guessing between both texts. The mean of w / e^log_bound, in [0, 1],
-gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/betting.py`), which holds however often
-one looks. So draws come in stages, each as many as all before, and end when the loss is known to a width.
+gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which holds
+however often one looks. So draws come in stages, each as many as all before, and end when the loss is known to a width.
 
 For products log_rho is the same for all draws, so that losses of any size cost alike. Where it depends on what is drawn
 (generated text), or m is a mixture, log_bound is 0 and n draws leave open whether the mean is below about
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.betting import interval
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.core.between import Between, tilted
 from epsilometer.core.errors import UserError

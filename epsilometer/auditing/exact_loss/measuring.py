@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import pair_claims
+from epsilometer.auditing.claims.verdicts import pair_claims
 from epsilometer.auditing.exact_loss import by_draws, by_laws, latents
 from epsilometer.auditing.exact_loss.all_pairs import LOWER_BOUND, Relative, raised, relative
 from epsilometer.auditing.exact_loss.candidate_sets import among_sets

@@ -8,13 +8,13 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.design import STANDARD, Design, as_installed
 from epsilometer.auditing.exact_loss.all_pairs import every_pair
 from epsilometer.auditing.exact_loss.measuring import Measured, applies, measure
 from epsilometer.auditing.exact_loss.pairs import FURTHEST, Pairs, all_of, furthest_pairs, of_trials
 from epsilometer.auditing.one_call import Named, as_mechanism, distinct, embed
-from epsilometer.auditing.trials import sample
-from epsilometer.auditing.unread import say, unread
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.sampling import sample
+from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import check_epsilons, stored
 from epsilometer.core.mechanism import HasLaws, Mechanism, budgets
@@ -128,7 +128,7 @@ def sampled_pairs(
     design: Design = STANDARD,
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
-    """As `chosen`, from embeddings [texts, dimensions]; groups: as `trials.sample` takes them."""
+    """As `chosen`, from embeddings [texts, dimensions]; groups: as `sampling.sample` takes them."""
     candidates = design.k
     if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)

@@ -1,9 +1,9 @@
 """Which pairs of texts are compared, and how likely each is where trials are drawn.
 
-The candidate sets of an audit (`auditing/trials.py`) decide. At a temperature of -10,000 or less the second candidate
-is the text most dissimilar to the first, so that all pairs can be enumerated and nothing is left to chance (but for
-texts within some 1e-4 of a cosine of it, which trials draw as well). At 0 all pairs of texts are as likely. Else the
-distinct pairs of the trials drawn stand for the others.
+The candidate sets of an audit (`auditing/trials/sampling.py`) decide. At a temperature of -10,000 or less the second
+candidate is the text most dissimilar to the first, so that all pairs can be enumerated and nothing is left to chance
+(but for texts within some 1e-4 of a cosine of it, which trials draw as well). At 0 all pairs of texts are as likely.
+Else the distinct pairs of the trials drawn stand for the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.trials import Trials, furthest
+from epsilometer.auditing.trials.sampling import Trials, furthest
 from epsilometer.text.words import words
 
 FURTHEST = -10_000  # the temperature from which on down the second candidate is taken to be the most dissimilar
@@ -90,7 +90,7 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Each text with the one most dissimilar to it, of its group where there are groups (`trials.sample`)."""
+    """Each text with the one most dissimilar to it, of its group where there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return _weighed(np.stack([has, other[has]], axis=1), texts)

@@ -10,7 +10,7 @@ e^level k (1 - s), for sum_i P_j(G = i) = 1. With the mean delta over these pair
 
     s <= (e^level + (k - 1) delta(level)) / (e^level + k - 1)                       for every level,
 
-which is TeDA's eq. 10 solved for s (`estimation.success_bound`). At k = 2 level 0 meets it: s = (1 + delta(0)) / 2. The
+which is TeDA's eq. 10 solved for s (`successes.success_bound`). At k = 2 level 0 meets it: s = (1 + delta(0)) / 2. The
 delta of a corpus's pairs stands for that of the k texts where these differ from each other as those pairs do.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.estimation.successes import success_bound
 
 
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
+from epsilometer.auditing.claims.worst_case import TOLERANCE
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
-from epsilometer.auditing.worst_case import TOLERANCE
 from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import law_of, releases
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.estimation import loss_at
+from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
 from epsilometer.auditing.truth.exact import exact_figure
 from epsilometer.auditing.truth.known import Known

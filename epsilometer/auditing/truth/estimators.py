@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from epsilometer.auditing.abstention import worst_output
-from epsilometer.auditing.estimation import estimate, loss_by_rates
-from epsilometer.auditing.one_run import unit_loss
+from epsilometer.auditing.estimation.abstention import worst_output
+from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
+from epsilometer.auditing.one_run.coins import unit_loss
 from epsilometer.auditing.truth.samples import Samples
 from epsilometer.core.component import find
 from epsilometer.core.errors import UserError

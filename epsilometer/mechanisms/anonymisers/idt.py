@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -74,6 +75,7 @@ from epsilometer.models.ledger import Ledger
 from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
+_READ = 1 << 15  # sentences whose tags are remembered; cannot change a result
 _NEAR = 0.25  # nats from the shares under `hide`, unless `margin` says otherwise: of two even classes, .39 to .61
 
 
@@ -223,13 +225,16 @@ class IDT:
     def _tags(self) -> Tags:
         """Tags of sentences; under `swap` nouns and verbs have the same."""
         same = {"VERB": "NOUN"} if self.swap else {}
-        alone: dict[tuple[str, ...], tuple[str, ...]] = {}  # of single words, which many texts share
+        read: dict[tuple[str, ...], tuple[str, ...]] = {}  # which later rounds, and other texts, ask about again
 
         def tags(sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-            new = [words for words in sentences if words not in alone]
-            fresh = dict(zip(new, self._tagger.upos(new), strict=True))
-            alone.update((words, upos) for words, upos in fresh.items() if len(words) == 1)
-            return [tuple(same.get(tag, tag) for tag in fresh.get(words) or alone[words]) for words in sentences]
+            new = [words for words in sentences if words not in read]
+            for words, upos in zip(new, self._tagger.upos(new), strict=True):
+                read[words] = tuple(same.get(tag, tag) for tag in upos)
+            answers = [read[words] for words in sentences]
+            for words in [*islice(read, max(len(read) - _READ, 0))]:  # the oldest
+                del read[words]
+            return answers
 
         return tags
 

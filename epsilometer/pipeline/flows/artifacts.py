@@ -17,8 +17,8 @@ from prefect.artifacts import (
 )
 from prefect.settings import PREFECT_HOME
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
-from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES
 from epsilometer.core import tables
 from epsilometer.pipeline.flows import PROJECT

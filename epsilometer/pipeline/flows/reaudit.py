@@ -21,7 +21,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.states import Completed, Failed, State
 
-from epsilometer.auditing.estimation import Estimate
+from epsilometer.auditing.estimation.successes import Estimate
 from epsilometer.auditing.schemas import ESTIMATES
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError

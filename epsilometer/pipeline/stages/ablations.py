@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool, attacked
-from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.design import Design
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.mechanism import HasFirstTokens

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.claims import describe
+from epsilometer.auditing.claims.finding import Finding
+from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.verdicts import describe
+from epsilometer.auditing.claims.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
 from epsilometer.auditing.deniability import deniability
-from epsilometer.auditing.finding import Finding
-from epsilometer.auditing.largest_loss import largest_loss
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
-from epsilometer.auditing.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, has_budget
 from epsilometer.core.randomness import Noise

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.diagnostics import composed, describe, disagreements
-from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.claims.stated import read
+from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
+from epsilometer.auditing.results.diagnostics import composed, describe, disagreements
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, GUESSES, OUTPUTS
-from epsilometer.auditing.stated import read
 from epsilometer.core import tables
 from epsilometer.core.guarantees import stored
 from epsilometer.project.cells import rewrites, trials

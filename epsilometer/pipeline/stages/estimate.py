@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from epsilometer.auditing.estimates import Attacked, estimates
+from epsilometer.auditing.claims.stated import read as read_stated
+from epsilometer.auditing.results.estimates import Attacked, estimates
 from epsilometer.auditing.schemas import ESTIMATES, GUESSES, REWRITES
-from epsilometer.auditing.stated import read as read_stated
 from epsilometer.core import tables
 from epsilometer.core.attack import Guesses, is_validated
 from epsilometer.core.guarantees import restored, stored

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.auditing.membership import Judging, Target, area_rows, curve_rows, rate_rows, rows
+from epsilometer.auditing.results.membership import Judging, Target, area_rows, curve_rows, rate_rows, rows
 from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHIP_CURVES, MEMBERSHIP_RATES
 from epsilometer.core import tables
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.one_run_scores import Judging
-from epsilometer.auditing.one_run_training import AUDITED, Claimed, audited, guessing
+from epsilometer.auditing.one_run.scores import Judging
+from epsilometer.auditing.one_run.training import AUDITED, Claimed, audited, guessing
 from epsilometer.core import tables
 from epsilometer.core.guarantees import Neighbours
 from epsilometer.core.randomness import Noise

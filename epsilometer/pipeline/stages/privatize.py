@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.core.randomness import Noise

@@ -24,8 +24,8 @@ from epsilometer.attacks.reconstruction.shared.attack import (
     Reconstruction,
     Starts,
 )
-from epsilometer.auditing.candidates import table as candidates_table
-from epsilometer.auditing.reconstruction_bounds import information
+from epsilometer.auditing.claims.reconstruction_bounds import information
+from epsilometer.auditing.results.candidates import table as candidates_table
 from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.core import tables
 from epsilometer.core.randomness import Noise

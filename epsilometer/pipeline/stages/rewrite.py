@@ -10,10 +10,10 @@ from functools import partial
 
 import polars as pl
 
-from epsilometer.auditing.claims import trial_claims
-from epsilometer.auditing.rewriting import Job, rewrite_blocks
+from epsilometer.auditing.claims.stated import stated, write
+from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.schemas import REWRITES
-from epsilometer.auditing.stated import stated, write
+from epsilometer.auditing.trials.rewriting import Job, rewrite_blocks
 from epsilometer.core import tables
 from epsilometer.core.mechanism import HasLatents
 from epsilometer.core.randomness import Noise
@@ -28,7 +28,7 @@ def main(name: str) -> None:
     """Write data/rewrites/<cell>/<epsilon>.parquet, and <epsilon>.npy and before.npy where there are latents.
 
     The tables have the columns of `core.outcomes` too where there are outcomes. stated.json beside them holds what the
-    mechanism states of itself (`auditing.stated`).
+    mechanism states of itself (`auditing.claims.stated`).
     """
     params = read_params()
     cell = params.cells[name]

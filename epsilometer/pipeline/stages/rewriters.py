@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.rewriting import Job
+from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import tables
 from epsilometer.core.component import build
 from epsilometer.core.mechanism import Mechanism

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from epsilometer.attacks.identification import KIND
-from epsilometer.auditing.design import Design
 from epsilometer.auditing.one_call import Pool, attacked
-from epsilometer.auditing.rewriting import Job, rewrite_all
 from epsilometer.auditing.schemas import SWEEPS
-from epsilometer.auditing.trials import sample
+from epsilometer.auditing.trials.design import Design
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import sample
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.component import build, find

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.schemas import TRIALS
-from epsilometer.auditing.trials import sample, variety
+from epsilometer.auditing.trials.sampling import sample, variety
 from epsilometer.core import tables
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited

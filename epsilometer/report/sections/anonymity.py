@@ -9,8 +9,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from epsilometer.auditing.comparison import Right, compare_strongest, holm
-from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.results.comparison import Right, compare_strongest, holm
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
 from epsilometer.project.paths import anonymity_path, anonymized_path
 from epsilometer.project.sections import Dataset

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_TESTABLE, VIOLATED, divisor, smallest_p_value
-from epsilometer.auditing.diagnostics import CHOSEN
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_TESTABLE, VIOLATED, divisor, smallest_p_value
+from epsilometer.auditing.results.diagnostics import CHOSEN
 from epsilometer.report.results import Results
 from epsilometer.report.rows import REACH
 from epsilometer.report.section import Section

@@ -11,8 +11,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.report.figures import (
     MUTED,
     WIDTH,

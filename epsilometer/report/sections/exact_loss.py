@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
-from epsilometer.auditing.diagnostics import STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.exact_loss.risk import largest_success
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
-from epsilometer.auditing.posteriors import DEPARTS
+from epsilometer.auditing.results.diagnostics import STRONGEST, STRONGEST_INSIDE
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, by_equal_length, exactly

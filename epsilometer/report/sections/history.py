@@ -31,7 +31,7 @@ def section(past: pl.DataFrame) -> Markup:
     dates = history.audits(past)
     if len(dates) < 2:
         return Markup()
-    from epsilometer.auditing.diagnostics import STRONGEST
+    from epsilometer.auditing.results.diagnostics import STRONGEST
     from epsilometer.report.figures import Figure  # altair takes a second, and most pages have no history
 
     best = past.filter(attack=STRONGEST)

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.diagnostics import anomalies
+from epsilometer.auditing.results.diagnostics import anomalies
 from epsilometer.auditing.schemas import DISAGREEMENTS, ESTIMATORS, OUTPUTS
 from epsilometer.core.tables import Schema
 from epsilometer.report.results import Results

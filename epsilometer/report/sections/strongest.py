@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.diagnostics import STRONGEST_INSIDE
+from epsilometer.auditing.results.diagnostics import STRONGEST_INSIDE
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, averages, datasets, strongest, unread
 from epsilometer.report.section import Section

@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
-from epsilometer.auditing.diagnostics import CHOSEN, STRONGEST_INSIDE
-from epsilometer.auditing.estimation import success_bound
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.estimation.successes import success_bound
 from epsilometer.auditing.exact_loss.rows import ALL
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.schemas import CLAIMS, OUTPUTS
 from epsilometer.report.results import Results
 from epsilometer.report.rows import CELL, REACH, averages, by_equal_length, hardly_read, strongest
@@ -77,7 +77,7 @@ def summary(
 ) -> Summary:
     """Sum an audit up.
 
-    estimates: schema `ESTIMATES`; verdicts: as `claims.overall` gives them; target: the loss at which to choose;
+    estimates: schema `ESTIMATES`; verdicts: as `verdicts.overall` gives them; target: the loss at which to choose;
     instrument: schema `known_loss.INSTRUMENT`; outputs: schema `OUTPUTS`; exact: schema `EXACT`; risks: schema
     `exact_loss.RISKS`.
     """

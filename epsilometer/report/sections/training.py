@@ -9,10 +9,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.claims import NOT_TESTABLE, VIOLATED
-from epsilometer.auditing.one_run_training import AUDITED
+from epsilometer.auditing.claims.verdicts import NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBERSHIP_CURVES, RUNS
-from epsilometer.auditing.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.core.guarantees import budget_name
 from epsilometer.project import paths
 from epsilometer.project.params import Params

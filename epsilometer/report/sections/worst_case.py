@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import altair as alt
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.schemas import CLAIMS, DENIABILITY
 from epsilometer.report.figures import Figure, Specification, by_name, epsilon_axis, specify, styles
 from epsilometer.report.results import Results

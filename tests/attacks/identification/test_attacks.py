@@ -13,7 +13,7 @@ from epsilometer.attacks.identification.embedding import EmbeddingAttack
 from epsilometer.attacks.identification.length import LengthAttack
 from epsilometer.attacks.identification.lexical import LexicalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.core.attack import Context, Embedded, choose, guess_all, guess_and_score
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise

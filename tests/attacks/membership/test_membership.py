@@ -18,7 +18,7 @@ from epsilometer.attacks.membership.population import Population
 from epsilometer.attacks.membership.reference import Reference
 from epsilometer.attacks.membership.rmia import RMIA
 from epsilometer.attacks.membership.shadow import Shadow
-from epsilometer.auditing.rates import Scores, area
+from epsilometer.auditing.estimation.rates import Scores, area
 from epsilometer.core.component import build, find, names
 from epsilometer.core.errors import UserError
 from epsilometer.core.membership import MembershipAttack, log_odds, losses

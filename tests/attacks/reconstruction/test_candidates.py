@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool
-from epsilometer.auditing.estimation import clopper_pearson
-from epsilometer.auditing.reconstruction_bounds import exact_match, pair_success
+from epsilometer.auditing.claims.reconstruction_bounds import exact_match, pair_success
+from epsilometer.auditing.estimation.successes import clopper_pearson
 from epsilometer.core.errors import UserError
 from epsilometer.core.von_mises_fisher import log_moment
 from epsilometer.training.directional import cosines

@@ -17,7 +17,7 @@ from epsilometer.auditing.exact_loss.candidate_sets import mean_loss
 from epsilometer.auditing.exact_loss.importance import AT_LEAST, IMPORTANCE, Sampling
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.pairs import CandidateSets, of_trials
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws
 from epsilometer.core.mechanism import Rewrites

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
 from epsilometer.auditing.exact_loss import laplace
 from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.latents import gaussian, losses

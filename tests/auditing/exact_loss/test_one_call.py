@@ -14,15 +14,15 @@ from scipy.special import log_softmax
 
 import epsilometer
 from epsilometer import Design
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
-from epsilometer.auditing.estimation import loss_at
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.exact_loss import by_laws
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.one_call import sampled_pairs
 from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss, quantile
 from epsilometer.auditing.schemas import EXACT, EXACT_CURVES
-from epsilometer.auditing.trials import Trials, sample
+from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.errors import UserError
 from epsilometer.core.laws import Laws
 from epsilometer.mechanisms.controls.randomized_response import RandomizedResponse

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation import loss_at
+from epsilometer.auditing.estimation.successes import loss_at
 from epsilometer.auditing.truth.bench import FULL, TRUTH, Size, bench, rows, summary, truths
 from epsilometer.auditing.truth.estimators import ERROR, OURS, Estimator, own
 from epsilometer.auditing.truth.exact import exact_figure

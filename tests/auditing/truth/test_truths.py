@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from epsilometer.auditing.abstention import worst_output
-from epsilometer.auditing.estimation import estimate, loss_by_rates
+from epsilometer.auditing.estimation.abstention import worst_output
+from epsilometer.auditing.estimation.successes import estimate, loss_by_rates
 from epsilometer.auditing.truth import additive, broken, local, means, mechanisms, noisy_max, texts
 from epsilometer.auditing.truth.known import Known
 from epsilometer.auditing.truth.law import Law, cells, together

@@ -12,11 +12,11 @@ from scipy.stats import norm
 
 from epsilometer.attacks.identification.internal import InternalAttack
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.claims import pair_claims
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import pair_claims
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.one_call import Pool, attacked
-from epsilometer.auditing.rewriting import Job, rewrite_all
-from epsilometer.auditing.trials import Trials
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import Trials
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours

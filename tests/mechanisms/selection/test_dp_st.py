@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED
-from epsilometer.auditing.worst_case import check_claim
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.worst_case import check_claim
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError

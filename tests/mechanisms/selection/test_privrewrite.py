@@ -16,9 +16,16 @@ from scipy.stats import chisquare
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
 from epsilometer.auditing import one_call as api
-from epsilometer.auditing.betting import interval
-from epsilometer.auditing.claims import NOT_REFUTED, VIOLATED, expected_successes, p_value, trial_claims, verdict
-from epsilometer.auditing.worst_case import check_claim
+from epsilometer.auditing.claims.verdicts import (
+    NOT_REFUTED,
+    VIOLATED,
+    expected_successes,
+    p_value,
+    trial_claims,
+    verdict,
+)
+from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.cli import main
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.claims import VIOLATED, expected_successes, p_value, trial_claims, verdict
+from epsilometer.auditing.claims.verdicts import VIOLATED, expected_successes, p_value, trial_claims, verdict
 from epsilometer.core.attack import Context
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification.likelihood import LikelihoodAttack
-from epsilometer.auditing.betting import interval
-from epsilometer.auditing.claims import pair_claims
+from epsilometer.auditing.claims.verdicts import pair_claims
+from epsilometer.auditing.estimation.betting import interval
 from epsilometer.core.attack import Context
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError

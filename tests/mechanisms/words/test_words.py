@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import lambertw, logsumexp
 
 import epsilometer
-from epsilometer.auditing.design import Design
+from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Neighbours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.project.sections import Dataset
 from epsilometer.report import markdown
 from epsilometer.report.sections import anonymity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, trials_needed
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, trials_needed
 from epsilometer.report.sections import claims
 from tests.support.audited import LEVEL, audit, frame, text_of
 

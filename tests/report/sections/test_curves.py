@@ -7,9 +7,9 @@ import math
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM
-from epsilometer.auditing.diagnostics import STRONGEST
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
+from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.guarantees import EPSILONS
 from epsilometer.report.figures import svg
 from epsilometer.report.rows import by_equal_length

@@ -6,8 +6,8 @@ import math
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_REFUTED, VIOLATED
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.exact_loss.importance import AT_LEAST
 from epsilometer.auditing.schemas import EXACT
 from epsilometer.report.rows import averages, by_equal_length, comparable

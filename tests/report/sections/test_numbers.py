@@ -7,7 +7,7 @@ import math
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NO_CLAIM
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.report.sections import numbers
 from tests.support.audited import bare, frame, text_of
 

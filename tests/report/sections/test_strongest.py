@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM
-from epsilometer.auditing.estimation import estimate
+from epsilometer.auditing.claims.verdicts import NO_CLAIM
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.report.rows import datasets, strongest
 from epsilometer.report.sections.strongest import few_sentence, length_sentence
 from tests.support.audited import TRIALS, audit, estimates, frame

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from epsilometer.auditing.claims import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.auditing.schemas import EXACT, OUTPUTS
 from epsilometer.project.sections import Utility
 from epsilometer.report.sections import look, numbers, strongest

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from epsilometer.auditing.claims import NOT_REFUTED, NOT_TESTABLE, VIOLATED
-from epsilometer.auditing.one_run_training import AUDITED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.one_run.training import AUDITED
+from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.auditing.schemas import BUDGETS, MEMBERSHIP, RUNS
-from epsilometer.auditing.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.project.training_curves import CURVES
 from epsilometer.report.sections import training
 from tests.support.audited import audit

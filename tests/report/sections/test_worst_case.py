@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsilometer.auditing.claims import NOT_REFUTED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED
 from epsilometer.report.sections import worst_case
 from tests.support.audited import HOSTILE, audit, bare, estimates, tables_of_all, text_of
 

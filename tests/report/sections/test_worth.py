@@ -7,7 +7,7 @@ import math
 
 import polars as pl
 
-from epsilometer.auditing.claims import NOT_REFUTED
+from epsilometer.auditing.claims.verdicts import NOT_REFUTED
 from epsilometer.auditing.schemas import EXACT
 from epsilometer.report.rows import comparable, strongest
 from epsilometer.report.sections import worth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epsilometer.auditing.halving import Pull, Survivor
+from epsilometer.auditing.estimation.halving import Pull, Survivor
 
 
 def search(pull: Pull, arms: int, budget: int) -> Survivor:

@@ -1,0 +1,483 @@
+"""The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
+
+The target loss l is a target success probability p* = (e^l + (k - 1) delta) / (e^l + k - 1) (TeDA eq. 10 solved for the
+probability). Sought is c, the largest epsilon below which no success probability p(epsilon) exceeds p*; it is assumed
+that above c p stays at or above p*. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the
+interval between two of them.
+
+**Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
+bettor tests "c lies in this cell", under which p <= p* at the epsilons before it and p >= p* at those after it. A batch
+of s successes in n trials at an epsilon before the cell multiplies its wealth by
+
+    sum over q of w(q) (q / p*)^s ((1 - q) / (1 - p*))^(n - s),   the sum over q > p*, and the rest of w bets nothing;
+
+at an epsilon after the cell the sum is over q < p*. The weights w may depend on all earlier batches. Each factor has an
+expectation of at most 1 under the hypothesis, whatever came before and whichever epsilon was chosen, so that the wealth
+of the true cell ever exceeds 1 / alpha with probability at most alpha (Ville's inequality). The cells whose wealth
+never did so are a confidence set at every time together: no alpha is divided among epsilons or looks, and what was
+drawn at one epsilon counts for all cells beyond it. Where all cells are refuted, so is the assumption.
+
+**Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
+success and 0 else. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
+[0, 1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, and at most 0.9
+of the largest that leaves no debt, where r = p* (1 - p*) / (variance of x in earlier batches): it says as much as r
+coins. That believes the declared law. The hits of the same trials test it after every batch (`posteriors.LawTest`),
+with a tenth of alpha; where they refute it the search goes on by hits, from the first batch on, and says so.
+
+**What is bet** is the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6: a
+tenth of each wealth bets on the success rate of that epsilon alone instead, whatever the curve. A poor model costs
+trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
+part of the wealth; after c some one lies at or above p*, so that only the least wealth of them counts.
+
+**Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
+else the two ends of that interval of the width asked for which the posterior expects to be settled soonest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, rel_entr
+
+from epsilometer.auditing.estimation.posteriors import LawTest
+from epsilometer.auditing.estimation.successes import loss_at, success_bound
+from epsilometer.auditing.trials.design import STANDARD, Design
+from epsilometer.core.errors import UserError
+
+_SPAN = 8  # steps of the grid in an interval as wide as asked for
+_EXPONENTS = np.array([0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6])  # b
+_WINDOW = 6.0  # intervals: trials farther from the crossing say less about the curve there
+_PARTS = np.log([0.9, 0.1])  # of the wealth: bet on the curve, and on each epsilon alone
+_ALONE = 10  # trials that the guess p* is worth where an epsilon stands alone
+_CLEAR = 2.0  # nats of likelihood ratio against p* (two standard errors): what is worth a second look
+_BATCH = 200  # trials at a time, at least; of posteriors half of them
+_LOOK = 30  # posteriors that show where an epsilon lies
+_SCAN = (0.0, 1.0, 0.5, 0.25, 0.75)  # of the range
+_MOST = 0.9  # of what may be staked on a posterior
+_DOUBT = 0.1  # of alpha: for the test of the law
+
+FOUND, UNDECIDED, OUTSIDE, FALLING, NOT_MONOTONE = "found", "undecided", "outside", "falling", "not monotone"
+HITS, POSTERIORS = "hits", "posteriors"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """An attack's guesses in n trials: how many were successes, and their posteriors [n] where the law is known."""
+
+    successes: int
+    posteriors: NDArray[np.float64] | None = None
+
+
+Measure = Callable[[float, int, int, Sequence[int]], Sequence[Batch]]
+"""(epsilon, first, count, attacks) -> the guesses in fresh trials number first, ..., first + count - 1.
+
+attacks: the numbers of those that are asked for; a batch for each of them.
+"""
+
+_Values = tuple[NDArray[np.float64], NDArray[np.integer]]  # numbers in [0, 1], and how often each came
+
+Watch = Callable[[int, float, float], None]
+"""(trials spent, low, high): the epsilon sought is known to lie in between, if it lies in the range at all."""
+
+
+def unwatched(spent: int, low: float, high: float) -> None:
+    """Shows nothing."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured at one epsilon. successes, trials: of each attack; losses: their plug-in values in nats, by
+    what the search went by."""
+
+    epsilon: float
+    successes: tuple[int, ...]
+    trials: tuple[int, ...]
+    losses: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        """Of the strongest attack."""
+        return max(self.losses)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """low, high: epsilon at the target lies in between, at confidence 1 - alpha; best: where it is expected.
+
+    status: "found" (the interval is as narrow as asked for), "undecided" (the trials ran out first), "outside" (the
+    target is not reached between the smallest and the largest epsilon, so that `low` or `high` is infinite or 0 and
+    `best` None), "falling" (the loss is above the target at the smallest epsilon and below it at a larger one) or "not
+    monotone" (it is above the target at one epsilon and below it at a larger one; the interval is that of the largest
+    epsilon below which no measured one exceeds the target).
+    trials: rewrites spent. points: what was measured, by epsilon. contradiction: of a curve that falls somewhere the
+    two points that show it, by epsilon. attacks: their names, in the order of the points' numbers, where they have any.
+    by: HITS or POSTERIORS, what the interval rests on; departs: whether hits refuted the mechanism's law.
+    """
+
+    target: float
+    status: str
+    low: float
+    high: float
+    best: float | None
+    trials: int
+    points: Sequence[Point] = field(repr=False)
+    contradiction: tuple[Point, Point] | None = None
+    attacks: tuple[str, ...] = ()
+    by: str = HITS
+    departs: bool = False
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
+
+    width: high / low of the interval to stop at; budget: all trials together; delta: that of the mechanism's claim, at
+    which the loss is meant. Raises UserError for a target or range outside the rules.
+    """
+
+    target: float
+    low: float
+    high: float
+    width: float = 1.25
+    budget: int = 50_000
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.target > 0 and math.isfinite(self.target)):
+            raise UserError(f"the target loss must be a finite number > 0, got {self.target}")
+        if not 0 < self.low < self.high < math.inf:
+            raise UserError(f"the range of epsilon must be 0 < low < high, got {self.low:g} to {self.high:g}")
+        if not self.width > 1:
+            raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}")
+
+
+def calibrate(
+    measure: Measure,
+    goal: Goal,
+    attacks: int = 1,
+    design: Design = STANDARD,
+    watch: Watch = unwatched,
+    lawful: bool = False,
+) -> Calibrated:
+    """Search for the epsilon at which the strongest of so many attacks meets the goal's loss.
+
+    Of the design, the candidates and alpha matter. watch: called after every batch. lawful: whether batches have
+    posteriors. Raises UserError for a loss that no success rate shows, before anything is measured.
+    """
+    target, low, high, budget = goal.target, goal.low, goal.high, goal.budget
+    candidates, delta = design.k, goal.delta
+    if not success_bound(target, candidates, delta) < 1:
+        raise UserError(f"no success rate shows a loss of {target:g} nats with {candidates} candidates; ask for less")
+    steps = max(_SPAN, math.ceil(_SPAN * math.log(high / low) / math.log(goal.width)))
+    grid = np.geomspace(low, high, steps + 1)
+    curves = _Curves(target, candidates, delta, step=math.log(high / low) / steps, steps=steps)
+    draws = _Draws(attacks, steps, design.alpha, lawful)
+    last, spent, contradiction = steps, 0, None
+    while True:  # a round: a search among the epsilons up to the last, on fresh trials
+        evidence = draws.evidence(curves, last)
+        while spent < budget and (place := evidence.next()) is not None:
+            first = int(draws.trials[:, place].max())
+            trusted = draws.by == POSTERIORS
+            count = min(max((_BATCH // 2 if first else _LOOK) if trusted else _BATCH, first // 8), budget - spent)
+            asked = evidence.unsettled(place)
+            draws.add(place, asked, measure(float(grid[place]), first, count, asked), count)
+            if trusted and draws.departs:  # the search begins anew, by the hits of all that was drawn
+                last, contradiction, evidence = steps, None, draws.evidence(curves, steps, replayed=True)
+            else:
+                evidence.add(*draws.values(-1))
+            spent += count
+            below, above = evidence.ends()
+            watch(spent, float(grid[max(below, 0)]), float(grid[min(above, last)]))
+        if evidence.open().any() or not (pair := evidence.contradiction()):
+            break
+        contradiction, last = contradiction or pair, evidence.first_above()
+        if last == 0:
+            break
+    ends, outside = _ends(evidence, grid, last)
+    best = None if outside else min(max(float(low * math.exp(evidence.expected() * curves.step)), ends[0]), ends[1])
+    points = {place: draws.point(place, float(grid[place]), goal, candidates) for place in draws.places()}
+    return Calibrated(
+        target,
+        _status(evidence, last, bool(contradiction), outside),
+        *ends,
+        best=best,
+        trials=spent,
+        points=list(points.values()),
+        contradiction=contradiction and (points[contradiction[0]], points[contradiction[1]]),
+        by=draws.by,
+        departs=draws.departs,
+    )
+
+
+def _ends(evidence: _Evidence, grid: NDArray[np.float64], last: int) -> tuple[tuple[float, float], bool]:
+    """Returns the ends of the interval, 0 and infinity where none is known, and whether it leads out of the range."""
+    below, above = (-1, 0) if last == 0 else evidence.ends()
+    low = float(grid[below]) if below >= 0 else 0.0
+    high = float(grid[above]) if above <= last else math.inf
+    return (low, high), above == 0 or below == last
+
+
+def _status(evidence: _Evidence, last: int, contradicted: bool, outside: bool) -> str:
+    """What the search came to; last: the place above which the loss was seen to fall, 0 where it falls everywhere."""
+    if contradicted:
+        return FALLING if last == 0 else NOT_MONOTONE
+    if outside:
+        return OUTSIDE
+    return FOUND if evidence.is_narrow() else UNDECIDED
+
+
+class _Draws:
+    """All that was drawn, of all rounds, and what it goes by: posteriors until the hits refute the law."""
+
+    def __init__(self, attacks: int, steps: int, alpha: float, lawful: bool) -> None:
+        self._alpha, self._steps, self._lawful = alpha, steps, lawful
+        self._laws = [LawTest() for _ in range(attacks)]
+        self.departs = False
+        self.batches: list[tuple[int, Sequence[int], Sequence[Batch], int]] = []
+        self.trials = np.zeros((attacks, steps + 1), np.int64)
+
+    @property
+    def by(self) -> str:
+        """HITS or POSTERIORS."""
+        known = not self.batches or any(one.posteriors is not None for one in self.batches[0][2])
+        return POSTERIORS if self._lawful and known and not self.departs else HITS
+
+    def add(self, place: int, asked: Sequence[int], batches: Sequence[Batch], count: int) -> None:
+        """Enter a batch of each attack that was asked, and test the law on it."""
+        self.batches.append((place, asked, batches, count))
+        self.trials[asked, place] += count
+        for attack, batch in zip(asked, batches, strict=True):
+            if self._lawful and batch.posteriors is not None:
+                self._laws[attack].add(batch.successes, batch.posteriors)
+        level = _DOUBT * self._alpha / len(self._laws)
+        self.departs = self.departs or any(law.refutes(level) for law in self._laws)
+
+    def values(self, number: int) -> tuple[int, Sequence[int], list[_Values]]:
+        """The place and the attacks of a batch, and the numbers that are bet on."""
+        place, asked, batches, count = self.batches[number]
+        values = []
+        for batch in batches:
+            if batch.posteriors is None or self.by == HITS:
+                values.append((np.array([0.0, 1.0]), np.array([count - batch.successes, batch.successes])))
+            else:
+                values.append(np.unique(batch.posteriors, return_counts=True))
+        return place, asked, values
+
+    def evidence(self, curves: _Curves, last: int, replayed: bool = False) -> _Evidence:
+        """On the places up to the last: what all batches so far say, or nothing yet."""
+        alpha = self._alpha * (1 - _DOUBT) if self.by == POSTERIORS else self._alpha
+        evidence = _Evidence(curves, len(self._laws), last, math.log(1 / alpha))
+        for number in range(len(self.batches) if replayed else 0):
+            evidence.add(*self.values(number))
+        return evidence
+
+    def places(self) -> list[int]:
+        """Those at which anything was drawn."""
+        return [int(place) for place in np.flatnonzero(self.trials.any(axis=0))]
+
+    def point(self, place: int, epsilon: float, goal: Goal, candidates: int) -> Point:
+        """What was measured at a place."""
+        successes, sums = np.zeros(len(self.trials), np.int64), np.zeros(len(self.trials))
+        for number, (at, asked, batches, _) in enumerate(self.batches):
+            if at == place:
+                successes[asked] += [batch.successes for batch in batches]
+                sums[asked] += [float(values @ times) for values, times in self.values(number)[2]]
+        trials = self.trials[:, place]
+        losses = tuple(loss_at(s / max(n, 1), candidates, goal.delta) for s, n in zip(sums, trials, strict=True))
+        return Point(epsilon, tuple(successes.tolist()), tuple(trials.tolist()), losses)
+
+
+class _Curves:
+    """The curves that are bet on: q [steps + crossings, b] by the distance of an epsilon from the crossing, in steps.
+
+    Crossings lie in the middle between two places of the grid, so that no curve meets p* at a place.
+    """
+
+    def __init__(self, target: float, candidates: int, delta: float, step: float, steps: int) -> None:
+        self.step, self.wanted = step, success_bound(target, candidates, delta)
+        self.crossings = np.arange(-_SPAN, steps + _SPAN + 1) - 0.5
+        distance = np.arange(steps + len(self.crossings)) - self.crossings[-1]
+        loss = target * np.exp(np.clip(np.multiply.outer(distance * step, _EXPONENTS), -30, 3.4))
+        odds = (candidates - 1) * np.exp(-loss)
+        q = np.clip((1 + delta * odds) / (1 + odds), 1e-9, 1 - 1e-9)  # TeDA eq. 10 solved for the probability
+        self.hit, self.miss = np.log(q), np.log1p(-q)
+        self.stake = (q - self.wanted) / (self.wanted * (1 - self.wanted))  # b of a coin
+        self.below = distance < 0
+        self.growth = rel_entr(q, self.wanted) + rel_entr(1 - q, 1 - self.wanted)  # of ln wealth in a trial
+
+    def at(self, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+        """The rows of a table of this place, [crossings, ...]."""
+        return table[place : place + len(self.crossings)][::-1]
+
+    def expected_growth(self, posterior: NDArray[np.float64], below: bool) -> NDArray[np.float64]:
+        """[steps + 1] numbers of the wealth that is bet on p < p*, or else on p > p*, in a trial at each place."""
+        side = np.where((self.below == below)[:, None], self.growth, 0)
+        return np.sum([np.convolve(g, w, "valid") for g, w in zip(side.T, posterior.T, strict=True)], axis=0)
+
+
+class _Evidence:
+    """What is known of the places 0, ..., last, where cell c lies before place c, and cell last + 1 behind them all."""
+
+    def __init__(self, curves: _Curves, attacks: int, last: int, limit: float) -> None:
+        self._curves, self._last, self._limit = curves, last, limit
+        self._trials = np.zeros((attacks, last + 1), np.int64)
+        self._sums, self._squares = np.zeros((2, attacks, last + 1))
+        self._coins = np.ones((attacks, last + 1))  # r, how many coins say as much as one of the numbers
+        # ln wealth that was bet on p < p* and on p > p*: [by the curve or alone, attacks, places]
+        self._below, self._above = np.zeros((2, len(_PARTS), attacks, last + 1))
+        self._crossing: list[float | None] = [None] * attacks  # expected, place
+        self.wealth = np.zeros(last + 2)  # ln, of the bettor against each cell
+
+    def add(self, place: int, asked: Sequence[int], batches: Sequence[_Values]) -> None:
+        """Settle the bets on a batch at one place: of each attack its distinct numbers, and how often each came."""
+        wanted, curves = self._curves.wanted, self._curves
+        before = curves.at(curves.below, place)
+        for attack, (values, times) in zip(asked, batches, strict=True):
+            posterior, coins = self._posterior(attack), self._near(attack, place)
+            gain = _gain(coins * curves.at(curves.stake, place), values, times, wanted, coins=coins)
+            self._below[0, attack, place] += logsumexp(posterior + np.where(before[:, None], gain, 0))
+            self._above[0, attack, place] += logsumexp(posterior + np.where(before[:, None], 0, gain))
+            own = coins * self._sums[attack, place] + _ALONE * wanted
+            q = float(np.clip(own / (coins * self._trials[attack, place] + _ALONE), 1e-3, 1 - 1e-3))
+            side, alone = self._below if q < wanted else self._above, (q - wanted) / (wanted * (1 - wanted))
+            side[1, attack, place] += float(_gain(np.array(coins * alone), values, times, wanted, coins=coins))
+            self._sums[attack, place] += values @ times
+            self._squares[attack, place] += values**2 @ times
+            self._trials[attack, place] += times.sum()
+            self._coins[attack, place] = self._worth(attack, place)
+        self.wealth = self._total()
+
+    def _worth(self, attack: int, place: int) -> float:
+        """How many coins say as much as one of these numbers; 1 where all are 0 or 1."""
+        n, s, squares = (of[attack, place] for of in (self._trials, self._sums, self._squares))
+        coin = self._curves.wanted * (1 - self._curves.wanted)
+        return 1.0 if squares == s else max(1.0, coin * (n + 1) / (squares - s**2 / n + coin))
+
+    def _near(self, attack: int, place: int) -> float:
+        """The same where it is known, next to this place."""
+        seen = np.flatnonzero(self._trials[attack])
+        return float(self._coins[attack, seen[np.abs(seen - place).argmin()]]) if len(seen) else 1.0
+
+    def open(self) -> NDArray[np.bool_]:
+        """Returns [last + 2]: the cells that are not refuted."""
+        return self.wealth < self._limit
+
+    def ends(self) -> tuple[int, int]:
+        """The places around the cells that are not refuted, -1 and last + 1 where there is none."""
+        cells = np.flatnonzero(self.open())
+        return (int(cells[0]) - 1, int(cells[-1])) if len(cells) else (-1, self._last + 1)
+
+    def is_narrow(self) -> bool:
+        """Whether the interval is as narrow as asked for."""
+        below, above = self.ends()
+        return below >= 0 and above <= self._last and above - below <= _SPAN
+
+    def unsettled(self, place: int) -> list[int]:
+        """The attacks that are worth asking here: those not known to lie below p* by this place alone."""
+        settled = np.logaddexp.reduce(self._below[..., place] + _PARTS[:, None], axis=0) >= self._limit
+        return [int(i) for i in np.flatnonzero(~settled)] or list(range(len(settled)))
+
+    def expected(self) -> float:
+        """The place where the strongest attack is expected to meet p*."""
+        return min(max(min(self._mean(i) for i in range(len(self._crossing))), 0.0), float(self._last))
+
+    def contradiction(self) -> tuple[int, int] | None:
+        """The clearest case of a place above p* before a place below it."""
+        clear = self._clear()
+        pairs = [(i, j) for j in np.flatnonzero(clear < -_CLEAR) for i in np.flatnonzero(clear[:j] > _CLEAR)]
+        best = max(pairs, key=lambda pair: min(clear[pair[0]], -clear[pair[1]]), default=None)
+        return best and (int(best[0]), int(best[1]))
+
+    def first_above(self) -> int:
+        """The first place that lies above p* beyond doubt; the curve must contradict itself."""
+        sure = np.flatnonzero(self._clear() > self._limit)
+        pair = self.contradiction()
+        return int(sure[0]) if len(sure) else pair[0] if pair else 0
+
+    def next(self) -> int | None:
+        """Where to draw; None when nothing is left to find out."""
+        if not (self.open().any()):
+            return None
+        scan = [round(part * self._last) for part in _SCAN]
+        unseen = [place for place in scan if not self._trials[:, place].any()]
+        if unseen and unseen[0] in (0, self._last):
+            return unseen[0]
+        if pair := self.contradiction():
+            return min(pair, key=lambda place: abs(self._clear()[place]))
+        below, above = self.ends()
+        if above == 0 or self.is_narrow():
+            return None
+        return unseen[0] if unseen else None if below == self._last else self._soonest()
+
+    def _soonest(self) -> int:
+        """An end of the interval that is expected to be settled with the fewest trials, or an end of the range."""
+        missing = np.maximum(self._limit - self.wealth, 0)
+        strongest = min(range(len(self._crossing)), key=self._mean)
+        posterior = np.exp(self._posterior(strongest))
+        seen = np.flatnonzero(self._trials[strongest])
+        coins = np.interp(np.arange(self._last + 1), seen, self._coins[strongest, seen])
+        costs = []
+        for below in (True, False):
+            growth = coins * self._curves.expected_growth(posterior, below)[: self._last + 1]
+            # All cells before the low end must be refuted, and all cells behind the high end.
+            ahead = np.maximum.accumulate(missing)[:-1] if below else np.maximum.accumulate(missing[::-1])[::-1][1:]
+            costs.append(np.where(ahead > 0, ahead / np.maximum(growth, 1e-12), 0))
+        low, high = costs
+        width = min(_SPAN, self._last)
+        both = low[: self._last - width + 1] + high[width:]
+        left = int(both.argmin())
+        if min(high[0], low[-1]) < both[left]:  # all lies above p*, or below
+            return 0 if high[0] <= low[-1] else self._last
+        return left if low[left] >= high[left + width] else left + width
+
+    def _total(self) -> NDArray[np.float64]:
+        """[last + 2]: ln wealth of the bettor against each cell, the parts of curve and single epsilons together."""
+        above = np.pad(np.cumsum(self._above, axis=-1), ((0, 0), (0, 0), (1, 0)))
+        below = np.pad(np.cumsum(self._below.min(axis=1)[:, ::-1], axis=-1)[:, ::-1], ((0, 0), (0, 1)))
+        some = np.logaddexp.reduce(above, axis=1) - math.log(above.shape[1])
+        total: NDArray[np.float64] = np.logaddexp.reduce(some + below + _PARTS[:, None], axis=0)
+        return total
+
+    def _posterior(self, attack: int) -> NDArray[np.float64]:
+        """Returns [crossings, b]: ln probabilities of the curves."""
+        curves, posterior = self._curves, np.zeros((len(self._curves.crossings), len(_EXPONENTS)))
+        centre = self._crossing[attack]
+        for place in np.flatnonzero(self._trials[attack]).tolist():
+            far = 0.0 if centre is None else (place - centre) / (_WINDOW * _SPAN)
+            s, n = (self._coins[attack, place] * of[attack, place] for of in (self._sums, self._trials))
+            likelihood = s * curves.at(curves.hit, place) + (n - s) * curves.at(curves.miss, place)
+            posterior += math.exp(-(far**2) / 2) * likelihood
+        posterior -= logsumexp(posterior)
+        self._crossing[attack] = float(np.exp(posterior).sum(axis=1) @ curves.crossings)
+        return posterior
+
+    def _mean(self, attack: int) -> float:
+        centre = self._crossing[attack]
+        return float(self._last) / 2 if centre is None else centre
+
+    def _clear(self) -> NDArray[np.float64]:
+        """Returns [places]: ln likelihood ratio of the strongest attack's success rate to p*; negative below p*."""
+        s, n, wanted = self._sums, self._coins * self._trials, self._curves.wanted
+        rate = s / np.maximum(self._trials, 1)
+        signed = np.sign(rate - wanted) * n * (rel_entr(rate, wanted) + rel_entr(1 - rate, 1 - wanted))
+        largest: NDArray[np.float64] = signed.max(axis=0)
+        return largest
+
+
+def _gain(
+    stakes: NDArray[np.float64],
+    values: NDArray[np.float64],
+    times: NDArray[np.integer],
+    wanted: float,
+    *,
+    coins: float,
+) -> NDArray[np.float64]:
+    """[...]: ln of what each of the stakes [...] is multiplied by, on numbers that came so often."""
+    if coins > 1:
+        stakes = np.clip(stakes, -_MOST / (1 - wanted), _MOST / wanted)
+    gain: NDArray[np.float64] = np.log1p(np.multiply.outer(stakes, values - wanted)) @ times
+    return gain

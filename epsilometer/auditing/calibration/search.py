@@ -1,0 +1,96 @@
+"""The epsilon at which attacks on a mechanism meet a target loss, searched for with fresh trials among texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from epsilometer.auditing.calibration.sampled import Batch, Calibrated, Goal, Measure, Watch, calibrate, unwatched
+from epsilometer.auditing.one_call import Pool, embed
+from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
+from epsilometer.auditing.trials.rewriting import Job, rewrite_all
+from epsilometer.auditing.trials.sampling import sample
+from epsilometer.core.attack import Attack, Context, guess_and_score
+from epsilometer.core.errors import UserError
+from epsilometer.core.likelihood import computed, has_law
+from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.randomness import Noise
+
+Journal = MutableMapping[tuple[str, float, int, int], Batch]
+"""Guesses by attack, epsilon, first trial and count, of searches that agree in everything else."""
+
+
+def fresh_batches(
+    pool: Pool, mechanism: Mechanism, attacks: Mapping[str, Attack], design: Design, *, stream: str
+) -> Measure:
+    """Returns what draws candidate sets, sources and noise anew for each batch, and lets these attacks guess.
+
+    stream: names what is drawn, with the design's seed, the epsilon and the number of the first trial.
+    """
+    if pool.embedded is None and design.temperature:
+        pool = replace(pool, embedded=embed(pool.texts))
+    vectors = np.zeros((len(pool.texts), 1), np.float32) if pool.embedded is None else pool.embedded.vectors
+    applied = list(attacks.items())
+
+    def fresh(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
+        name = (design.seed, stream, epsilon, first)
+        seed = "/".join(map(str, name))
+        sampled = sample(vectors, count, design.k, design.temperature, seed=seed, groups=pool.groups)
+        job = Job(pool.texts, sampled.source, [epsilon], [Noise.named(count, *name, "rewrite")])
+        rewrites = rewrite_all(mechanism, job)
+        (table,) = computed(mechanism, pool.texts, sampled.candidates, rewrites, epsilons=[epsilon])
+        batches = []
+        for label, attack in (applied[i] for i in asked):
+            noise = Noise.named(count, *name, "attack", label)
+            context = Context(pool.texts, mechanism, epsilon, noise, embedded=pool.embedded, log_likelihoods=table)
+            (guesses,) = guess_and_score(attack, rewrites, sampled.candidates, [context])
+            batches.append(Batch(int((guesses.slots == sampled.target).sum()), guesses.posteriors))
+        return batches
+
+    return fresh
+
+
+def search(
+    pool: Pool,
+    mechanism: Mechanism,
+    attacks: Mapping[str, Attack],
+    goal: Goal,
+    design: Design = STANDARD,
+    journal: Journal | None = None,
+    watch: Watch = unwatched,
+) -> Calibrated:
+    """Returns the nominal epsilon at which the strongest of these attacks meets the goal's loss.
+
+    By posteriors where the mechanism's law is known, as long as the hits do not refute it (`sampled`).
+    The loss is that at the delta of the mechanism's claim (TeDA eq. 11), 0 without one. Every batch has fresh candidate
+    sets, targets and noise. attacks: those that apply to the mechanism, by name. journal: is read before anything is
+    rewritten, and gets what is counted. watch: as in `sampled.calibrate`. Raises UserError where the claim's delta
+    depends on epsilon.
+    """
+    design = as_installed(design)
+    fresh = fresh_batches(pool, mechanism, attacks, design, stream="calibrate")
+    applied = list(attacks.items())
+    known: Journal = {} if journal is None else journal
+
+    def measure(epsilon: float, first: int, count: int, asked: Sequence[int]) -> list[Batch]:
+        keys = [(applied[i][0], epsilon, first, count) for i in asked]
+        new = [i for i, key in zip(asked, keys, strict=True) if key not in known]
+        if new:
+            batches = fresh(epsilon, first, count, new)
+            known.update({(applied[i][0], epsilon, first, count): b for i, b in zip(new, batches, strict=True)})
+        return [known[key] for key in keys]
+
+    def delta(epsilon: float) -> float:
+        claim = mechanism.guarantee(epsilon)
+        return claim.delta if claim else 0.0
+
+    low, high = goal.low, goal.high
+    if delta(low) != delta(high):
+        raise UserError(
+            f"the claim's delta depends on epsilon ({delta(low):g} at {low:g}, {delta(high):g} at {high:g})"
+        )
+    goal, lawful = replace(goal, delta=delta(low)), has_law(mechanism)
+    calibrated = calibrate(measure, goal, len(applied), design, watch=watch, lawful=lawful)
+    return replace(calibrated, attacks=tuple(attacks))

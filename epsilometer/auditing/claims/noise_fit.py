@@ -1,0 +1,69 @@
+"""Whether continuous noise has the density that its mechanism's claim needs. Losses are in nats.
+
+A mechanism that moves a vector of d dimensions and computes the rest from where it lands has no law that could be
+enumerated: P(y | x) is an integral over the cell of y. But with noise z of density ~ e^(-epsilon ||z||) any two vectors
+x, x' give any point densities whose ratio is at most e^(epsilon ||x - x'||), and so any output. What remains to be seen
+is that the noise has that density: that its length and direction are independent,
+
+    ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
+
+and that ||x - x'|| is the distance that the claim counts. Five Kolmogorov-Smirnov tests compare with laws that are
+exact for finite samples: of the inner product t of a uniform direction with another, (t + 1) / 2 is of the law
+Beta((d - 1) / 2, (d - 1) / 2). Noise of the claimed density has a p-value of at most alpha with probability at most
+alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims.verdicts import pair_claims
+from epsilometer.core.mechanism import Mechanism, MovesVectors
+from epsilometer.core.randomness import Noise
+
+DRAWS = 2000
+_DISTANCE = 1e-6  # by which part of a claim the distance of two vectors may differ from it
+
+
+def noise_p_value(mechanism: Mechanism, epsilon: float, texts: Sequence[str], seed: int = 0) -> float | None:
+    """How likely noise of the claimed density fits no better: the least of five p-values, times five.
+
+    texts: the mechanism's inputs, of one unit each; the draws go round them. 0 where the claim counts another distance;
+    None where the mechanism moves no vectors, or vectors of one dimension, or claims nothing.
+    """
+    claim = mechanism.guarantee(epsilon)
+    if claim is None or not isinstance(mechanism, MovesVectors):
+        return None
+    source = [texts[i % len(texts)] for i in range(DRAWS)]
+    landed = mechanism.moved(source, epsilon, Noise.named(DRAWS, "noise fit", seed, epsilon))
+    if landed is None or landed[0].shape[1] < 2:
+        return None
+    before, after = landed
+    pairs = np.arange(min(len(texts), DRAWS) // 2 * 2).reshape(-1, 2)
+    claims = pair_claims(mechanism, epsilon, source, pairs)
+    apart = claim.epsilon * np.linalg.norm(before[pairs[:, 0]] - before[pairs[:, 1]], axis=1)
+    if not np.allclose(claims, apart, rtol=_DISTANCE, atol=0):
+        return 0.0
+    return fit(before, after - before, claim.epsilon)
+
+
+def fit(vectors: NDArray[np.float64], noise: NDArray[np.float64], epsilon: float) -> float:
+    """The p-value of noise [n, d] on vectors [n, d], d > 1, under the density ~ e^(-epsilon ||z||) on all of them."""
+    from scipy.stats import beta, gamma, kstest  # takes a second to load
+
+    dimensions, half = noise.shape[1], len(noise) // 2
+    length = np.linalg.norm(noise, axis=1)
+    direction = noise / np.maximum(length, np.finfo(float).tiny)[:, None]
+    _, axes = np.linalg.eigh(np.cov(vectors, rowvar=False))
+    along, across = direction @ axes[:, -1], direction @ axes[:, 0]  # of the vectors' own spread
+    pairs = np.einsum("ij,ij->i", direction[:half], direction[half : 2 * half])
+    lengths = gamma(dimensions, scale=1 / epsilon)
+    cosines = beta((dimensions - 1) / 2, (dimensions - 1) / 2, -1, 2)
+    wide = np.abs(along) > cosines.ppf(0.75)  # as half of uniform directions are
+    samples = [(length, lengths), (length[wide], lengths), (along, cosines), (across, cosines), (pairs, cosines)]
+    p_values = [float(kstest(sample, law.cdf).pvalue) if len(sample) else 0.0 for sample, law in samples]
+    p_value = min(1.0, len(p_values) * min(p_values))
+    return float(f"{p_value:.6g}")  # the bits below depend on how many threads multiply the matrices

@@ -1,0 +1,69 @@
+"""What a mechanism states of itself at an epsilon: all that estimates and verdicts need of it, without building it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from epsilometer.auditing.claims.verdicts import describe
+from epsilometer.auditing.trials.unread import unread
+from epsilometer.core import tables
+from epsilometer.core.guarantees import Granularity, stored
+from epsilometer.core.mechanism import TEXT, Mechanism, is_control, releases
+
+_PER_UNIT = (Granularity.TOKEN, Granularity.WORD, Granularity.TRIPLE)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """claim: in words; claimed: whether there is one; delta: of the claim, 0 without one; per_unit: its epsilon (nats)
+    where that belongs to a token, word or triple and multiplies no distance, else None; control: whether the mechanism
+    is there to check the audit; releases: what it gives out, in alphabetical order; unknown_words, cut_texts: of the
+    audited texts the shares that it does not take in, None where it has no such limit.
+    """
+
+    claim: str = describe(None)
+    claimed: bool = False
+    delta: float = 0.0
+    per_unit: float | None = None
+    control: bool = False
+    releases: tuple[str, ...] = (TEXT,)
+    unknown_words: float | None = None
+    cut_texts: float | None = None
+
+
+def stated(mechanism: Mechanism | None, epsilon: float, texts: Sequence[str]) -> Stated:
+    """Returns what a mechanism states at an epsilon; None, an unknown mechanism, claims nothing and gives the text.
+
+    texts: the audited ones.
+    """
+    if mechanism is None:
+        return Stated()
+    guarantee, left = mechanism.guarantee(epsilon), unread(mechanism, texts)
+    counts_units = guarantee is not None and guarantee.metric is None and guarantee.granularity in _PER_UNIT
+    return Stated(
+        claim=describe(guarantee),
+        claimed=guarantee is not None,
+        delta=guarantee.delta if guarantee else 0.0,
+        per_unit=guarantee.epsilon if guarantee and counts_units else None,
+        control=is_control(mechanism),
+        releases=tuple(sorted(releases(mechanism))),
+        unknown_words=left.unknown_share,
+        cut_texts=left.cut_share,
+    )
+
+
+def write(statements: Mapping[float, Stated], path: Path) -> None:
+    """Write statements by epsilon, as JSON."""
+    tables.write_json([{"epsilon": stored(epsilon)} | asdict(one) for epsilon, one in statements.items()], path)
+
+
+def read(path: Path) -> dict[float | None, Stated]:
+    """Returns the statements that `write` wrote, by epsilon as tables hold it: None without a privacy budget.
+
+    Raises UserError for a file that is missing or damaged.
+    """
+    rows: list[dict[str, Any]] = tables.read_json(path)
+    return {row.pop("epsilon"): Stated(**row | {"releases": tuple(row["releases"])}) for row in rows}

@@ -1,0 +1,183 @@
+"""The claim against the measurement. Losses are in nats.
+
+Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
+where the claim does not cover a pair. Under it an adversary names the source with probability at most
+(e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
+successes against the sum of these bounds. An audit proves nothing private, so the words are "violated" and "not
+refuted". Where no outcome could have refuted a claim the word is "not testable", and where nothing was compared "not
+checked".
+
+The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
+Biometrics 46). Let p* be the p-value of a test if every guess were right, a number known before any guess is read. With
+K the least k such that at most k tests have p* <= alpha / k, only those that have p* <= alpha / K can be rejected, each
+with probability at most alpha / K, and there are at most K of them: under true claims any is called violated with
+probability at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bound
+from epsilometer.auditing.trials.sampling import is_shared
+from epsilometer.core.guarantees import Granularity, Guarantee
+from epsilometer.core.mechanism import HasDistance, Mechanism
+
+VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
+NOT_TESTABLE, NOT_CHECKED = "not testable", "not checked"
+_WEIGHT = [VIOLATED, NOT_REFUTED, NOT_TESTABLE, NOT_CHECKED, NO_CLAIM]  # what outweighs what, the heaviest first
+
+
+def trial_claims(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], candidates: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """[trials]: the largest claimed loss between two candidates of each trial; candidates: [trials, k] text numbers."""
+    if not isinstance(mechanism, HasDistance):  # one claim for all pairs
+        return np.repeat(pair_claims(mechanism, epsilon, texts, candidates[:1, :2]), len(candidates))
+    if mechanism.guarantee(epsilon) is None:
+        return np.full(len(candidates), np.inf)
+    if is_shared(candidates):
+        return np.full(len(candidates), _largest_claim(mechanism, epsilon, texts, candidates[0]))
+    slots = list(combinations(candidates.T.astype(np.int64), 2))
+    pairs = [np.minimum(left, right) * len(texts) + np.maximum(left, right) for left, right in slots]
+    distinct, place = np.unique(np.concatenate(pairs), return_inverse=True)  # one number a pair: quick to sort
+    claims = pair_claims(mechanism, epsilon, texts, np.stack(np.divmod(distinct, len(texts)), axis=1))
+    return claims[place].reshape(len(slots), -1).max(axis=0)
+
+
+def _largest_claim(mechanism: Mechanism, epsilon: float, texts: Sequence[str], numbers: NDArray[np.integer]) -> float:
+    """Between any two of these texts; text by text, so that their pairs are never all in memory."""
+    largest = 0.0
+    for i in range(len(numbers) - 1):
+        others = numbers[i + 1 :]
+        pairs = np.stack([np.full(len(others), numbers[i]), others], axis=1)
+        largest = max(largest, float(pair_claims(mechanism, epsilon, texts, pairs).max()))
+        if largest == math.inf:
+            break
+    return largest
+
+
+def pair_claims(
+    mechanism: Mechanism, epsilon: float, texts: Sequence[str], pairs: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
+
+    A claim for whole texts counts once however different the texts are.
+    """
+    guarantee = mechanism.guarantee(epsilon)
+    if guarantee is None:
+        return np.full(len(pairs), np.inf)
+    if not isinstance(mechanism, HasDistance):
+        whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
+        return np.full(len(pairs), guarantee.epsilon if whole else np.inf)
+    distance = mechanism.distance(texts, pairs, epsilon)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
+
+
+def expected_successes(claims: NDArray[np.float64], candidates: int, delta: float, prior: Prior | None = None) -> float:
+    """The largest expected number of successes that the trials' claims allow."""
+    distinct, counts = np.unique(claims, return_counts=True)
+    return float(sum(n * success_bound(c, candidates, delta, prior) for c, n in zip(distinct, counts, strict=True)))
+
+
+def p_value(successes: int, trials: int, expected: float) -> float:
+    """How likely that many successes are at most under the claim.
+
+    The successes are a sum of independent, differently distributed Bernoulli variables; at or above its mean + 1 a
+    binomial variable with the same mean has the heavier tail (Hoeffding 1956, "On the distribution of the number of
+    successes in independent trials", theorem 4), and below that 1 is returned.
+    """
+    if successes < expected + 1:
+        return 1.0
+    # P(B >= s) of a binomial B is a regularised incomplete beta function.
+    return float(betainc(successes, trials - successes + 1, min(1.0, expected / trials)))
+
+
+def smallest_p_value(trials: int, expected: float) -> float:
+    """p*: the p-value if every guess were right."""
+    return p_value(trials, trials, expected)
+
+
+def divisor(smallest: Sequence[float], alpha: float) -> int:
+    """K: by how much alpha is divided; smallest: p* of every test of the audit (Tarone 1990). 1 without tests."""
+    ordered = np.sort(np.asarray(smallest, np.float64))
+    k = 1
+    while np.searchsorted(ordered, alpha / k, side="right") > k:
+        k += 1
+    return k
+
+
+def verdict(p: float, level: float, smallest: float = 0.0) -> str:
+    """Violated where the p-value is at most the level, not testable where even p* is above it, else not refuted."""
+    if smallest > level:
+        return NOT_TESTABLE
+    return VIOLATED if p <= level else NOT_REFUTED
+
+
+def refutable(
+    trials: int, covered: int, candidates: int, delta: float, level: float, prior: Prior | None = None
+) -> float:
+    """The largest claimed loss that so many right guesses of as many trials would refute at a level, in nats.
+
+    covered: the trials that the claim is about, the same loss claimed for each; the others count as surely right. 0
+    where even a claim of 0 would stand.
+    """
+    if not covered:
+        return 0.0
+    # (1 - covered (1 - q) / trials)^trials = level, for the success probability q that the claim allows.
+    allowed = 1 + trials * math.expm1(math.log(level) / trials) / covered
+    return loss_at(allowed, candidates, delta, prior) if allowed > 0 else 0.0
+
+
+def trials_needed(allowed: float, level: float) -> int | None:
+    """From how many trials on a claim can be refuted at a level that allows this share of right guesses on average.
+
+    Every guess being right. None where it allows all of them.
+    """
+    return None if allowed >= 1 else max(1, math.ceil(math.log(level) / math.log(allowed)))
+
+
+def describe(guarantee: Guarantee | None) -> str:
+    """A claim in words, for tables."""
+    return guarantee.describe() if guarantee else NO_CLAIM
+
+
+def overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """One verdict a claim, from the audit, the exact check of units and the exact loss of texts together.
+
+    estimates, claims, exact: schemas `ESTIMATES`, `CLAIMS` and `EXACT`. What any of them violates is violated; else
+    what any tested is not refuted; else not testable, not checked or no claim, in this order.
+    Returns a row a mechanism and epsilon: mechanism, epsilon, claim, verdict, by (whose verdict it is: "audit", "exact
+    check", "exact loss", or several, joined by "and"; null where nothing could be tested), reason (why a claim is not
+    testable or not checked, and what speaks against noise; else null).
+    """
+    claim = ["mechanism", "epsilon"]
+    most = pl.col("refutable").max().over(claim)
+    none, some = "the audit met no pair of texts that the claim covers", "the audit could refute claims up to {} nats"
+    untested = pl.when(most > 0).then(pl.format(some, most.round(2))).otherwise(pl.lit(none))
+    audited = estimates.select(
+        *claim, "claim", "verdict", by=pl.lit("audit"), reason=pl.when(verdict=NOT_TESTABLE).then(untested)
+    )
+    checked = claims.select(*claim, "claim", "verdict", by=pl.lit("exact check"), reason="reason")
+    computed = exact.select(*claim, "claim", "verdict", by=pl.lit("exact loss"), reason=pl.lit(None, pl.String))
+    return (
+        pl.concat([audited, checked, computed])
+        .with_columns(weight=pl.col("verdict").replace_strict(_WEIGHT, range(len(_WEIGHT)), return_dtype=pl.Int64))
+        .filter(pl.col("weight") == pl.col("weight").min().over(claim))
+        .group_by(claim, maintain_order=True)
+        .agg(
+            pl.col("claim", "verdict").first(),
+            by=pl.col("by").unique(maintain_order=True).str.join(" and "),
+            reason=pl.col("reason").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+        )
+        .with_columns(by=pl.when(pl.col("verdict").is_in([VIOLATED, NOT_REFUTED])).then("by"))
+        .sort(claim)
+    )

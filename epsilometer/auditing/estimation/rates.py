@@ -1,0 +1,216 @@
+"""What the scores of a membership attack are worth: curve, area, rates at thresholds, leakage, and a loss in nats.
+
+An example with a score of more than t is called a member. With F_in and F_out the laws of the scores of members and of
+others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the curve is P(member > other) + P(equal) / 2.
+
+**What the intervals cover.** Members are a sample of a model's training texts, the others a sample of texts like them,
+and given that model, and the references that it is compared with, scores of different examples are independent draws.
+So an interval says what the attack would do on other examples *of this model*. It does not cover another training run,
+whose model has learnt other texts by heart: the runs of several seeds show that beside each other. For the same reason
+`loss` is what the attack shows of this model and refutes no claim: a claim is about the randomness of training, which
+`auditing.one_run.coins` tests by coins.
+
+- `area`: variance of DeLong, DeLong and Clarke-Pearson (1988), the interval on the logit scale (Pepe 2003).
+- Rates are binomial at a threshold that does not depend on the examples they are measured on (Clopper and Pearson), so
+  examples come in two halves: thresholds are set on the one and measured on the other (`halves`).
+- `leakage`: TPR - FPR (Yeom, Giacomelli, Fredrikson and Jha 2018), the advantage of who guesses.
+- `loss`: ln((TPR - delta) / FPR), or of the complements, whichever the first half says proves more
+  (`successes.loss_by_rates`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, expit, logit
+from scipy.stats import norm
+
+from epsilometer.auditing.estimation.paired_areas import placements
+from epsilometer.auditing.estimation.successes import clopper_pearson, loss_by_rates
+from epsilometer.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of members [n] and of others [m], larger for members, at least one of each. They may be infinite.
+
+    Raises UserError where there is none of either, or one is not a number.
+    """
+
+    inside: NDArray[np.float64]
+    outside: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if not (len(self.inside) and len(self.outside)):
+            raise UserError(
+                f"an attack is measured on members and others, got {len(self.inside)} and {len(self.outside)}; give "
+                "scores of both"
+            )
+        if np.isnan(self.inside).any() or np.isnan(self.outside).any():
+            raise UserError("a score is not a number; leave out examples that the attack does not look at")
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], members: NDArray[np.bool_]) -> Scores:
+        """The scores [n] of examples by whether they are members [n]; without those that are NaN."""
+        seen = ~np.isnan(scores)
+        return cls(scores[members & seen], scores[~members & seen])
+
+
+def halves(scores: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
+    """Two random halves: the first to set thresholds on, the second, at least as large, to measure them on.
+
+    Raises UserError for fewer than two members, or two others.
+    """
+    parts = []
+    for values in (scores.inside, scores.outside):
+        if len(values) < 2:
+            raise UserError(
+                f"thresholds are set on some examples and measured on others, got {len(scores.inside)} members and "
+                f"{len(scores.outside)} others; give two or more of each"
+            )
+        order = rng.permutation(len(values))
+        parts.append((values[order[: len(values) // 2]], values[order[len(values) // 2 :]]))
+    (chosen_in, rest_in), (chosen_out, rest_out) = parts
+    return Scores(chosen_in, chosen_out), Scores(rest_in, rest_out)
+
+
+def curve(scores: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The corners of the curve of all thresholds: false and true positive rates, ascending, from (0, 0) to (1, 1)."""
+    from sklearn.metrics import roc_curve  # loads slowly
+
+    every = np.concatenate([scores.inside, scores.outside])
+    _, rank = np.unique(every, return_inverse=True)  # scores may be infinite
+    false, true, _ = roc_curve(np.arange(len(every)) < len(scores.inside), rank, drop_intermediate=True)
+    return false, true
+
+
+def area(scores: Scores, alpha: float) -> Interval:
+    """The area under the curve, at confidence 1 - alpha for many examples."""
+    above, below = placements(scores.inside, scores.outside)
+    variance = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0 for part in (above, below))
+    return area_of(float(above.mean()), variance, min(len(above), len(below)), alpha)
+
+
+def area_of(value: float, variance: float, pairs: int, alpha: float) -> Interval:
+    """The interval of an area of this variance, at confidence 1 - alpha for many examples.
+
+    pairs: of one member and one other, no two with an example in common. Where the variance is 0, as where all members
+    score more than all others, the interval is that of so many pairs that all came out alike.
+    """
+    if not variance or not 0 < value < 1:
+        slack = 1 - (alpha / 2) ** (1 / pairs)
+        return Interval(value, max(0.0, value - slack), min(1.0, value + slack))
+    reach = norm.isf(alpha / 2) * math.sqrt(variance) / (value * (1 - value))
+    return Interval(value, float(expit(logit(value) - reach)), float(expit(logit(value) + reach)))
+
+
+def threshold_at(fpr: float, outside: NDArray[np.float64]) -> float:
+    """The least threshold that at most this share of these non-members' scores [m] exceeds: their largest for few."""
+    return float(np.sort(outside)[::-1][min(int(fpr * len(outside)), len(outside) - 1)])
+
+
+def best_threshold(scores: Scores) -> float:
+    """The threshold of the largest TPR - FPR on these examples, the highest of equals."""
+    every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
+    inside, outside = (_exceeding(part, every) for part in (scores.inside, scores.outside))
+    return float(every[np.argmax(inside / len(scores.inside) - outside / len(scores.outside))])
+
+
+def rates(scores: Scores, threshold: float, alpha: float) -> tuple[Interval, Interval]:
+    """TPR and FPR at a threshold that was set on other examples, each at confidence 1 - alpha."""
+    return _share(scores.inside > threshold, alpha), _share(scores.outside > threshold, alpha)
+
+
+def leakage(scores: Scores, threshold: float, alpha: float) -> Interval:
+    """TPR - FPR at a threshold that was set on other examples, at confidence 1 - alpha or more."""
+    return difference(scores.inside > threshold, scores.outside > threshold, alpha)
+
+
+def difference(ones: NDArray[np.bool_], others: NDArray[np.bool_], alpha: float) -> Interval:
+    """The share of yes among ones less that among others, at confidence 1 - alpha or more.
+
+    Both have exact intervals at 1 - alpha / 2, so that both hold together.
+    """
+    one, other = _share(ones, alpha / 2), _share(others, alpha / 2)
+    return Interval(one.value - other.value, one.low - other.high, one.high - other.low)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """loss: in nats, that is proved of this model at confidence 1 - alpha / 2; 0 means no evidence, never private.
+
+    point: the plug-in value, infinite where no error was made; ceiling: the loss had no error been made. threshold, and
+    whether members (above) or others (below) were named at it.
+    """
+
+    loss: float
+    point: float
+    ceiling: float
+    threshold: float
+    named: str
+
+
+MEMBERS, OTHERS = "members", "others"
+
+
+def loss(chosen: Scores, measured: Scores, alpha: float, delta: float = 0.0) -> Loss:
+    """The loss that naming members, or naming others, at one threshold proves.
+
+    chosen: the examples on which threshold and side are set, those of the largest lower bound; measured: other
+    examples, whose counts prove. alpha: of all attacks together over their number, where one of several is picked
+    afterwards.
+    Between neighbours by replacement: members and others are of equally large training sets.
+    """
+    named, threshold = _most_telling(chosen, alpha, delta)
+    hits, n = int((measured.inside > threshold).sum()), len(measured.inside)
+    false, m = int((measured.outside > threshold).sum()), len(measured.outside)
+    counts = (hits, n, false, m) if named == MEMBERS else (m - false, m, n - hits, n)
+    proved = loss_by_rates(*counts, alpha=alpha, delta=delta)
+    ceiling = loss_by_rates(counts[1], counts[1], 0, counts[3], alpha=alpha, delta=delta)
+    excess, errors = counts[0] / counts[1] - delta, counts[2] / counts[3]
+    point = 0.0 if excess <= errors else math.log(excess / errors) if errors else math.inf
+    return Loss(proved, point, ceiling, threshold=threshold, named=named)
+
+
+def _most_telling(scores: Scores, alpha: float, delta: float) -> tuple[str, float]:
+    """Whom to name, and the threshold, by the lower bound that these examples give."""
+    every = np.unique(np.concatenate([scores.inside, scores.outside]))[::-1]
+    n, m = len(scores.inside), len(scores.outside)
+    hits, false = _exceeding(scores.inside, every), _exceeding(scores.outside, every)
+    members = _ratios(hits, n, false, m, level=alpha / 4, delta=delta)
+    others = _ratios(m - false, m, n - hits, n, level=alpha / 4, delta=delta)
+    if members.max() >= others.max():
+        return MEMBERS, float(every[members.argmax()])
+    return OTHERS, float(every[others.argmax()])
+
+
+def _ratios(
+    hits: NDArray[np.int64], of: int, false: NDArray[np.int64], of_false: int, *, level: float, delta: float
+) -> NDArray[np.float64]:
+    """For each threshold (TPR - delta) / FPR at the ends of their one-sided intervals at this level."""
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), of - hits + 1, level), 0)
+    high = np.where(false < of_false, betaincinv(false + 1, np.maximum(of_false - false, 1), 1 - level), 1)
+    ratio: NDArray[np.float64] = (low - delta) / high
+    return ratio
+
+
+def _exceeding(values: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many values exceed each threshold."""
+    return len(values) - np.searchsorted(np.sort(values), thresholds, side="right")
+
+
+def _share(hits: NDArray[np.bool_], alpha: float) -> Interval:
+    count = int(hits.sum())
+    return Interval(count / len(hits), *clopper_pearson(count, len(hits), alpha))

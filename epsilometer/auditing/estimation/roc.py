@@ -1,0 +1,47 @@
+"""How often an attack affirms the source at a low rate of false alarms, as membership inference is judged.
+
+An average hides an attack that is sure of a few texts and blind for the rest, so attacks are compared by their true
+positive rate (TPR) at a small false positive rate (FPR) as well (Carlini, Chien, Nasr, Song, Terzis and Tramer, S&P
+2022). Here every trial asks one question, "was it the candidate in slot 0?", whose answer is yes in one of k trials:
+the score is by how much that candidate exceeds every other one where it is the guess, and minus how much the guess
+exceeds it and every other one where it is not. With k = 2 that is the score of the true pair of texts against the
+other's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.estimation.successes import clopper_pearson
+from epsilometer.core.attack import Guesses
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The TPR at an FPR of at most what was asked for, with its Clopper-Pearson interval."""
+
+    tpr: float
+    low: float
+    high: float
+
+
+def rate(guesses: Guesses, target: NDArray[np.integer], fpr: float, alpha: float) -> Rate | None:
+    """Returns the TPR at this FPR in these trials; None for an attack without scores, or where an answer never occurs.
+
+    The threshold is the least that so few negatives reach. It depends on them alone, so that the positives beyond it
+    are binomial. alpha: error of the interval.
+    """
+    if guesses.scores is None or (target == 0).all() or (target != 0).all():
+        return None
+    from sklearn.metrics import roc_curve  # loads slowly
+
+    positive = target == 0
+    score = np.where(guesses.slots == 0, guesses.scores, -guesses.scores)
+    _, rank = np.unique(score, return_inverse=True)  # scores may be infinite
+    false, true, _ = roc_curve(positive, rank, drop_intermediate=False)
+    count = int(positive.sum())
+    hits = round(float(true[false <= fpr].max()) * count)
+    return Rate(hits / count, *clopper_pearson(hits, count, alpha))

@@ -1,0 +1,75 @@
+"""A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and what was published.
+
+All epsilons of a row are at one delta and for the same neighbours. `p_value` and `verdict` are of the claimed curve,
+whose upper ends are proved: a claim that falls means that the training does not do what was accounted for. A lower
+bound above the bracket says as much at its own confidence; the verdict shares alpha among all tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.accounting.releases import Release
+from epsilometer.accounting.schedule import Schedule
+from epsilometer.accounting.statement import LOSS_DISTRIBUTION, PUBLISHED, RENYI, account
+from epsilometer.auditing.one_run.scores import BOUNDS, Judging, judged, ordered
+from epsilometer.auditing.one_run.training_claims import family, profile
+from epsilometer.core.guarantees import Neighbours
+
+AUDITED = {
+    "cell": pl.String,
+    "noise": pl.String,
+    "level": pl.Float64,  # null without noise
+    "kind": pl.String,  # of canary
+    "score": pl.String,  # what the adversary goes by
+    "neighbours": pl.String,
+    "sampling": pl.String,
+    **BOUNDS,
+    "bracket_lower": pl.Float64,  # of the loss distribution; null where only an upper end is known
+    "bracket_upper": pl.Float64,
+    "renyi": pl.Float64,
+    "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
+}
+ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "published"}
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What was accounted for. release: None without noise, which claims nothing."""
+
+    release: Release | None
+    schedule: Schedule
+    neighbours: Neighbours
+
+
+def audited(
+    coins: NDArray[np.bool_], scores: Mapping[str, NDArray[np.floating]], claimed: Claimed, judging: Judging
+) -> list[dict[str, Any]]:
+    """Returns a row (`AUDITED`, from `score` on) for every score and method; coins, scores: [canaries]."""
+    known: dict[str, float | None] = dict.fromkeys(("bracket_lower", *ACCOUNTANTS.values()))
+    own = curve = None
+    if claimed.release is not None:
+        own = family(claimed.release, claimed.schedule, claimed.neighbours)
+        curve = profile(claimed.release, claimed.schedule, claimed.neighbours)
+        for one in account(claimed.release, claimed.schedule, judging.delta, claimed.neighbours):
+            if one.accountant in ACCOUNTANTS:
+                known[ACCOUNTANTS[one.accountant]] = one.upper
+            if one.accountant == LOSS_DISTRIBUTION:
+                known["bracket_lower"] = one.lower
+    about = {"neighbours": claimed.neighbours.value, "sampling": claimed.schedule.sampling}
+    return [
+        {"score": name, **about, **row, **known}
+        for name, values in scores.items()
+        for row in judged(ordered(values[coins], values[~coins]), judging, own, curve)
+    ]
+
+
+def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
+    """Returns the settings with a share of the canaries guessed; None leaves them."""
+    return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

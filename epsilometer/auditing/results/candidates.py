@@ -1,0 +1,158 @@
+"""What the optimal adversary's guesses among k texts prove of a noisy gradient: rows like those of other mechanisms.
+
+`attacks.reconstruction.candidates` gives scores; here they become guesses, hits, posteriors and losses, by the same
+code as an attack on rewrites. Beside them stand the success that the law lets expect at k = 2, and the bound for any k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.accounting.releases import VonMisesFisher
+from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool, noised
+from epsilometer.auditing.claims.reconstruction_bounds import exact_match, pair_success
+from epsilometer.auditing.claims.stated import Stated
+from epsilometer.auditing.results.estimates import Attacked, judge, rows
+from epsilometer.auditing.schemas import CANDIDATES
+from epsilometer.auditing.trials.sampling import Trials, of_all
+from epsilometer.core.attack import Guesses, choose, margins
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours, restored
+from epsilometer.core.likelihood import posteriors
+from epsilometer.core.mechanism import TEXT
+from epsilometer.core.randomness import Noise
+from epsilometer.training.noise import DirectionalNoise, TrainingNoise
+
+ATTACK = "candidates"
+
+
+def table(
+    of: Mapping[str, str],
+    attack: Candidates,
+    pools: Sequence[Pool],
+    noises: Mapping[float | None, TrainingNoise],
+    words: NDArray[np.integer],
+    *,
+    seed: Sequence[str | int],
+    alpha: float,
+) -> pl.DataFrame:
+    """Returns a row (schema `CANDIDATES`) a level and size of candidate sets.
+
+    of: data set and mechanism, which the rows are named by; pools: of the gradients (one a part for draws by parts);
+    words: how many each text of the pool has; seed: of the streams. Sizes beyond the pool are left out; the trials of
+    one size are the same at all levels, with the same normal numbers.
+    """
+    every, extra = [], []
+    for size in (one for one in attack.sizes if one <= len(words)):
+        of_size = trials(len(words), size, attack.trials, seed)
+        every_guess = guesses(pools, of_size, list(noises.values()), seed=seed)
+        for (level, noise), guessed in zip(noises.items(), every_guess, strict=True):
+            claims = _claims(pools, of_size, noise)
+            attacked = Attacked(
+                of=of,
+                epsilon=restored(level),
+                stated=_stated(noise, pools),
+                trials=of_size,
+                words=words,
+                claims=claims,
+                guesses={ATTACK: guessed},
+                sees={ATTACK: TEXT},
+                validated={ATTACK: True},
+            )
+            every += [row for row in rows(attacked, alpha) if row["attack"] == ATTACK]
+            extra.append({"level": level} | _known(pools, of_size, noise))
+    judged = judge(every, alpha)
+    full = [one | row for one, row in zip(extra, judged, strict=True)]
+    return pl.DataFrame(full, schema=dict(CANDIDATES))
+
+
+def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float]) -> Trials:
+    """Returns sets of distinct texts, uniformly drawn, and uniformly which is the source."""
+    if size == texts:
+        return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
+    noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
+    candidates, target = np.empty((count, size), np.int32), np.empty(count, np.int16)
+    for block in range(len(noise)):
+        generator, part = noise.generator(block), slice(block * BLOCK, min(count, (block + 1) * BLOCK))
+        keys = generator.random((BLOCK, texts), np.float32)
+        chosen = np.argpartition(keys, size - 1, axis=1)[:, :size]
+        candidates[part] = chosen[: part.stop - part.start]
+        target[part] = generator.integers(size, size=BLOCK)[: part.stop - part.start]
+    return Trials(candidates, target)
+
+
+def guesses(
+    pools: Sequence[Pool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
+) -> list[Guesses]:
+    """Returns a noise the likeliest candidate of each trial, by how much it is likelier than others, its posterior."""
+    count, size = trials.candidates.shape
+    stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
+    ties = Noise.named(count, *seed, "ties", size)
+    shape = len(noises), count
+    slots, scores, likely = np.empty(shape, np.int16), np.empty(shape), np.empty(shape)
+    for block in range(len(stream)):
+        part = slice(block * BLOCK, min(count, (block + 1) * BLOCK))
+        sets, target = trials.candidates[part], trials.target[part]
+        scored = Candidates().log_likelihoods(pools, sets, target, noises, generator=stream.generator(block))
+        for i, values in enumerate(scored):
+            slots[i, part] = choose(values, ties[part])
+            scores[i, part] = margins(values, slots[i, part])
+            likely[i, part] = posteriors(values, slots[i, part])
+    return [Guesses(*one) for one in zip(slots, scores, likely, strict=True)]
+
+
+def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
+    """The claim of one draw: kappa times the distance of the directions, 2 kappa at most, for each part."""
+    if not isinstance(noise, DirectionalNoise):
+        return Stated()
+    claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
+    return Stated(claim=claim.describe(), claimed=True)
+
+
+def _claims(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
+    """The loss claimed between the candidates of each trial [n]: by the largest distance from any two of them.
+
+    2 kappa a part where there are more than two candidates, of which the largest distance is not looked for.
+    """
+    if not isinstance(noise, DirectionalNoise):
+        return None
+    count, size = trials.candidates.shape
+    if size > 2:
+        return np.full(count, 2 * noise.kappa * len(pools))
+    left, right = trials.candidates.T
+    distances = [np.sqrt(np.maximum(2 - 2 * pool.cosines[left, right], 0)) for pool in pools]
+    claimed: NDArray[np.float64] = noise.kappa * np.sum(distances, axis=0)
+    return np.maximum(claimed, 1e-12)
+
+
+def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
+    """The expected success by the law at k = 2, and the most that any adversary reaches; null where it is not known."""
+    release = noise.release([pool.size for pool in pools])
+    if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
+        return {"law": None, "bound": None}
+    size = trials.candidates.shape[1]
+    law = pair_law(pools, *trials.candidates.T, noise=noise) if size == 2 else None
+    return {"law": None if law is None else float(law.mean()), "bound": exact_match(release, 1 / size)}
+
+
+def pair_law(
+    pools: Sequence[Pool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
+) -> NDArray[np.float64] | None:
+    """Returns [n]: how often the best adversary is right between two texts of a pool, whose numbers are left and right.
+
+    None where that is not known: without noise, of draws by parts, and of draws about a gradient of zero.
+    """
+    release = noise.release([pool.size for pool in pools])
+    if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
+        return None
+    pool, directional = pools[0], isinstance(noise, DirectionalNoise)
+    if directional and not pool.lengths.all():
+        return None
+    lengths, deviation = (np.ones(len(pool.lengths)), 1.0) if directional else noised(noise, pool.lengths)
+    squares = lengths[left] ** 2 + lengths[right] ** 2
+    distances = np.sqrt(np.maximum(squares - 2 * lengths[left] * lengths[right] * pool.cosines[left, right], 0))
+    in_units = distances if directional else distances * release.sigma / deviation  # type: ignore[union-attr]
+    return pair_success(release, in_units)

@@ -1,0 +1,98 @@
+"""Which of two mechanisms leaks less, on the same trials: McNemar's exact test (McNemar 1947).
+
+Both were attacked on the same candidate sets with the same targets, so only the trials in which the adversary named the
+source of one rewrite and not of the other tell them apart. If both leak alike, each of these is as likely one way as
+the other: a fair coin.
+
+By their strongest attacks "A leaks less than B" says that some attack on B succeeds more often than every attack on A.
+For one attack on B that is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
+1982); that it is some one of m attacks on B costs a factor m (Bonferroni), and that it may be either way a factor 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from epsilometer.auditing.results.diagnostics import STRONGEST
+
+Right = Mapping[str, NDArray[np.bool_]]
+"""By attack, [trials]: whether it named the source."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """first_only, second_only: trials in which the adversary was right about the one alone; p_value: two-sided."""
+
+    trials: int
+    first_only: int
+    second_only: int
+    p_value: float
+
+
+def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
+    """first, second: [trials], whether the adversary named the source, in the same trials."""
+    if len(first) != len(second):
+        raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
+    one, other = int((first & ~second).sum()), int((second & ~first).sum())
+    p = float(binomtest(one, one + other).pvalue) if one + other else 1.0
+    return Comparison(len(first), one, other, p)
+
+
+def compare_strongest(first: Right, second: Right) -> Comparison:
+    """By the strongest attack on each, whatever its name; first_only, second_only: of the two with most successes."""
+    best = [max(right.values(), key=lambda hits: int(hits.sum())) for right in (first, second)]
+    p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
+    shown = compare(*best)
+    return Comparison(shown.trials, shown.first_only, shown.second_only, p)
+
+
+def _leaks_less(first: Right, second: Right) -> float:
+    """The one-sided p-value of "every attack on the first succeeds less often than some attack on the second"."""
+
+    def less(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+        wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
+        return float(binomtest(wins, wins + losses, alternative="less").pvalue) if wins + losses else 1.0
+
+    return min(1.0, len(second) * min(max(less(one, other) for one in first.values()) for other in second.values()))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values: below alpha, all at once, with an error of at most alpha (Holm 1979)."""
+    p, count = np.asarray(p_values, float), len(p_values)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(np.maximum.accumulate((count - np.arange(count)) * p[order]), 1)
+    return [float(one) for one in adjusted]
+
+
+def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
+    """A row for the strongest attacks, and one for each attack on both: attack, trials, first/second only, p value."""
+    pairs = {STRONGEST: compare_strongest(first, second)}
+    pairs |= {attack: compare(first[attack], second[attack]) for attack in first if attack in second}
+    return [
+        {"dataset": dataset, "attack": attack, "trials": pair.trials, "first only": pair.first_only}
+        | {"second only": pair.second_only, "p value": pair.p_value}
+        for attack, pair in pairs.items()
+    ]
+
+
+def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
+    """The rows with what they say: `p Holm` over all of them, and a sentence that holds for all at once at alpha."""
+    adjusted = holm([row["p value"] for row in rows])
+    return [
+        {**row, "p Holm": p, "finding": _sentence(row, p, first, second, alpha=alpha)}
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
+
+
+def _sentence(row: Mapping[str, Any], p: float, first: str, second: str, alpha: float) -> str:
+    if p > alpha:
+        return f"no evidence that {first} and {second} leak differently, p = {p:.2g}"
+    less, more = (first, second) if row["first only"] < row["second only"] else (second, first)
+    return f"{less} leaks less than {more}, p = {p:.2g}"

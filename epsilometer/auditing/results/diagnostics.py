@@ -1,0 +1,183 @@
+"""What is worth a look in an audit besides its losses: outputs of an odd kind, curves of an odd shape.
+
+Nothing here proves or refutes a claim. Losses are in nats.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims.stated import Stated
+from epsilometer.auditing.estimation.posteriors import DEPARTS
+from epsilometer.auditing.trials.unread import much
+from epsilometer.core.mechanism import Latents
+
+# The rows of `estimates` that hold the best attack, corrected for the choice:
+STRONGEST = "strongest"  # of those that see what is released
+STRONGEST_INSIDE = "strongest_inside"  # of all, those that see latents or what a provider gets too
+CHOSEN = (STRONGEST, STRONGEST_INSIDE)
+_FLAT = 4.0  # budgets at least so many times apart should not give the same loss
+_MANY = 0.5  # of all outputs
+_SOME = 0.01
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the rewrites of a cell at one epsilon look like.
+
+    words: mean number in the sources; units, units_max: privatised units a text (None without units); empty, unchanged:
+    shares of rewrites without a word, and equal to their source; commonest: share of the most frequent rewrite; signal:
+    see `signal_to_noise`.
+    """
+
+    words: float
+    units: float | None
+    units_max: int | None
+    empty: float
+    unchanged: float
+    commonest: float
+    signal: float | None
+
+
+def describe(
+    originals: Sequence[str], rewrites: Sequence[str], units: NDArray[np.integer] | None, latents: Latents | None
+) -> Outputs:
+    """originals, rewrites: one of each a trial; units: how many units each trial has."""
+    count = len(rewrites)
+    return Outputs(
+        words=sum(len(text.split()) for text in originals) / count,
+        units=None if units is None else float(units.mean()),
+        units_max=None if units is None else int(units.max()),
+        empty=sum(not text.strip() for text in rewrites) / count,
+        unchanged=sum(a == b for a, b in zip(originals, rewrites, strict=True)) / count,
+        commonest=Counter(rewrites).most_common(1)[0][1] / count,
+        signal=None if latents is None else signal_to_noise(latents),
+    )
+
+
+def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
+    """The claim re-expressed for whole texts, in nats; None where there is none.
+
+    A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
+    composition); any other is the median over trials of the claimed loss between two candidates. claims: [trials].
+    """
+    if not stated.claimed:
+        return None
+    if units is not None and stated.per_unit is not None:
+        return stated.per_unit * units
+    median = float(np.median(claims))
+    return median if np.isfinite(median) else None
+
+
+def signal_to_noise(latents: Latents, rows: int = 512) -> float:
+    """Mean over texts of |before| / |after - before| in L2 norm (TeDA figure 10); of the first `rows` texts."""
+    before, after = (np.asarray(x[:rows], np.float64) for x in (latents.before, latents.after))
+    noise = np.linalg.norm(after - before, axis=1)
+    return float((np.linalg.norm(before, axis=1) / np.maximum(noise, np.finfo(float).tiny)).mean())
+
+
+def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
+    """For each two attacks that disagree: (right, wrong, in how many trials, the first of them).
+
+    right: for each attack, [trials], whether it named the source.
+    """
+    pairs = []
+    for one, other in permutations(sorted(right), 2):
+        trials = np.flatnonzero(right[one] & ~right[other])
+        if len(trials):
+            pairs.append((one, other, len(trials), int(trials[0])))
+    return pairs
+
+
+def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
+    """Sentences about what a reader should look at first; tables: schemas `ESTIMATES` and `OUTPUTS`.
+
+    What is odd elsewhere is what a control is for, so of one only a falling curve and a false law are named.
+    """
+    remarks = []
+    cell = ["dataset", "mechanism"]
+    controls = estimates.filter("control")["mechanism"].unique().to_list()
+    for (dataset, mechanism), rows in estimates.sort(*cell, "epsilon").group_by(cell, maintain_order=True):
+        name = f"{mechanism} on {dataset}"
+        attacks = rows.filter(~pl.col("attack").is_in(CHOSEN)).group_by("attack", maintain_order=True)
+        curves = {str(attack): curve.to_dicts() for (attack,), curve in attacks}
+        everything = rows.filter(attack=STRONGEST_INSIDE).to_dicts()
+        shapes = [_departing(curves), _falling(curves)]
+        shapes += [] if mechanism in controls else [_flat(curves), _chance(everything)]
+        remarks += [f"{name}: {what}" for what in shapes if what]
+    used = outputs.filter(~pl.col("mechanism").is_in(controls)).sort(*cell, "epsilon")
+    for row in used.unique(cell, keep="first", maintain_order=True).to_dicts():
+        name = f"{row['mechanism']} on {row['dataset']}"
+        hardly = much(row["unknown_words"], row["cut_texts"])
+        remarks += [f"{name}: {what}, so a low loss says little" for what in hardly]
+    for row in used.to_dicts():
+        name = f"{row['mechanism']} on {row['dataset']}"
+        name += "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
+        remarks += [f"{name}: {what}" for what in _odd(row)]
+    return remarks
+
+
+def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
+    """The clearest case of hits that the mechanism's law makes all but impossible."""
+    cases = [(row["departure_p"], attack, row) for attack, curve in curves.items() for row in curve if row["departs"]]
+    if not cases:
+        return None
+    p, attack, row = min(cases, key=lambda case: case[0])
+    at = "" if row["epsilon"] is None else f" at ε = {row['epsilon']:g}"
+    return (
+        f"{DEPARTS}: by it {row['successes']} hits of the attack {attack} in {row['trials']} trials{at} "
+        f"have p = {p:.2g}. In doubt is what rests on it: exact losses, posteriors, what the likelihood attack misses"
+    )
+
+
+def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
+    """The deepest fall of any attack's loss from one budget to a larger one, beyond both intervals."""
+    deepest, words = 0.0, None
+    for attack, curve in curves.items():
+        for one, other in combinations(curve, 2):
+            if one["loss"] - other["upper"] > deepest:
+                deepest = one["loss"] - other["upper"]
+                words = (
+                    f"not monotone: under the attack {attack} the loss falls from at least {one['loss']:.2f} nats at "
+                    f"ε = {one['epsilon']:g} to at most {other['upper']:.2f} at ε = {other['epsilon']:g}"
+                )
+    return words
+
+
+def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
+    """The attacks whose losses hardly differ from the smallest budget to the largest."""
+    flat = []
+    for attack, curve in curves.items():
+        if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:
+            continue
+        low, high = max(row["loss"] for row in curve), min(row["upper"] for row in curve)
+        if low <= high and curve[-1]["loss"] > 0:
+            flat.append(f"{attack} ({low:.2f} to {high:.2f} nats)")
+            ends = f"from ε = {curve[0]['epsilon']:g} to {curve[-1]['epsilon']:g}"
+    return f"flat: {ends} the intervals of all losses have a part in common under {', '.join(flat)}" if flat else None
+
+
+def _chance(curve: list[dict[str, Any]]) -> str | None:
+    if not curve or curve[-1]["loss"] > 0:
+        return None
+    largest = curve[-1]["epsilon"]
+    return "no attack does better than chance" + ("" if largest is None else f" at the largest budget, ε = {largest:g}")
+
+
+def _odd(row: dict[str, Any]) -> list[str]:
+    remarks = []
+    if row["empty"] >= _SOME:
+        remarks.append(f"{row['empty']:.1%} of the rewrites are empty")
+    if row["unchanged"] >= _MANY:
+        remarks.append(f"{row['unchanged']:.1%} of the rewrites equal their source")
+    if row["commonest"] >= _MANY:
+        remarks.append(f"{row['commonest']:.1%} of the rewrites are one and the same, whatever the source")
+    return remarks

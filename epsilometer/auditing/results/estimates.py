@@ -1,0 +1,204 @@
+"""The rows of an audit: what each attack's guesses say of a mechanism's loss, beside its claim. Losses are in nats.
+
+Loss, verdict and everything that is compared rest on hits. `posterior_loss` and the two beside it are sharper where the
+mechanism's law is known, and believe that law; they are left out where the hits refute it (`posteriors`).
+`estimates` makes those of the one call, of the stage and of the re-audit alike (schema `ESTIMATES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.auditing.claims.stated import Stated
+from epsilometer.auditing.claims.verdicts import (
+    NO_CLAIM,
+    divisor,
+    expected_successes,
+    p_value,
+    refutable,
+    smallest_p_value,
+    trials_needed,
+    verdict,
+)
+from epsilometer.auditing.estimation.abstention import worst_output
+from epsilometer.auditing.estimation.posteriors import averaged, departure
+from epsilometer.auditing.estimation.roc import rate
+from epsilometer.auditing.estimation.successes import Estimate, Prior, estimate, strongest
+from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST, STRONGEST_INSIDE
+from epsilometer.auditing.trials.design import STANDARD
+from epsilometer.auditing.trials.sampling import Trials, matched
+from epsilometer.core.attack import Guesses
+from epsilometer.core.guarantees import stored
+
+_POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A mechanism's rewrites at one epsilon, attacked in n trials.
+
+    of: what its rows are named by, besides epsilon: the data set and the mechanism. stated: what the mechanism states
+    of itself at this epsilon. drawn: the trials; words: [texts], how many words each audited text has. claims: [n], the
+    loss claimed for each trial (`verdicts.trial_claims`), None where the mechanism is unknown. guesses: by attack, of
+    n trials. sees: what each attack looks at; validated: whether it was validated for so many candidates. fpr: as
+    in `Design`.
+    """
+
+    of: Mapping[str, str]
+    epsilon: float
+    stated: Stated
+    trials: Trials
+    words: NDArray[np.integer]
+    claims: NDArray[np.float64] | None
+    guesses: Mapping[str, Guesses]
+    sees: Mapping[str, str]
+    validated: Mapping[str, bool]
+    fpr: float = STANDARD.fpr
+
+
+def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
+    """Returns the rows of a whole audit, their verdicts included; alpha: error of each interval, and of all verdicts.
+
+    For each mechanism and epsilon there is a row an attack and one for the strongest of them. The row `strongest` is
+    that of the attack with most successes among those that see nothing but what is released, at level alpha / m for m
+    of them; it is left out where there is none. `strongest_inside` is the same over all attacks. `best_attack` names
+    which one it is. Their `worst_output` is the largest of any of these attacks, at the same level. prior: of the
+    slots, as in `Design`; under one there is no `worst_output`.
+    """
+    return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
+
+
+def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
+    """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
+    stated, trials, delta = attacked.stated, attacked.trials, attacked.stated.delta
+    count, candidates = trials.candidates.shape
+    right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
+    equal = matched(trials.candidates, attacked.words)
+    equals = int(equal.sum())
+    released = [name for name in right if attacked.sees[name] in stated.releases]
+    covered, expected = _expected(attacked, prior)
+
+    def proved(hits: int, of: int, level: float, slack: float = delta) -> Estimate:
+        return estimate(hits, of, candidates, level, delta=slack, prior=prior)
+
+    own = {name: proved(int(hits.sum()), count, alpha) for name, hits in right.items()}
+
+    def row(name: str, among: Sequence[str], one: Estimate) -> dict[str, Any]:
+        of = max(among, key=lambda attack: own[attack].successes)
+        hits = int(right[of][equal].sum())
+        return {
+            **attacked.of,
+            "epsilon": stored(attacked.epsilon),
+            "attack": name,
+            "best_attack": of if name in CHOSEN else None,
+            "control": stated.control,
+            "sees": attacked.sees[of],
+            "released": of in released,
+            "validated": attacked.validated[of],
+            "worst_output": _worst_output(attacked, among, alpha) if prior is None else None,
+            **_rates(attacked, of, one.alpha),
+            **_by_law(attacked.guesses[of].posteriors, one),
+            "trials": count,
+            "candidates": candidates,
+            "successes": one.successes,
+            "success_rate": one.success_rate,
+            "delta": delta,
+            "loss": one.loss,
+            "loss_at_delta_0": proved(one.successes, count, one.alpha, 0.0).loss,
+            "point": one.point,
+            "upper": one.upper,
+            "ceiling": one.ceiling,
+            "equal_trials": equals,
+            "equal_successes": hits,
+            "equal_loss": proved(hits, equals, one.alpha).loss if equals else None,
+            "claim": stated.claim,
+            "covered": covered,
+            "expected": expected,
+            "p_value": None if expected is None else p_value(one.successes, count, expected),
+        }
+
+    table = [row(name, [name], one) for name, one in own.items()]
+    for name, among in ((STRONGEST, released), (STRONGEST_INSIDE, list(right))):
+        if among:
+            table.append(row(name, among, strongest([own[attack] for attack in among])))
+    return table
+
+
+def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
+    """How many trials the claim covers, and the most successes that it lets expect; None where nothing is claimed."""
+    stated, claims = attacked.stated, attacked.claims
+    if not stated.claimed or claims is None:
+        return 0, None
+    candidates = attacked.trials.candidates.shape[1]
+    return int(np.isfinite(claims).sum()), expected_successes(claims, candidates, stated.delta, prior)
+
+
+def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
+    """The largest pure loss that the surest guesses of any of these attacks prove; None where none has scores."""
+    trials, losses = attacked.trials, []
+    for guesses in (attacked.guesses[name] for name in among):
+        if guesses.scores is not None:
+            right, level = guesses.slots == trials.target, alpha / len(among)
+            delta = attacked.stated.delta
+            losses.append(worst_output(right, guesses.scores, trials.candidates.shape[1], level, delta=delta))
+    return max(losses, default=None)
+
+
+def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | None]:
+    at_fpr = rate(attacked.guesses[attack], attacked.trials.target, attacked.fpr, alpha)
+    shown = (None, None, None) if at_fpr is None else (at_fpr.tpr, at_fpr.low, at_fpr.high)
+    return {"fpr": attacked.fpr, **dict(zip(("tpr", "tpr_low", "tpr_high"), shown, strict=True))}
+
+
+def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
+    """The rows of a whole audit with their verdicts, what could have been refuted, and from how many trials on.
+
+    All rows with a claim share alpha (`verdicts.divisor`), those of the strongest apart: their verdicts repeat those of
+    the attacks that they are, and are no further tests. So do all rows with a law, for the test of that.
+    """
+    own = [row for row in table if row["attack"] not in CHOSEN]
+    tests = [row for row in own if row["expected"] is not None]
+    shared = divisor([smallest_p_value(row["trials"], row["expected"]) for row in tests], alpha)
+    laws = sum(row["departure_p"] is not None for row in own)
+    return [
+        {
+            **row,
+            **_judged(row, alpha / shared, alpha / max(1, len(tests)), prior),
+            **_departed(row, alpha / max(1, laws)),
+        }
+        for row in table
+    ]
+
+
+def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, float | None]:
+    """The columns of an attack's posteriors; all null without a law."""
+    p = None if posteriors is None else departure(one.successes, posteriors)
+    if posteriors is None or not p:  # p = 0: some output is impossible under the law
+        return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
+    average = averaged(one.successes, posteriors, one.candidates, one.alpha, delta=one.delta)
+    return {**dict(zip(_POSTERIOR, (average.loss, average.point, average.upper), strict=True)), "departure_p": p}
+
+
+def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """Whether the sampler departs from its law by this row, and then no figure that rests on it; level: of a test."""
+    if row["departure_p"] is None:
+        return {"departs": None}
+    departs = row["departure_p"] <= level
+    return {"departs": departs} | (dict.fromkeys(_POSTERIOR) if departs else {})
+
+
+def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
+    """What is added to a row; level: of a test; least: what that could become if every claim were testable."""
+    trials, expected = row["trials"], row["expected"]
+    if expected is None:
+        return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}
+    return {
+        "verdict": verdict(row["p_value"], level, smallest_p_value(trials, expected)),
+        "refutable": refutable(trials, row["covered"], row["candidates"], row["delta"], level=level, prior=prior),
+        "trials_needed": trials_needed(expected / trials, least),
+    }

@@ -1,0 +1,70 @@
+"""The epsilon at which an exact figure meets a target: its interval, its error, and where there is none."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilometer.auditing.calibration.exact import Figure, Met, meet
+from epsilometer.auditing.calibration.sampled import FALLING, FOUND, OUTSIDE, UNDECIDED
+
+
+def search(figure: Figure, target: float, low: float = 0.001, high: float = 1000.0, width: float = 1.01) -> Met:
+    return meet(figure, target, low, high, width=width, watch=lambda low, high: None)
+
+
+@given(crossing=st.floats(0.01, 100), exponent=st.floats(0.2, 6), error=st.floats(0, 0.3), width=st.floats(1.001, 1.5))
+def test_the_interval_holds_the_epsilon_and_says_what_the_error_leaves_open(
+    crossing: float, exponent: float, error: float, width: float
+) -> None:
+    """loss = (epsilon / c)^b, known to within a factor e^error: the target 1 is met at c."""
+
+    def figure(epsilon: float) -> tuple[float, float]:
+        loss = (epsilon / crossing) ** exponent
+        return loss * math.exp(-error), loss * math.exp(error)
+
+    met = search(figure, 1.0, width=width)
+    assert met.low <= crossing <= met.high
+    assert met.best is not None
+    assert met.low <= met.best <= met.high
+    open_ = math.exp(2 * error / exponent)  # by so much the two ends differ at which the error decides
+    assert met.status == (FOUND if met.high / met.low <= width else UNDECIDED)
+    assert met.high / met.low <= max(width, open_ * width)
+    assert met.status == FOUND or open_ > 1
+
+
+def test_it_asks_for_few_figures() -> None:
+    """A curve that bends: guess loss of randomised response on 20 texts, met at 2.90048."""
+    asked = []
+
+    def figure(epsilon: float) -> tuple[float, float]:
+        asked.append(epsilon)
+        q = 1 / (1 + 19 * math.exp(-epsilon))
+        right = q + (1 - q) * 9 / 19
+        loss = math.inf if right >= 1 else math.log(right / (1 - right))
+        return loss, loss
+
+    met = search(figure, 1.0, low=0.1, high=20.0)
+    assert met.status == FOUND
+    assert met.low < 2.90048 < met.high
+    assert met.best == pytest.approx(2.90048, rel=0.002)
+    assert len(asked) == len(set(asked)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "low", "high"),
+    [((2.0, 3.0), OUTSIDE, 0.0, 1.0), ((0.1, 0.5), OUTSIDE, 2.0, math.inf), ((2.0, 0.5), FALLING, 0.0, 1.0)],
+)
+def test_where_there_is_none(ends: tuple[float, float], status: str, low: float, high: float) -> None:
+    met = search(lambda epsilon: (ends[epsilon > 1.5],) * 2, 1.0, low=1.0, high=2.0)
+    assert (met.status, met.low, met.high, met.best) == (status, low, high, None)
+
+
+def test_infinite_and_vanishing_figures_are_halved_between() -> None:
+    """0 below 3 and infinite from there on."""
+    met = search(lambda epsilon: (0.0, 0.0) if epsilon < 3 else (math.inf, math.inf), 1.0)
+    assert met.status == FOUND
+    assert met.low < 3 <= met.high

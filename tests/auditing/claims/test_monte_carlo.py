@@ -1,0 +1,187 @@
+"""What draws can refute, what they cannot, and whether noise is the noise that a claim needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from epsilometer.auditing.claims.monte_carlo import monte_carlo
+from epsilometer.auditing.claims.noise_fit import fit, noise_p_value
+from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
+from epsilometer.core.component import build, find
+from epsilometer.core.exact import Exact
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.mechanism import Rewrites
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.words.mahalanobis import Mahalanobis
+from epsilometer.mechanisms.words.mvc import MVC
+from epsilometer.text.vectors import WordVectors
+
+NAMES = ["mvc", "vickrey", "mahalanobis"]
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    """Forty words of eight dimensions, some spread wider than others."""
+    vectors = np.random.default_rng(3).normal(size=(40, 8)) * np.linspace(0.5, 2, 8)
+    WordVectors([f"w{i}" for i in range(40)], vectors).save(tmp_path / "v.npz")
+    return tmp_path / "v.npz"
+
+
+def make(name: str, resource: Path) -> Any:
+    return build(find("mechanisms", name, "rewrite"), {"resource": resource}, name)
+
+
+class Unchanged(MVC):
+    """Claims what MVC claims, and returns every word as it is."""
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites(list(texts))
+
+
+class Shorter(MVC):
+    """MVC with the noise of twice the epsilon that it claims."""
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return super().guarantee(epsilon / 2)
+
+
+class OneNoise(MVC):
+    """MVC with one noise vector for all words."""
+
+    def moved(self, texts: Sequence[str], epsilon: float, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+        before, after = super().moved(texts, epsilon, noise)
+        return before, before + (after - before)[:1]
+
+
+class OtherDistance(Mahalanobis):
+    """Mahalanobis noise under a claim that counts the Euclidean distance."""
+
+    def distance(self, texts: Sequence[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
+        return MVC.distance(self, texts, pairs, epsilon)  # type: ignore[arg-type]
+
+
+class Stretched(MVC):
+    """Mahalanobis noise, said to be spherical."""
+
+    def stretched(self, noise: np.ndarray) -> np.ndarray:
+        return Mahalanobis(resource=self.resource, tilt=0.5).stretched(noise)
+
+
+@pytest.mark.parametrize("epsilon", [20, 40, 70, 125])
+def test_words_that_come_out_unchanged_are_not_reassuring(words: Path, epsilon: float) -> None:
+    mechanism = Unchanged(resource=words)
+    found = check_claim(mechanism, epsilon)
+    assert (found.verdict, found.draws, found.worst) == (NOT_TESTABLE, None, None)
+    assert found.testable < epsilon * 0.5
+    assert f"{found.testable:.2f}" in found.reason
+    low = extra_epsilons(mechanism, epsilon)
+    assert len(low) == 2
+    checked = [check_claim(mechanism, one) for one in low]
+    assert {one.verdict for one in checked} == {VIOLATED}
+    assert all(one.claimed < 3.1 < one.worst == pytest.approx(one.testable) for one in checked)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_shipped_code_stands_where_it_can_be_tested(words: Path, name: str) -> None:
+    """A true claim is refuted, and true noise misfits, each in at most 1 of 100 checks; the seed is fixed."""
+    mechanism = make(name, words)
+    assert check_claim(mechanism, 50).verdict == NOT_TESTABLE
+    for epsilon in extra_epsilons(mechanism, 50):
+        found = check_claim(mechanism, epsilon)
+        assert (found.verdict, found.draws) == (NOT_REFUTED, 2000)
+        assert found.worst >= 0
+        assert found.noise_p > 0.01
+
+
+def test_the_ceiling_is_what_the_best_outcome_proves(words: Path) -> None:
+    """All draws one output at one input and none at the other, by the Clopper-Pearson limits themselves."""
+    mechanism = Unchanged(resource=words)
+    found = monte_carlo(mechanism, extra_epsilons(mechanism, 50)[1], mechanism.inputs, inputs=4)
+    best = [
+        float(np.log(low) - np.log1p(-low)) for tests in range(1, 13) for low in [beta.ppf(0.01 / (2 * tests), 1000, 1)]
+    ]
+    assert min(abs(found.testable - one) for one in best) < 1e-9
+    assert found.worst == pytest.approx(found.testable)
+
+
+def test_claims_that_no_draw_can_refute_leave_the_correction() -> None:
+    """One pair near, the others far apart: it is tested at the level of its own two directions."""
+
+    class Line:
+        inputs = output_texts = ("a", "b", "far")
+
+        def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+            return Rewrites(list(texts))
+
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, metric="place")
+
+        def distance(self, texts: Sequence[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
+            place = np.array([{"a": 0, "b": 1, "far": 100}[text] for text in texts])
+            return np.abs(place[pairs[:, 0]] - place[pairs[:, 1]]).astype(float)
+
+    found = monte_carlo(Line(), 1.0, Line.inputs)
+    low = beta.ppf(0.01 / (2 * 2), 1000, 1)
+    assert found.verdict == VIOLATED
+    assert found.testable == pytest.approx(np.log(low / (1 - low)))
+    assert set(found.witness[:2]) == {"a", "b"}
+
+
+def test_a_claim_that_covers_no_pair_is_not_checked() -> None:
+    class Silent:
+        inputs = output_texts = ("a", "b")
+
+        def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+            return Rewrites(list(texts))
+
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    found = check_claim(Silent(), 1.0)
+    assert found.verdict == NOT_CHECKED
+    assert "`distance(texts, pairs, epsilon)`" in found.reason
+    assert extra_epsilons(Silent(), 1.0) == []
+
+
+def bits(rng: np.random.Generator, count: int) -> np.ndarray:
+    """In place of the operating system's."""
+    return rng.integers(0, 1 << 64, count, np.uint64, endpoint=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_noise_has_the_claimed_density_in_audits_and_in_releases(words: Path, name: str) -> None:
+    """Each p-value is below 0.001 with probability at most 0.001; the seeds are fixed."""
+    mechanism = make(name, words)
+    for epsilon in (0.5, 20):
+        assert noise_p_value(mechanism, epsilon, mechanism.inputs) > 0.001
+        release = Noise(np.arange(1000), None, Exact(partial(bits, np.random.default_rng(7))))
+        before, after = mechanism.moved([mechanism.inputs[i % 40] for i in range(1000)], epsilon, release)
+        assert fit(before, after - before, epsilon) > 0.001
+
+
+@pytest.mark.parametrize("wrong", [Shorter, OneNoise, OtherDistance, Stretched])
+def test_other_noise_than_the_claim_needs_is_seen(words: Path, wrong: Any) -> None:
+    mechanism = wrong(resource=words)
+    assert noise_p_value(mechanism, 20, mechanism.inputs) < 1e-6
+    found = check_claim(mechanism, 20)
+    assert "does not have the density" in found.reason
+
+
+def test_false_alarms_of_the_noise_check_are_as_stated() -> None:
+    """At level 0.05; more than 24 of 200 with probability below 1e-4 if the p-values are valid (seed fixed)."""
+    rng, alarms = np.random.default_rng(11), 0
+    for _ in range(200):
+        direction = rng.normal(size=(400, 5))
+        length = rng.gamma(5, 1 / 3.0, size=(400, 1))
+        noise = direction / np.linalg.norm(direction, axis=1, keepdims=True) * length
+        alarms += fit(rng.normal(size=(400, 5)), noise, 3.0) <= 0.05
+    assert binom.sf(24, 200, 0.05) < 1e-4
+    assert alarms <= 24

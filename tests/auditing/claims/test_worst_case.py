@@ -1,0 +1,286 @@
+"""The exact check: against brute force, at the claims' edges, on the published forms; and the sampled one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.monte_carlo import monte_carlo
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.worst_case import check_claim, exact
+from epsilometer.cli import app as cli
+from epsilometer.core.component import build, find
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws
+from epsilometer.core.ragged import Ragged
+from epsilometer.mechanisms.words.mvc import MVC
+from epsilometer.mechanisms.words.santext import SanText
+from epsilometer.mechanisms.words.shared.lists import WordLists
+from epsilometer.text.vectors import WordVectors
+
+
+def clustered(words: int = 500) -> WordVectors:
+    """Words of 20 dimensions, half of them in ten clusters: the set-up in which the published TEM was caught."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(words, 20))
+    half = words // 2
+    vectors[:half] = vectors[rng.integers(half, half + 10, half)] + 0.2 * vectors[:half]
+    return WordVectors(["the", "unknown", *(f"w{i}" for i in range(2, words))], vectors)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("claims")
+    clustered().save(path / "vectors.npz")
+    WordLists.build([clustered()], 3).save(path / "lists.npz")
+    clustered(40).save(path / "few.npz")
+    WordLists.build([clustered(40)], 2).save(path / "few_lists.npz")
+    return path
+
+
+def make(name: str, resource: Path, **settings: Any) -> Any:
+    return build(find("mechanisms", name, "rewrite"), {"resource": resource, **settings}, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings"),
+    [
+        ("tem", "few.npz", {}),
+        ("tem", "few.npz", {"as_published": True, "beta": 0.2}),
+        ("exponential", "few.npz", {}),
+        ("custext", "few.npz", {"size": 7}),
+        ("custext", "few.npz", {"as_published": True, "size": 7}),
+        ("diffractor", "few_lists.npz", {"noise": "tem"}),
+    ],
+)
+def test_the_exact_check_is_brute_force(folder: Path, name: str, resource: str, settings: dict[str, Any]) -> None:
+    mechanism, epsilon = make(name, folder / resource, **settings), 3.0
+    found = check_claim(mechanism, epsilon)
+    names = list(mechanism.inputs)
+    (law,) = mechanism.laws(names).log_probabilities(np.arange(len(names)), [epsilon])
+    best = -np.inf
+    for i, j in itertools.permutations(range(len(names)), 2):
+        claim = epsilon * mechanism.distance([names[i], names[j]], np.array([(0, 1)]), epsilon)[0]
+        for y in range(len(names)):
+            if law[i, y] > -np.inf and claim < np.inf:
+                best = max(best, law[i, y] - law[j, y] - claim)
+    assert found.method == "exact"
+    assert found.inputs == 40
+    assert -found.slack == pytest.approx(best, abs=1e-9)
+    assert (found.verdict == VIOLATED) == (best > 1e-9)
+    x, other, y = (names.index(word) for word in found.witness)
+    assert law[x, y] - law[other, y] == pytest.approx(found.worst, abs=1e-9)
+
+
+CORRECT = [
+    ("tem", "vectors.npz", {}),
+    ("tem", "vectors.npz", {"normalise": True}),
+    ("santext", "vectors.npz", {}),
+    ("exponential", "vectors.npz", {}),
+    ("custext", "vectors.npz", {}),
+    ("diffractor", "lists.npz", {}),
+    ("diffractor", "lists.npz", {"noise": "tem", "gamma": 3.5}),
+]
+
+
+@pytest.mark.parametrize(("name", "resource", "settings"), CORRECT)
+@pytest.mark.parametrize("epsilon", [0.1, 5, 40])
+def test_the_shipped_forms_hold_and_their_bounds_lie_above(
+    folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float
+) -> None:
+    found = check_claim(make(name, folder / resource, **settings), epsilon)
+    assert (found.verdict, found.method, found.inputs) == (NOT_REFUTED, "exact", 500)
+    assert found.slack >= -1e-9
+    assert -found.slack <= found.bound + 1e-9
+    assert found.bound <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings", "epsilon", "at_least"),
+    [
+        ("tem", "vectors.npz", {}, 5, 1.0),  # the rest candidate
+        ("custext", "vectors.npz", {}, 1, np.inf),  # unlike supports
+        ("diffractor", "lists.npz", {}, 0.01, np.inf),  # words that pass through
+        ("truncated_gumbel", "vectors.npz", {}, 40, np.inf),  # words beyond the k nearest
+    ],
+)
+def test_the_released_forms_break_their_claims(
+    folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float, at_least: float
+) -> None:
+    found = check_claim(make(name, folder / resource, as_published=True, **settings), epsilon)
+    assert found.verdict == VIOLATED
+    assert found.slack <= -at_least
+    assert found.bound is None
+    assert len(set(found.witness[:2])) == 2
+
+
+def test_no_claim_no_verdict(folder: Path) -> None:
+    for name in ("truncated_gumbel", "santext_plus"):
+        found = check_claim(make(name, folder / "few.npz"), 1)
+        assert (found.verdict, found.witness, found.slack) == (NO_CLAIM, None, None)
+
+
+def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsilometer.auditing.claims.worst_case.SAMPLED", 60)
+    mechanism = make("santext", folder / "vectors.npz")
+    found = check_claim(mechanism, 5.0, inputs=100)
+    assert (found.method, found.inputs) == ("largest found", 60)
+    assert -found.slack <= -exact(mechanism, 5.0, mechanism.inputs).slack <= found.bound + 1e-9
+
+
+class Sharper(MVC):
+    """MVC with less noise than it claims."""
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        return super().guarantee(epsilon / 8)
+
+
+@pytest.mark.parametrize("name", ["mvc", "vickrey", "mahalanobis"])
+def test_continuous_noise_is_bounded_by_sampling(tmp_path: Path, name: str) -> None:
+    """True claims are refuted with probability at most alpha = 0.01 over all seeds; the seed is fixed."""
+    WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
+    found = check_claim(make(name, tmp_path / "v.npz"), 2.0)
+    assert (found.method, found.verdict, found.draws) == ("Monte Carlo", NOT_REFUTED, 2000)
+    assert found.slack > 0
+    assert found.worst >= 0
+
+
+def test_sampling_catches_too_little_noise(tmp_path: Path) -> None:
+    """An eighth of the noise that the claim needs; a correct mechanism would be refuted at most once in 100 seeds."""
+    WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
+    mechanism = Sharper(resource=tmp_path / "v.npz")
+    found = monte_carlo(mechanism, 4.0, mechanism.inputs)
+    assert found.verdict == VIOLATED
+    assert found.worst > found.claimed
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--vectors", str(folder / "vectors.npz"), "--json"]
+    cli_result(["claims", "tem", "--epsilon", "5", "--as-published", *given])
+    published = json.loads(capsys.readouterr().out)
+    assert published["verdict"] == VIOLATED
+    assert published["worst"] > published["claimed"]
+    assert set(published["witness"]) == {"x", "x'", "y"}
+    cli_result(["claims", "tem", "--vocabulary", "50", *given])
+    sound = json.loads(capsys.readouterr().out)
+    assert (sound["verdict"], sound["inputs"]) == (NOT_REFUTED, 50)
+    for wrong, complaint in (
+        (["claims", "tem", "--vocabulary", "1"], "at least 2"),
+        (["claims", "tem", "--epsilon", "-1"], "> 0"),
+        (["claims", "santext", "--as-published"], "as_published"),
+        (["claims", "dp_mlm", *given], "--set resource"),
+        (["claims", "identity"], "no claim"),
+    ):
+        if complaint == "no claim":
+            cli_result(wrong)
+            assert complaint in capsys.readouterr().out
+        else:
+            with pytest.raises(UserError, match=complaint):
+                cli_result(wrong)
+
+
+def cli_result(arguments: list[str]) -> None:
+    cli.app(arguments, standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "settings"),
+    [
+        ("tem", "few.npz", {}),
+        ("santext", "few.npz", {}),
+        ("custext", "few.npz", {"size": 7}),
+        ("diffractor", "few_lists.npz", {}),
+        ("diffractor", "few_lists.npz", {"noise": "tem"}),
+        ("exponential", "few.npz", {}),
+    ],
+)
+def test_the_largest_loss_is_brute_force_and_lies_below_its_bound(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, resource: str, settings: dict[str, Any]
+) -> None:
+    mechanism, epsilon = make(name, folder / resource, **settings), 3.0
+    found = check_claim(mechanism, epsilon)
+    words = len(mechanism.inputs)
+    (law,) = mechanism.laws(mechanism.inputs).log_probabilities(np.arange(words), [epsilon])
+    possible = [np.flatnonzero(row > -np.inf) for row in law]
+    losses = [law[i, y] - law[j, y] for i, j in itertools.permutations(range(words), 2) for y in possible[i]]
+    largest, how = largest_loss(mechanism, epsilon, found)
+    assert how == "exact"
+    assert largest == pytest.approx(max(losses), abs=1e-9)
+    assert found.largest == pytest.approx(largest, abs=1e-9)
+    monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
+    bound, how = largest_loss(mechanism, epsilon, found)
+    assert how == "bound"
+    assert largest <= bound + 1e-9
+
+
+@pytest.mark.parametrize("name", ["tem", "mvc", "mahalanobis", "custext", "exponential"])
+def test_the_largest_distance_is_that_of_all_pairs(folder: Path, name: str) -> None:
+    mechanism = make(name, folder / "few.npz")
+    pairs = np.array(list(itertools.combinations(range(40), 2)))
+    farthest = mechanism.distance(mechanism.inputs, pairs, 9.0).max()
+    cut = mechanism.gamma(9.0) if name == "tem" else np.inf
+    assert mechanism.largest_distance(9.0) == pytest.approx(min(farthest, cut))
+
+
+def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = make("tem", folder / "vectors.npz", as_published=True)
+    found = check_claim(mechanism, 5.0)
+    monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
+    assert largest_loss(mechanism, 5.0, found) == (found.largest, "sampled")
+
+
+def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> None:
+    class WithDelta(SanText):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon / 9, Granularity.WORD, Neighbours.SAME_LENGTH, delta=0.5, metric="L2 distance")
+
+    found = check_claim(WithDelta(resource=folder / "few.npz"), 5.0)
+    assert found.verdict == NOT_CHECKED
+    assert "delta" in found.reason
+
+
+class Folds:
+    """Two words of three are one to it: randomised response on the other distinction, with epsilon times `factor`."""
+
+    inputs = ("a", "A", "b")
+    output_texts = ("a", "b")
+
+    def __init__(self, factor: float = 1.0, shift: float = 0.0) -> None:
+        self.factor, self.shift = factor, shift
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
+
+    def distance(self, texts, pairs, epsilon):
+        return np.array([float(texts[i].lower() != texts[j].lower()) for i, j in pairs])
+
+    def laws(self, texts):
+        def log_probabilities(rows, epsilons):
+            for epsilon in epsilons:
+                logits = np.array([[self.factor * epsilon, 0.0], [self.factor * epsilon + self.shift, 0.0], [0.0, 0.0]])
+                yield (logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[rows]
+
+        return Laws(Ragged.of([[self.inputs.index(text)] for text in texts]), 2, log_probabilities)
+
+
+def test_two_inputs_that_are_one_to_the_mechanism_are_no_witness() -> None:
+    """What is claimed for them is 0 and so is their loss: a row of zeros would be said of every mechanism."""
+    finding = check_claim(Folds(), 2.0)
+    assert finding.verdict == NOT_REFUTED
+    assert finding.claimed == 2.0
+    assert 0 < finding.worst < 2
+    assert set(finding.witness[:2]) != {"a", "A"}
+
+
+def test_unless_they_are_told_apart() -> None:
+    finding = check_claim(Folds(shift=0.1), 0.5)
+    assert finding.verdict == VIOLATED
+    assert finding.claimed == 0.0
+    assert set(finding.witness[:2]) == {"a", "A"}

@@ -1,0 +1,71 @@
+"""True positives at a low rate of false ones: exact for Gaussian scores, and an interval that holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import epsilometer
+from epsilometer.auditing.estimation.roc import Rate, rate
+from epsilometer.auditing.trials.design import Design
+from epsilometer.core.attack import Guesses
+from epsilometer.core.errors import UserError
+
+
+def gaussian(trials: int, shift: float, rng: np.random.Generator) -> tuple[Guesses, np.ndarray]:
+    """An output of mean shift / 2 under the first text and - shift / 2 under the second; the likelihood ratio."""
+    target = rng.integers(0, 2, trials).astype(np.int16)
+    seen = rng.normal(size=trials) + np.where(target == 0, shift / 2, -shift / 2)
+    return Guesses((seen < 0).astype(np.int16), shift * np.abs(seen)), target
+
+
+@pytest.mark.parametrize("fpr", [0.1, 0.01, 0.001])
+def test_gaussian_scores_have_their_closed_form(fpr: float) -> None:
+    """TPR = Phi(shift - z) with Phi(-z) = FPR; the threshold of 10^5 negatives is off by less than its own error."""
+    guesses, target = gaussian(200_000, 2.0, np.random.default_rng(0))
+    found = rate(guesses, target, fpr, 0.01)
+    assert found is not None
+    assert found.tpr == pytest.approx(norm.cdf(2 - norm.isf(fpr)), rel=0.1)
+    assert found.low < found.tpr < found.high
+
+
+def test_the_interval_holds_as_often_as_it_says() -> None:
+    """Of the rate beyond the threshold used: at alpha = .1 more than 60 misses of 400 with probability 1e-3."""
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(400):
+        guesses, target = gaussian(400, 1.0, rng)
+        found = rate(guesses, target, 0.05, 0.1)
+        assert found is not None
+        assert guesses.scores is not None
+        score = np.where(guesses.slots == 0, guesses.scores, -guesses.scores)
+        negatives = np.sort(score[target != 0])[::-1]
+        threshold = negatives[int(0.05 * len(negatives))]
+        missed += not found.low <= norm.sf(threshold - 0.5) <= found.high
+    assert missed <= binom.isf(1e-3, 400, 0.1)
+
+
+def test_the_ends() -> None:
+    target = np.array([0, 0, 1, 1], np.int16)
+    sure = np.full(4, np.inf)
+    assert rate(Guesses(target, sure), target, 0.0, 0.01) == Rate(1.0, pytest.approx(0.005**0.5), 1.0)
+    assert rate(Guesses(1 - target, sure), target, 0.0, 0.01) == Rate(0.0, 0.0, pytest.approx(1 - 0.005**0.5))
+    assert rate(Guesses(target * 0, np.zeros(4)), target, 0.4, 0.01) == Rate(0.0, 0.0, pytest.approx(1 - 0.005**0.5))
+    assert rate(Guesses(target), target, 0.1, 0.01) is None
+    assert rate(Guesses(target[:2], sure[:2]), target[:2], 0.1, 0.01) is None
+
+
+def test_an_audit_says_it_at_the_rate_of_its_design() -> None:
+    """One text in ten passes, the others say nothing: what an average of a few per cent hides."""
+    texts = [f"please call number {i * 7919} of {i}" for i in range(100)]
+
+    def leaks(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return text if rng.random() < 0.1 else ""
+
+    design = Design(temperature=0, fpr=0.001)
+    row = epsilometer.audit(texts, leaks, [1.0], ["lexical"], trials=3000, design=design).row(0, named=True)
+    assert row["fpr"] == 0.001
+    assert row["tpr_low"] < 0.1 < row["tpr_high"]
+    assert row["tpr"] > 0.07
+    with pytest.raises(UserError, match=r"fpr must be in \[0, 1\), got 1.5"):
+        Design(fpr=1.5)

@@ -1,0 +1,69 @@
+"""What guesses among candidates prove of a noisy gradient: rows as of other mechanisms, and what they should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epsilometer.attacks.reconstruction.candidates import Candidates, Pool
+from epsilometer.auditing.estimation.successes import clopper_pearson
+from epsilometer.auditing.results.candidates import table
+from epsilometer.auditing.schemas import CANDIDATES
+from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
+
+OF = {"dataset": "d", "mechanism": "m"}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    generator = np.random.default_rng(0)
+    rows = generator.standard_normal(80) + generator.standard_normal((30, 80))
+    return Pool.of(rows @ rows.T, 80)
+
+
+def rows(pool: Pool, noises: dict[float | None, TrainingNoise], **settings: object) -> list[dict[str, object]]:
+    attack = Candidates(**{"sizes": (2, 16), "trials": 6000} | settings)  # type: ignore[arg-type]
+    words = np.arange(30) % 3
+    return table(OF, attack, [pool], noises, words, seed=(0, 0), alpha=0.01).to_dicts()
+
+
+def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool) -> None:
+    """Each interval misses with probability 1e-6, and the bound lies above all but for as much."""
+    noises = {0.5: GaussianNoise(0.5), 20.0: DirectionalNoise(20.0)}
+    found = rows(pool, dict(noises))
+    assert [(one["level"], one["candidates"]) for one in found] == [(0.5, 2), (20.0, 2), (0.5, 16), (20.0, 16)]
+    for one in found:
+        low, high = clopper_pearson(int(one["successes"]), 6000, 1e-6)  # type: ignore[call-overload]
+        if one["candidates"] == 2:
+            assert low < one["law"] < high  # type: ignore[operator]
+        else:
+            assert one["law"] is None
+        assert low < one["bound"]  # type: ignore[operator]
+        assert one["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
+        assert 0 < one["loss"] < one["ceiling"]  # type: ignore[operator]
+    assert [one["verdict"] for one in found if one["level"] == 0.5] == ["no claim", "no claim"]
+
+
+def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
+    """kappa times the distance between two directions, 2 kappa among more; a draw of its own law never violates it."""
+    weak = rows(pool, {0.3: DirectionalNoise(0.3)}, sizes=(2,))[0]
+    assert weak["verdict"] == "not refuted"
+    assert weak["covered"] == 6000
+    strong = rows(pool, {500.0: DirectionalNoise(500.0)}, sizes=(2,))[0]
+    assert strong["verdict"] == "not testable"
+
+
+def test_more_noise_proves_less_on_the_same_trials(pool: Pool) -> None:
+    noises: dict[float | None, TrainingNoise] = {None: NoNoise(1.0)} | {s: GaussianNoise(s) for s in (0.2, 1.0, 5.0)}
+    found = rows(pool, noises, sizes=(2,))
+    hits = [int(one["successes"]) for one in found]  # type: ignore[call-overload]
+    assert hits[0] == 6000
+    assert hits == sorted(hits, reverse=True)
+    again = rows(pool, noises, sizes=(2,))
+    assert found == again
+    assert list(found[0]) == list(CANDIDATES)
+
+
+def test_sizes_beyond_the_pool_are_left_out(pool: Pool) -> None:
+    found = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
+    assert [one["candidates"] for one in found] == [2, 30]

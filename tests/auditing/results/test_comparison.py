@@ -1,0 +1,71 @@
+"""Paired comparisons: McNemar's test, the strongest attacks, and Holm's correction over all rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from epsilometer.auditing.results.comparison import compare, compare_strongest, holm, judged, paired_rows
+
+
+def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
+    first = np.array([True] * 30 + [False] * 10 + [True] * 9 + [False] * 2)
+    second = np.array([True] * 30 + [False] * 10 + [False] * 9 + [True] * 2)
+    found = compare(first, second)
+    assert (found.trials, found.first_only, found.second_only) == (51, 9, 2)
+    assert found.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
+    assert compare(first, first).p_value == 1
+    (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second})
+    assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == "mvc leaks less than tem, p = 0.065"
+    assert judged([row], "tem", "mvc", 0.01)[0]["finding"].startswith("no evidence that tem and mvc leak differently")
+
+
+def test_holm() -> None:
+    """By hand: 4 x 0.01, then 3 x 0.013 and 2 x 0.03, never below the one before."""
+    assert holm([0.03, 0.01, 0.013, 0.5]) == pytest.approx([0.06, 0.04, 0.04, 0.5])
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+def simulated(rng: np.random.Generator, rates: list[float], trials: int) -> dict[str, NDArray[np.bool_]]:
+    """Attacks on one mechanism, dependent as in an audit: all look at the same rewrites."""
+    luck = rng.random(trials)
+    return {str(i): (0.7 * luck + 0.3 * rng.random(trials)) < rate for i, rate in enumerate(rates)}
+
+
+def told_apart(runs: int, corrected: bool) -> int:
+    """In how many of these calls over 8 rows two identical mechanisms are told apart at alpha 0.05."""
+    rng, count = np.random.default_rng(0), 0
+    for _ in range(runs):
+        p = [compare(rng.random(400) < 0.7, rng.random(400) < 0.7).p_value for _ in range(8)]
+        count += min(holm(p) if corrected else p) <= 0.05
+    return count
+
+
+def test_identical_mechanisms_are_not_told_apart() -> None:
+    """Beyond 5 % of 200 calls: once in 10^6. Without the correction it was 29 %."""
+    limit = stats.binom.isf(1e-6, 200, 0.05)
+    assert told_apart(200, corrected=True) <= limit < told_apart(200, corrected=False)
+
+
+def test_the_strongest_of_several_attacks_keeps_the_error() -> None:
+    """Two mechanisms that leak alike under unlike attacks, 3 on each: beyond 5 % of 400 runs once in 10^6."""
+    rng, wrong = np.random.default_rng(1), 0
+    for _ in range(400):
+        one, other = simulated(rng, [0.6, 0.7, 0.7], 300), simulated(rng, [0.7, 0.7, 0.5], 300)
+        wrong += compare_strongest(one, other).p_value <= 0.05
+    assert wrong <= stats.binom.isf(1e-6, 400, 0.05)
+
+
+def test_an_attack_on_one_side_alone_counts() -> None:
+    """tem looks safer under the attacks that both have, and leaks more under one that only it has."""
+    rng = np.random.default_rng(2)
+    tem = {"lexical": rng.random(1000) < 0.6, "likelihood": rng.random(1000) < 0.9}
+    mvc = {"lexical": rng.random(1000) < 0.7}
+    rows = {row["attack"]: row["finding"] for row in judged(paired_rows("songs", tem, mvc), "tem", "mvc", 0.01)}
+    assert rows["strongest"].startswith("mvc leaks less than tem")
+    assert rows["lexical"].startswith("tem leaks less than mvc")

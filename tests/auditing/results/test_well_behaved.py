@@ -1,0 +1,150 @@
+"""Whether a curve falls or rises: how often the tests are wrong, and what they find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from epsilometer.auditing.estimation.paired_areas import areas
+from epsilometer.auditing.estimation.rates import Scores, area, area_of
+from epsilometer.auditing.results.well_behaved import (
+    FALLS,
+    NO_MESSAGE,
+    NOT_MONOTONE,
+    Moves,
+    by_covariance,
+    by_intervals,
+    paired,
+    verdicts,
+)
+from epsilometer.core.errors import UserError
+
+TEXTS, LEVELS = 24, 4
+
+
+def curves(means: list[float], seed: int, spread: float = 0.2) -> np.ndarray:
+    """Texts differ from each other more than their values do from level to level."""
+    generator = np.random.default_rng(seed)
+    own = generator.uniform(0.2, 0.8, TEXTS)
+    return np.array(means)[:, None] + own + spread * generator.normal(size=(len(means), TEXTS))
+
+
+@pytest.mark.parametrize("which", ["fall", "rise"])
+def test_flat_curves_are_seldom_said_to_move(which: str) -> None:
+    """200 flat curves at level .1: more rejections come by chance once in 10^6."""
+    p = [getattr(paired(curves([0.0] * LEVELS, seed)), which) for seed in range(200)]
+    assert sum(one <= 0.1 for one in p) <= stats.binom.isf(1e-6, 200, 0.1)
+
+
+def test_a_falling_curve_falls_and_one_with_a_hump_is_not_monotone() -> None:
+    falling, hump = paired(curves([0.6, 0.4, 0.2, 0.0], 0)), paired(curves([0.3, 0.6, 0.3, 0.0], 0))
+    flat = paired(curves([0.0] * LEVELS, 0))
+    assert verdicts([falling, hump, flat], 0.01) == [FALLS, NOT_MONOTONE, NO_MESSAGE]
+
+
+def test_intervals_of_the_stated_level_say_the_same() -> None:
+    """Figures with deviation .02: 2,000 flat curves at level .05, more rejections come once in 10^6."""
+    generator = np.random.default_rng(0)
+    half = stats.norm.isf(0.005) * 0.02
+    rejected = 0
+    for _ in range(2000):
+        values = 0.5 + 0.02 * generator.normal(size=3)
+        rejected += by_intervals(values.tolist(), (values - half).tolist(), (values + half).tolist(), 0.01).fall <= 0.05
+    assert stats.binom.ppf(1e-6, 2000, 0.05) <= rejected <= stats.binom.isf(1e-6, 2000, 0.05)
+    values = [0.7, 0.6, 0.5]
+    ends = [v - half for v in values], [v + half for v in values]
+    assert by_intervals(values, *ends, 0.01).fall < 1e-6
+    assert by_intervals(values[::-1], ends[0][::-1], ends[1][::-1], 0.01).rise < 1e-6
+
+
+def test_many_curves_are_corrected_together() -> None:
+    one = Moves(0.004, 1.0)
+    assert verdicts([one], 0.01) == [FALLS]
+    assert verdicts([one] * 5, 0.01) == [NO_MESSAGE] * 5
+
+
+def test_figures_without_a_spread_are_taken_as_they_are() -> None:
+    assert by_intervals([1.0, 0.0], [1.0, 0.0], [1.0, 0.0], 0.01) == Moves(0.0, 1.0)
+    assert by_intervals([0.0, 0.0], [0.0, 0.0], [0.0, 0.0], 0.01) == Moves(1.0, 1.0)
+
+
+MEMBERS = np.arange(160) < 80
+
+
+def scored(
+    shifts: list[float], rng: np.random.Generator, seeds: int = 2, own: float = 0.4
+) -> list[NDArray[np.float64]]:
+    """Scores [seeds, examples] of levels: what an example is like counts for more than what a model makes of it."""
+    alike = rng.normal(size=len(MEMBERS))
+    return [alike + own * rng.normal(size=(seeds, len(MEMBERS))) + np.where(MEMBERS, shift, 0.0) for shift in shifts]
+
+
+def test_equal_areas_on_the_same_examples_seldom_differ() -> None:
+    """400 flat curves of four levels at .05, which a normal law at 80 members may make .065: a fall is not said more
+    often, nor a rise between any of six pairs, nor a fall less often than at .02. Each fails by chance once in 10^6.
+    """
+    rng = np.random.default_rng(1)
+    moves = [by_covariance(areas(scored([0.5] * LEVELS, rng), MEMBERS)) for _ in range(400)]
+    falls, rises = (sum(getattr(one, which) <= 0.05 for one in moves) for which in ("fall", "rise"))
+    assert stats.binom.ppf(1e-6, 400, 0.02) <= falls <= stats.binom.isf(1e-6, 400, 0.065)
+    assert rises <= stats.binom.isf(1e-6, 400, 0.065)
+
+
+def test_a_fall_is_seen_that_independent_levels_would_hide() -> None:
+    """From an area of about .65 to .57: of 60 such curves nearly all surely fall by their common examples, hardly any
+    by intervals of each level.
+    """
+    rng, alpha, by_pairs, alone = np.random.default_rng(2), 0.01, 0, 0
+    for _ in range(60):
+        levels = scored([0.6, 0.45, 0.35, 0.25], rng, seeds=1)
+        by_pairs += by_covariance(areas(levels, MEMBERS)).fall <= alpha
+        found = [area(Scores.of(scores[0], MEMBERS), alpha) for scores in levels]
+        ends = [one.low for one in found], [one.high for one in found]
+        alone += by_intervals([one.value for one in found], *ends, alpha).fall <= alpha
+    assert by_pairs >= 50
+    assert alone <= 10
+
+
+def test_a_rise_in_between_is_seen_whatever_the_ends() -> None:
+    rng = np.random.default_rng(3)
+    moves = [by_covariance(areas(scored([0.6, 1.2, 0.6, 0.3], rng), MEMBERS)) for _ in range(20)]
+    assert verdicts(moves, 0.01) == [NOT_MONOTONE] * 20
+
+
+def test_the_covariance_is_that_of_areas_on_further_examples() -> None:
+    """1,000 draws of 80 members and 80 others: their areas vary together as each draw's own covariance says, to a
+    fifth, where the estimate from so many draws has an error of .045 (so that .2 is more than four of these).
+    """
+    rng = np.random.default_rng(4)
+    drawn = [areas(scored([0.6, 0.3], rng), MEMBERS) for _ in range(1000)]
+    found, said = np.cov(np.array([one.values for one in drawn]).T), np.mean([one.covariance for one in drawn], axis=0)
+    assert np.abs(said / found - 1).max() < 0.2
+    assert found[0, 1] > 0.5 * found[0, 0]
+
+
+def test_areas_of_one_model_are_those_of_its_curve() -> None:
+    (scores,) = scored([0.6], np.random.default_rng(5), seeds=1)
+    found, alone = areas([scores], MEMBERS), area(Scores.of(scores[0], MEMBERS), 0.01)
+    assert area_of(float(found.values[0]), float(found.covariance[0, 0]), found.pairs, 0.01) == alone
+
+
+def test_levels_that_are_alike_or_certain() -> None:
+    """Always right against always the same: 10 disjoint pairs prove a difference of .5 at e^-1.25 only, 200 surely."""
+    for pairs in (10, 200):
+        members = np.arange(2 * pairs) < pairs
+        certain, silent = np.where(members, np.inf, 0.0)[None], np.zeros((1, 2 * pairs))
+        moves = by_covariance(areas([certain, silent], members))
+        assert moves == Moves(pytest.approx(np.exp(-pairs / 8)), 1.0)
+        assert by_covariance(areas([certain, certain], members)) == Moves(1.0, 1.0)
+
+
+def test_examples_that_are_not_looked_at_are_left_out_of_all_levels() -> None:
+    rng = np.random.default_rng(6)
+    levels = scored([0.6, 0.3], rng)
+    hidden = [levels[0].copy(), levels[1]]
+    hidden[0][0, :10] = np.nan
+    assert areas(hidden, MEMBERS).values[1] == pytest.approx(areas([s[:, 10:] for s in levels], MEMBERS[10:]).values[1])
+    with pytest.raises(UserError, match="2 members and 2 others"):
+        areas(levels, np.arange(160) < 1)
