@@ -196,7 +196,7 @@ def read(path: Path | str = "params.yaml") -> Params:
 class _Loader(yaml.SafeLoader):
     """Refuses a key that a mapping has twice, of which YAML would silently take the last."""
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # a name or None, which its stubs deny
         """The node as written, before `<<` is merged: an own key may stand in place of a merged one."""
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
