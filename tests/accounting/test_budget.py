@@ -15,8 +15,8 @@ from epsilometer.mechanisms.latents.shared.noise import gaussian_scale
 
 def test_without_sampling_it_is_the_analytic_gaussian() -> None:
     """Four passes with noise sigma are one with sigma / 2."""
-    found = gaussian_for(3.0, Shuffled(100, 100, 4), 1e-5).sigma
-    assert found == pytest.approx(2 * gaussian_scale(3.0, 1e-5), rel=2e-3)
+    sigma = gaussian_for(3.0, Shuffled(100, 100, 4), 1e-5).sigma
+    assert sigma == pytest.approx(2 * gaussian_scale(3.0, 1e-5), rel=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,12 @@ def test_against_drawn_losses() -> None:
     mixed = rng.normal(size=600_000) + (rng.random(600_000) < 0.1)
     replaced, added = Replaced(1.0, 0.1), Added(1.0, 0.1)
     cosines, weights = quadrature(30.0, 20)
-    drawn = rng.choice(cosines, 600_000, p=weights)
+    sample = rng.choice(cosines, 600_000, p=weights)
     for pair, losses in (
         (Removed(1.0, 0.1), Removed(1.0, 0.1).loss(mixed)),
         (replaced, replaced.loss(mixed)),
         (added, added.loss(rng.normal(size=600_000))),
-        (Opposite(30.0, 20), 60 * drawn),
+        (Opposite(30.0, 20), 60 * sample),
     ):
         steps, delta = 6, 1e-2
         ends = bracket([Step((pair,))], steps, delta)
