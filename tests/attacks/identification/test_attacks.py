@@ -52,8 +52,8 @@ def test_known_embeddings_are_not_computed_again(monkeypatch: pytest.MonkeyPatch
     attack = EmbeddingAttack()
     vectors = np.eye(4, dtype=np.float32)
     monkeypatch.setattr("epsilometer.attacks.identification.embedding.Encoder", None)  # any use would fail
-    found = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
-    np.testing.assert_array_equal(found, SOURCE)
+    guess = attack.guess(Rewrites(sources()), CANDIDATES, context(embedded=Embedded(attack.model, "float32", vectors)))
+    np.testing.assert_array_equal(guess, SOURCE)
 
 
 def test_only_candidates_are_encoded_and_once_for_all_epsilons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +107,12 @@ def test_a_guess_is_that_of_drawing_for_every_trial(slots: int) -> None:
 def test_randomised_response_is_as_likely_as_its_law_says(tmp_path: Path) -> None:
     pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "t.parquet")
     mechanism = RandomizedResponse(resource=tmp_path / "t.parquet")
-    made = [mechanism.rewrite(sources(), epsilon, Noise.named(4, "rewrite", epsilon)) for epsilon in (0.5, 3.0)]
-    rows, units = mechanism.laws(TEXTS), [rewrites.units.values for rewrites in made if rewrites.units]
-    found = mechanism.log_likelihoods(TEXTS, CANDIDATES, made, [0.5, 3.0])
+    by_epsilon = [mechanism.rewrite(sources(), epsilon, Noise.named(4, "rewrite", epsilon)) for epsilon in (0.5, 3.0)]
+    rows, units = mechanism.laws(TEXTS), [rewrites.units.values for rewrites in by_epsilon if rewrites.units]
+    likelihoods = mechanism.log_likelihoods(TEXTS, CANDIDATES, by_epsilon, [0.5, 3.0])
     laws = rows.log_probabilities(np.arange(4), [0.5, 3.0])
-    for likelihood, log_p, drawn in zip(found, laws, units, strict=True):
-        expected = log_p[CANDIDATES, drawn[:, None]]
+    for likelihood, log_p, outputs in zip(likelihoods, laws, units, strict=True):
+        expected = log_p[CANDIDATES, outputs[:, None]]
         np.testing.assert_allclose(likelihood - likelihood[:, :1], expected - expected[:, :1], atol=1e-12)
 
 
@@ -120,11 +120,11 @@ def test_the_likelihood_attack_is_bayes(tmp_path: Path) -> None:
     pl.DataFrame({"text": TEXTS}).write_parquet(tmp_path / "t.parquet")
     mechanism = RandomizedResponse(resource=tmp_path / "t.parquet")
     noise = Noise.named(4, "rewrite")
-    made = mechanism.rewrite(sources(), 3.0, noise)
-    guess = LikelihoodAttack().guess(made, CANDIDATES, Context(TEXTS, mechanism, 3.0, Noise.named(4, "a")))
+    rewrites = mechanism.rewrite(sources(), 3.0, noise)
+    guess = LikelihoodAttack().guess(rewrites, CANDIDATES, Context(TEXTS, mechanism, 3.0, Noise.named(4, "a")))
     for i, row in enumerate(CANDIDATES):
-        if made.texts[i] in [TEXTS[c] for c in row]:
-            assert TEXTS[row[guess[i]]] == made.texts[i]
+        if rewrites.texts[i] in [TEXTS[c] for c in row]:
+            assert TEXTS[row[guess[i]]] == rewrites.texts[i]
 
 
 def test_the_likelihood_attack_applies_where_there_is_a_law() -> None:
@@ -154,8 +154,8 @@ def lengths_case() -> tuple[list[str], np.ndarray, np.ndarray]:
 def test_the_length_attack_finds_the_length_that_is_kept(rewrite: Callable[[str], str], least: float) -> None:
     """Losses in nats of 2,000 trials at alpha 0.01, fixed seed; words alone show 0 where none is left."""
     texts, pairs, target = lengths_case()
-    made = Rewrites([rewrite(texts[pair[t]]) for pair, t in zip(pairs, target, strict=True)])
-    guess = LengthAttack().guess(made, pairs, Context(texts, None, 1.0, Noise.named(2000, "length")))
+    rewrites = Rewrites([rewrite(texts[pair[t]]) for pair, t in zip(pairs, target, strict=True)])
+    guess = LengthAttack().guess(rewrites, pairs, Context(texts, None, 1.0, Noise.named(2000, "length")))
     assert estimate(int((guess == target).sum()), 2000, 2, 0.01).loss > least
 
 
@@ -172,11 +172,11 @@ def test_guesses_do_not_depend_on_how_many_trials_are_scored_at_a_time(
 ) -> None:
     candidates = np.argsort(np.random.default_rng(0).random((40, 4)), axis=1)
     mechanism = RandomizedResponse(resource=tuple(TEXTS))
-    made = mechanism.rewrite([TEXTS[i] for i in candidates[:, 0]], 2.0, Noise.named(40, "r"))
+    rewrites = mechanism.rewrite([TEXTS[i] for i in candidates[:, 0]], 2.0, Noise.named(40, "r"))
     of = Context(TEXTS, mechanism, 2.0, Noise.named(40, "attack"))
-    (whole,) = guess_and_score(attack, [made], candidates, [of])
+    (whole,) = guess_and_score(attack, [rewrites], candidates, [of])
     monkeypatch.setattr("epsilometer.core.attack._CELLS", 28)  # seven trials
-    (parts,) = guess_and_score(attack, [made], candidates, [of])
+    (parts,) = guess_and_score(attack, [rewrites], candidates, [of])
     np.testing.assert_array_equal(parts.slots, whole.slots)
     np.testing.assert_allclose(parts.scores, whole.scores, atol=2e-6)
     assert (whole.slots == 0).mean() > 0.5

@@ -52,9 +52,9 @@ def test_equals_a_slow_loop(folder: Path) -> None:
     )
     attack = ChannelAttack(model=str(folder))
     source, target = np.repeat(np.arange(len(REWRITES)), 3), CANDIDATES.ravel()
-    found = attack._log_probabilities(REWRITES, TEXTS, source, target)
+    computed = attack._log_probabilities(REWRITES, TEXTS, source, target)
     alone = attack._log_probabilities([""], TEXTS, np.zeros(5, int), np.arange(5))
-    assert (found - alone[target]).reshape(table.shape) == pytest.approx(table, abs=0.02)
+    assert (computed - alone[target]).reshape(table.shape) == pytest.approx(table, abs=0.02)
     clear = np.ptp(np.sort(table, axis=1)[:, -2:], axis=1) > 0.1
     assert clear.sum() > 4
     guesses = attack.guess(Rewrites(REWRITES), CANDIDATES, context(TEXTS, len(REWRITES)))

@@ -38,9 +38,9 @@ class Compass:
 def guess(after: np.ndarray, mechanism: object = None) -> np.ndarray:
     count = len(after)
     before = VECTORS[CANDIDATES[:count, 0]]
-    made = Rewrites([""] * count, latents=Latents(before, after.astype(np.float32)))
+    rewrites = Rewrites([""] * count, latents=Latents(before, after.astype(np.float32)))
     context = Context(TEXTS, mechanism or Compass(), 1.0, Noise.named(count, "a"))  # type: ignore[arg-type]
-    return InternalAttack().guess(made, CANDIDATES[:count], context)
+    return InternalAttack().guess(rewrites, CANDIDATES[:count], context)
 
 
 def test_the_larger_cosine_wins_whatever_the_lengths() -> None:
@@ -55,19 +55,19 @@ def test_by_hand_on_random_latents(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     candidates = np.array([random.choice(3, 2, replace=False) for _ in range(200)])
     after = random.normal(size=(200, 2)).astype(np.float32)
-    made = Rewrites([""] * 200, latents=Latents(VECTORS[candidates[:, 0]], after))
-    found = InternalAttack().guess(made, candidates, Context(TEXTS, Compass(), 1.0, Noise.named(200, "b")))
-    for row, pair, slot in zip(after.astype(float), candidates, found, strict=True):
+    rewrites = Rewrites([""] * 200, latents=Latents(VECTORS[candidates[:, 0]], after))
+    guesses = InternalAttack().guess(rewrites, candidates, Context(TEXTS, Compass(), 1.0, Noise.named(200, "b")))
+    for row, pair, slot in zip(after.astype(float), candidates, guesses, strict=True):
         cosines = [row @ VECTORS[c] / np.linalg.norm(row) / np.linalg.norm(VECTORS[c]) for c in pair]
         assert slot == np.argmax(cosines) or abs(cosines[0] - cosines[1]) < 2e-6
 
 
 def test_a_latent_that_says_nothing_is_a_fair_coin() -> None:
     """2,000 ties: outside 5 standard deviations with probability 6e-7; fixed seed."""
-    made = Rewrites([""] * 2000, latents=Latents(np.zeros((2000, 2), np.float32), np.zeros((2000, 2), np.float32)))
+    rewrites = Rewrites([""] * 2000, latents=Latents(np.zeros((2000, 2), np.float32), np.zeros((2000, 2), np.float32)))
     context = Context(TEXTS, Compass(), 1.0, Noise.named(2000, "ties"))
-    found = InternalAttack().guess(made, np.tile([0, 1], (2000, 1)), context)
-    assert abs(found.mean() - 0.5) < 5 * 0.5 / np.sqrt(2000)
+    guesses = InternalAttack().guess(rewrites, np.tile([0, 1], (2000, 1)), context)
+    assert abs(guesses.mean() - 0.5) < 5 * 0.5 / np.sqrt(2000)
 
 
 def test_it_applies_to_mechanisms_with_latents_alone() -> None:

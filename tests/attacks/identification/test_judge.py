@@ -172,9 +172,9 @@ def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool
 
     tokeniser, network = AutoTokenizer.from_pretrained(chat_model), AutoModelForCausalLM.from_pretrained(chat_model)
     asked = questions(6)
-    found = JudgeModel(chat_model).replies(asked, 12, again)
-    assert len({answer.text for answer in found}) > 1
-    for one, answer in zip(asked, found, strict=True):
+    answers = JudgeModel(chat_model).replies(asked, 12, again)
+    assert len({answer.text for answer in answers}) > 1
+    for one, answer in zip(asked, answers, strict=True):
         chat = [{"role": "user", "content": message(*one, again)}]
         ids = tokeniser.apply_chat_template(
             chat, add_generation_prompt=True, return_tensors="pt", enable_thinking=False
@@ -186,9 +186,9 @@ def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool
             if best == tokeniser.eos_token_id:
                 break
             ids = torch.cat([ids, best[None, None]], 1)
-        made = ids[0, begin:]
-        assert answer.text == tokeniser.decode(made, skip_special_tokens=True)
-        assert (answer.prompt_tokens, answer.completion_tokens) == (begin, len(made))
+        tokens = ids[0, begin:]
+        assert answer.text == tokeniser.decode(tokens, skip_special_tokens=True)
+        assert (answer.prompt_tokens, answer.completion_tokens) == (begin, len(tokens))
 
 
 def test_what_is_written_in_a_text_is_only_data(chat_model: Path) -> None:

@@ -247,13 +247,13 @@ def test_spans_are_two_words_apart_and_about_a_seventh() -> None:
 
 def test_respanned_neighbours_keep_the_other_words() -> None:
     texts = ["one two three four, five six seven.", "?", "word"]
-    drawn = respanned(Spelled(), texts, Noise.named(3, 1, "spans"))  # type: ignore[arg-type]
-    assert [len(some) for some in drawn] == [OF_SPANS, 0, OF_SPANS]
-    for one in drawn[0]:
-        kept = [a == b for a, b in zip(one.split(), texts[0].split(), strict=True)]
-        assert kept.count(False) == 2
+    neighbours = respanned(Spelled(), texts, Noise.named(3, 1, "spans"))  # type: ignore[arg-type]
+    assert [len(some) for some in neighbours] == [OF_SPANS, 0, OF_SPANS]
+    for one in neighbours[0]:
+        same = [a == b for a, b in zip(one.split(), texts[0].split(), strict=True)]
+        assert same.count(False) == 2
     again = respanned(Spelled(), texts[2:], Noise.named(np.array([2]), 1, "spans"))  # type: ignore[arg-type]
-    assert again == drawn[2:]  # a text's neighbours are its own
+    assert again == neighbours[2:]  # a text's neighbours are its own
 
 
 @pytest.mark.parametrize("kind", ["words", "spans"])

@@ -76,11 +76,11 @@ def test_published_runs_on_gpt2(gpt2: Path, objective: str) -> None:
     model = SharedModel(gpt2, objective=objective, tensors="all", longest=16)
     ready = Decepticons(variant="published").prepare(model, knows(public))
     ids = model.encode(["a c e", "the b d h"])
-    found = ready.reconstruct(
+    reconstruction = ready.reconstruct(
         answer(ready.model, ids, [0, 1] if objective == "classification" else [None, None]), knows([]).generator
     )
-    assert len(found.ids) == 2
-    assert found.notes["tokens"] == sum(map(len, ids))
+    assert len(reconstruction.ids) == 2
+    assert reconstruction.notes["tokens"] == sum(map(len, ids))
 
 
 def test_aware_reads_every_word_without_noise(bert: Path) -> None:
@@ -88,8 +88,8 @@ def test_aware_reads_every_word_without_noise(bert: Path) -> None:
     model = SharedModel(bert, longest=16)
     ready = Decepticons(batch=3).prepare(model, knows(PUBLIC))
     ids = model.encode(["w1 w2 w3 w4 w5", "w2 w2 w9 w40", "w59 w58 w3 w0 w1"])
-    found = ready.reconstruct(answer(ready.model, ids, [0, 1, 1]), knows([]).generator)
-    assert found.ids == tuple(tuple(model.plain(one)) for one in ids)
+    reconstruction = ready.reconstruct(answer(ready.model, ids, [0, 1, 1]), knows([]).generator)
+    assert reconstruction.ids == tuple(tuple(model.plain(one)) for one in ids)
 
 
 def test_aware_reads_gpt2(gpt2: Path) -> None:
@@ -97,8 +97,8 @@ def test_aware_reads_gpt2(gpt2: Path) -> None:
     model = SharedModel(gpt2, longest=16)
     ready = Decepticons(batch=1).prepare(model, knows(public))
     ids = model.encode(["d b g a h c"])
-    found = ready.reconstruct(answer(ready.model, ids, [1]), knows([]).generator)
-    assert found.ids == (tuple(model.plain(ids[0])),)
+    reconstruction = ready.reconstruct(answer(ready.model, ids, [1]), knows([]).generator)
+    assert reconstruction.ids == (tuple(model.plain(ids[0])),)
 
 
 def test_aware_reads_what_is_masked_around(tmp_path: Path) -> None:
@@ -107,16 +107,16 @@ def test_aware_reads_what_is_masked_around(tmp_path: Path) -> None:
     ids = model.encode(["a d c g"])
     masked, target = [*ids[0]], [-100] * len(ids[0])
     masked[1], target[1] = 2, masked[1]
-    found = ready.reconstruct(answer(ready.model, [masked], [target]), knows([]).generator).ids[0]
-    assert [found[i] for i in (0, 2, 3)] == [ids[0][i] for i in (0, 2, 3)]
+    reading = ready.reconstruct(answer(ready.model, [masked], [target]), knows([]).generator).ids[0]
+    assert [reading[i] for i in (0, 2, 3)] == [ids[0][i] for i in (0, 2, 3)]
 
 
 def test_aware_reads_all_but_the_last_word_of_a_causal_model(gpt2: Path) -> None:
     model = SharedModel(gpt2, objective="causal", tensors="all", longest=12)  # no word here is among the rare ones
     ready = Decepticons(batch=1).prepare(model, knows(["a b c d", "e f g h"]))
     ids = model.encode(["a d c b e"])[0]
-    found = ready.reconstruct(answer(ready.model, [ids], [None]), knows([]).generator).ids[0]
-    assert list(found[: len(ids) - 2]) == ids[: len(ids) - 2]
+    reading = ready.reconstruct(answer(ready.model, [ids], [None]), knows([]).generator).ids[0]
+    assert list(reading[: len(ids) - 2]) == ids[: len(ids) - 2]
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
@@ -158,8 +158,8 @@ def test_words_are_read_in_noise_that_orthogonal_signals_stand() -> None:
     noise = float(np.linalg.norm(gates, axis=1).min()) * np.sqrt(256) / 12
     rows += noise * rng.standard_normal(rows.shape)
     prior = np.full(300, -np.log(300))
-    found = read(Reading(rows.astype(np.float32), codes, prior, noise, lengths=(8, 8, 8), signs=(0, 0, 0)))
-    assert sorted(map(tuple, found)) == sorted(map(tuple, words))
+    reading = read(Reading(rows.astype(np.float32), codes, prior, noise, lengths=(8, 8, 8), signs=(0, 0, 0)))
+    assert sorted(map(tuple, reading)) == sorted(map(tuple, words))
 
 
 def test_groups_respect_their_sizes_at_the_least_cost() -> None:

@@ -56,8 +56,8 @@ def test_losses_are_those_of_gradients_written_out(model: SharedModel, sent: Sen
     given = embedded(model, ["w9 w1 w3 w4", "w5 w8 w2"])
     assert float(matching.loss(given)) == pytest.approx(written_out(model, sent, given, kind), rel=1e-3)
     candidates = torch.stack(embedded(model, ["w2 w5 w6", "w1 w1 w1", "w6 w2 w5"]))
-    found = matching.losses(given, 1, candidates)
-    for one, loss in zip(candidates, found, strict=True):
+    losses = matching.losses(given, 1, candidates)
+    for one, loss in zip(candidates, losses, strict=True):
         # Gradients of unlike labels nearly cancel, so float32's rounding shows.
         assert float(loss) == pytest.approx(written_out(model, sent, [given[0], one], kind), rel=0.02)
 

@@ -72,13 +72,13 @@ def test_without_noise_worth_the_name_it_finds_the_text(model: SharedModel, nois
     """Four words of eight, by likelihood alone: the truth, or a text that explains what was sent as well."""
     received = sent(model, TEXTS[:1], noise)
     attack = prepared(model, noise, width=40)
-    found = attack.reconstruct(received, np.random.default_rng(0))
+    reconstruction = attack.reconstruct(received, np.random.default_rng(0))
     truth = attack.explain(received, plain(model, TEXTS[:1]))
     assert isinstance(attack, Explains)
     assert isinstance(attack, Starts)
-    assert len(found.ids[0]) == 4
-    assert found.ids[0] == tuple(plain(model, TEXTS[:1])[0])
-    assert found.notes["log_likelihood"] == pytest.approx(truth["log_likelihood"], rel=1e-3)
+    assert len(reconstruction.ids[0]) == 4
+    assert reconstruction.ids[0] == tuple(plain(model, TEXTS[:1])[0])
+    assert reconstruction.notes["log_likelihood"] == pytest.approx(truth["log_likelihood"], rel=1e-3)
 
 
 def test_the_truth_is_where_it_stays_and_much_noise_explains_better(model: SharedModel) -> None:
@@ -90,8 +90,8 @@ def test_the_truth_is_where_it_stays_and_much_noise_explains_better(model: Share
     loud = GaussianNoise(5.0)
     received = sent(model, TEXTS[:1], loud)
     attack = prepared(model, loud)
-    found = attack.reconstruct(received, np.random.default_rng(0))
-    assert found.notes["log_likelihood"] > attack.explain(received, truth[:1])["log_likelihood"]
+    reconstruction = attack.reconstruct(received, np.random.default_rng(0))
+    assert reconstruction.notes["log_likelihood"] > attack.explain(received, truth[:1])["log_likelihood"]
 
 
 def test_several_draws_are_taken_for_gaussian_and_it_says_so(model: SharedModel) -> None:
@@ -105,10 +105,10 @@ def test_what_others_found_is_fitted_to_the_lengths(model: SharedModel) -> None:
     noise = GaussianNoise(10.0)
     received = sent(model, TEXTS, noise)
     begun = Reconstruction(((4, 4, 4, 4, 4, 4, 4), (5,), ()))
-    found = prepared(model, noise, steps=1).improve(received, begun, np.random.default_rng(0))
-    assert [len(ids) for ids in found.ids] == [4, 2, 4]
+    reconstruction = prepared(model, noise, steps=1).improve(received, begun, np.random.default_rng(0))
+    assert [len(ids) for ids in reconstruction.ids] == [4, 2, 4]
     same = prepared(model, noise, steps=1).improve(received, begun, np.random.default_rng(0))
-    assert found == same
+    assert reconstruction == same
 
 
 def test_bad_input_is_refused(model: SharedModel, tmp_path: Path) -> None:
