@@ -83,18 +83,18 @@ def test_exact_and_sampled_agree(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["santext", "custext", "geometric", "tem on lists", "mvc"])
 def test_without_noise_every_word_stays(folder: Path, name: str) -> None:
-    found = deniability(make(folder, name), WORDS, [1e5], draws=20).row(0, named=True)
+    row = deniability(make(folder, name), WORDS, [1e5], draws=20).row(0, named=True)
     for figure in ("stays", "support"):
         for column in (figure, f"{figure}_low", f"{figure}_high"):
-            assert found[column] == pytest.approx(1, abs=1e-6), column
-    assert (found["words"], found["draws"], found["method"]) == (SIZE, 20, "sampled" if name == "mvc" else "exact")
+            assert row[column] == pytest.approx(1, abs=1e-6), column
+    assert (row["words"], row["draws"], row["method"]) == (SIZE, 20, "sampled" if name == "mvc" else "exact")
 
 
 def test_uniform_output_has_the_support_of_random_draws(folder: Path) -> None:
-    found = deniability(make(folder, "santext"), WORDS[:7], [1e-9], draws=100).row(0, named=True)
-    assert found["stays"] == pytest.approx(1 / SIZE, abs=1e-6)
-    assert found["support"] == pytest.approx(SIZE * (1 - (1 - 1 / SIZE) ** 100), abs=1e-4)
-    assert found["support_low"] == pytest.approx(found["support"])
+    row = deniability(make(folder, "santext"), WORDS[:7], [1e-9], draws=100).row(0, named=True)
+    assert row["stays"] == pytest.approx(1 / SIZE, abs=1e-6)
+    assert row["support"] == pytest.approx(SIZE * (1 - (1 - 1 / SIZE) ** 100), abs=1e-4)
+    assert row["support_low"] == pytest.approx(row["support"])
 
 
 def test_tem_leaves_a_word_with_its_beta_at_any_epsilon(folder: Path) -> None:
@@ -104,10 +104,10 @@ def test_tem_leaves_a_word_with_its_beta_at_any_epsilon(folder: Path) -> None:
 
 def test_percentiles_are_over_words(folder: Path) -> None:
     """SanText+ keeps a common word with probability 0.8 and more, a sensitive one about never at a small epsilon."""
-    found = deniability(make(folder, "santext_plus"), WORDS, [1e-9]).row(0, named=True)
-    assert found["stays_low"] == pytest.approx(1 / (SIZE // 2), abs=1e-6)
-    assert found["stays_high"] == pytest.approx(0.8, abs=1e-6)
-    assert found["stays"] == pytest.approx((found["stays_low"] + found["stays_high"]) / 2, abs=1e-6)
+    row = deniability(make(folder, "santext_plus"), WORDS, [1e-9]).row(0, named=True)
+    assert row["stays_low"] == pytest.approx(1 / (SIZE // 2), abs=1e-6)
+    assert row["stays_high"] == pytest.approx(0.8, abs=1e-6)
+    assert row["stays"] == pytest.approx((row["stays_low"] + row["stays_high"]) / 2, abs=1e-6)
 
 
 def test_a_function_is_sampled_with_reproducible_draws() -> None:

@@ -39,8 +39,8 @@ def test_a_program_reads_and_writes_lines() -> None:
 def test_a_program_is_audited_like_any_mechanism() -> None:
     texts = [f"text number {word}" for word in ("one", "two", "three", "four", "five")]
     settings = {"epsilons": [1.0], "attacks": ["lexical"], "trials": 400, "design": Design(temperature=0)}
-    kept = audit(texts, CommandMechanism("cat"), **settings)
-    assert kept["loss"].to_list() == kept["ceiling"].to_list()
+    table = audit(texts, CommandMechanism("cat"), **settings)
+    assert table["loss"].to_list() == table["ceiling"].to_list()
     lost = audit(texts, program("import sys\nfor line in sys.stdin: print('x')"), **settings)
     assert lost["loss"].to_list() == [0.0]
 
@@ -115,11 +115,11 @@ def test_recorded_randomised_response_comes_out_at_its_epsilon() -> None:
     """The loss is exactly epsilon: above it with probability 0.005 each (alpha / 2), below 0.85 of it under 1e-6."""
     texts = ["yes", "no thank you"]
     table = pl.concat([respond(texts, 40_000, epsilon, seed) for seed, epsilon in enumerate((1.0, 2.0))])
-    found = audit_recorded(table, ["length"], design=Design(temperature=0))
-    assert found["trials"].to_list() == [40_000, 40_000]
-    for epsilon, loss in found.select("epsilon", "loss").iter_rows():
+    result = audit_recorded(table, ["length"], design=Design(temperature=0))
+    assert result["trials"].to_list() == [40_000, 40_000]
+    for epsilon, loss in result.select("epsilon", "loss").iter_rows():
         assert 0.85 * epsilon < loss <= epsilon
-    assert found.columns == audit(texts, lambda t, e, r: t, [1], ["length"], 10).columns
+    assert result.columns == audit(texts, lambda t, e, r: t, [1], ["length"], 10).columns
 
 
 def test_recordings_of_a_mechanism_without_a_budget_need_no_epsilon(
@@ -144,9 +144,9 @@ def test_constant_rewrites_prove_nothing_though_some_texts_are_in_most_sets() ->
     odd = ["xylophone quartz symphony", "zzz"]
     texts = usual + odd
     table = pl.DataFrame({"original": texts * 30, "epsilon": 1.0, "rewrite": "book a flight and a train to boston"})
-    found = audit_recorded(table, ["lexical", "embedding"])
-    assert found["trials"].to_list() == [30 * len(texts) // 2] * 3  # two attacks, and the strongest
-    assert found["loss"].to_list() == [0.0, 0.0, 0.0]
+    result = audit_recorded(table, ["lexical", "embedding"])
+    assert result["trials"].to_list() == [30 * len(texts) // 2] * 3  # two attacks, and the strongest
+    assert result["loss"].to_list() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("candidates", [2, 3])
@@ -161,9 +161,9 @@ def test_no_rewrite_serves_twice(candidates: int, temperature: float) -> None:
     assert len({*zip(sets.ravel().tolist(), numbers.ravel().tolist(), strict=True)}) == sets.size
     assert (numbers < counts[sets]).all()
     assert len(sets) > 0.9 * counts.sum() / candidates
-    drawn, rows = _draw(counts, vectors, 500, 1.0, Design(candidates, temperature))
+    trials, rows = _draw(counts, vectors, 500, 1.0, Design(candidates, temperature))
     assert len(set(rows.tolist())) == 500
-    assert (np.repeat(np.arange(300), counts)[rows] == drawn.source).all()
+    assert (np.repeat(np.arange(300), counts)[rows] == trials.source).all()
 
 
 def test_sets_are_as_unlike_as_the_temperature_asks() -> None:

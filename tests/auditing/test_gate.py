@@ -71,13 +71,13 @@ def test_an_increase_of_three_tenths_at_one_nat_is_found() -> None:
     At a power of .99 fewer than 285 of 300 are found once in 10^6.
     """
     runs, generator = 300, np.random.default_rng(0)
-    found = accused = 0
+    detected = accused = 0
     for seed in range(runs):
         baseline = estimate(int(generator.binomial(10_000, success_bound(1.0, 2))), 10_000, 2, 0.01)
         limit = {"attack": limit_of_increase(baseline, 0.3)}
-        found += decide(coins([1.3], seed), limit, 20_000, 2).status == LEAKS_MORE
+        detected += decide(coins([1.3], seed), limit, 20_000, 2).status == LEAKS_MORE
         accused += decide(coins([1.0], seed + 10_000), limit, 20_000, 2).status == LEAKS_MORE
-    assert found >= 285
+    assert detected >= 285
     assert accused == 0
 
 
@@ -96,8 +96,8 @@ def test_what_would_have_been_found_is_found_that_often() -> None:
     assert 1.1 < loss < 1.6
     successes = np.random.default_rng(0).binomial(2000, success_bound(loss, 2), 2000)
     bound = success_bound(1.0, 2)
-    found = sum(log_wealth(int(s), 2000, bound, above=True) >= math.log(1 / errors.alpha) for s in successes)
-    assert found >= 1840
+    detections = sum(log_wealth(int(s), 2000, bound, above=True) >= math.log(1 / errors.alpha) for s in successes)
+    assert detections >= 1840
     assert least_found(5, 3.0, 2, errors=errors) == math.inf
 
 

@@ -42,9 +42,9 @@ def public(tmp_path: Path) -> Path:
 
 
 def test_identity_reaches_the_ceiling() -> None:
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, design=Design(temperature=0))
-    assert found["loss"].item() == found["ceiling"].item()
-    assert found["successes"].item() == 500
+    table = epsilometer.audit(TEXTS, Identity(), [1.0], ["lexical"], trials=500, design=Design(temperature=0))
+    assert table["loss"].item() == table["ceiling"].item()
+    assert table["successes"].item() == 500
 
 
 def test_a_constant_gives_nothing_away() -> None:
@@ -53,25 +53,25 @@ def test_a_constant_gives_nothing_away() -> None:
     def constant(text: str, epsilon: float, rng: np.random.Generator) -> str:
         return "no comment"
 
-    found = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, design=Design(temperature=0))
-    assert found["attack"].to_list() == ["lexical", "length", "strongest"]
-    assert found["loss"].to_list() == [0, 0, 0]
-    assert found["success_rate"].is_between(0.45, 0.55).all()
+    table = epsilometer.audit(TEXTS, constant, [0.5], ["lexical", "length"], trials=2000, design=Design(temperature=0))
+    assert table["attack"].to_list() == ["lexical", "length", "strongest"]
+    assert table["loss"].to_list() == [0, 0, 0]
+    assert table["success_rate"].is_between(0.45, 0.55).all()
 
 
 def test_columns_and_their_order() -> None:
-    found = epsilometer.audit(
+    table = epsilometer.audit(
         TEXTS, Identity(), [1, 2], ["lexical", "length", "likelihood"], trials=50, design=Design(temperature=0)
     )
-    assert found.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
+    assert table.columns == [*list(ESTIMATES)[2:], "unknown_words", "cut_texts", "distinct", "five_commonest"]
     names = ("lexical", "length", "strongest")
-    assert found.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
+    assert table.select("epsilon", "attack").rows() == [(e, name) for e in (1, 2) for name in names]
 
 
 def test_embeddings_choose_candidates_and_attack() -> None:
     queries = ["play some jazz", "will it rain", "wake me at six", "flights to boston", "a table for two", "read it"]
-    found = epsilometer.audit(queries, Identity(), [1.0], trials=100, design=Design(candidates=3))
-    assert found.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
+    table = epsilometer.audit(queries, Identity(), [1.0], trials=100, design=Design(candidates=3))
+    assert table.select("attack", "candidates", "success_rate").row(0) == ("embedding", 3, 1.0)
 
 
 def test_a_mechanism_is_named_in_one_way(tmp_path: Path) -> None:
@@ -107,10 +107,10 @@ def test_all_attacks_that_need_no_large_model_run_by_default(
 
 def test_randomized_response_chooses_among_the_audited_texts(tmp_path: Path) -> None:
     """Its loss is its epsilon: above it with probability 0.005 (alpha / 2), below 0.8 of it under 1e-6."""
-    found = epsilometer.audit(
+    table = epsilometer.audit(
         TEXTS[:2], "randomized_response", [2.0], ["lexical"], trials=20_000, design=Design(temperature=0)
     )
-    assert 0.8 * 2 < found["loss"].item() <= 2
+    assert 0.8 * 2 < table["loss"].item() <= 2
     (tmp_path / "list.txt").write_text("one\ntwo\n")
     with pytest.raises(UserError, match="resource must be a Parquet file with a column `text`"):
         epsilometer.audit(TEXTS, "randomized_response", [2.0], settings={"resource": tmp_path / "list.txt"}, trials=20)
@@ -172,8 +172,8 @@ def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rewrite(text, epsilon, rng):\n    return text.upper() if rng.random() < 0.5 else ''\n")
     mine = epsilometer.auditing.one_call.mechanism(str(file))
-    found = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, design=Design(temperature=0))
-    assert 0.6 < found["success_rate"].item() < 0.9
+    table = epsilometer.audit(TEXTS, mine, [1.0], ["lexical"], trials=400, design=Design(temperature=0))
+    assert 0.6 < table["success_rate"].item() < 0.9
     file.write_text("def rewrite(text, epsilon, rng):\n    return None\n")
     with pytest.raises(UserError, match="NoneType where a string is due"):
         epsilometer.audit(
@@ -192,12 +192,12 @@ def test_a_users_file(tmp_path: Path) -> None:
 def judged(mechanism: RandomizedResponse, attack: str) -> str:
     """The verdict on a mechanism's claim of epsilon = 1, as the estimate stage finds it."""
     trials, seed = 20_000, 3
-    found = epsilometer.audit(
+    table = epsilometer.audit(
         TEXTS, mechanism, [1.0], [attack], trials, design=Design(temperature=0, alpha=0.01, seed=seed)
     )
-    drawn = sample(np.zeros((len(TEXTS), 1), np.float32), trials, 2, 0, seed)
-    expected = expected_successes(trial_claims(mechanism, 1.0, TEXTS, drawn.candidates), 2, 0.0)
-    return verdict(p_value(found["successes"].item(), trials, expected), 0.01)
+    sets = sample(np.zeros((len(TEXTS), 1), np.float32), trials, 2, 0, seed)
+    expected = expected_successes(trial_claims(mechanism, 1.0, TEXTS, sets.candidates), 2, 0.0)
+    return verdict(p_value(table["successes"].item(), trials, expected), 0.01)
 
 
 def test_the_correct_mechanism_is_not_refuted(public: Path) -> None:
@@ -211,11 +211,11 @@ def test_mechanisms_broken_on_purpose_are_caught(broken: type[RandomizedResponse
     """Power: with 20,000 trials on two texts each is caught with probability above 0.999; fixed seed."""
     texts, trials = TEXTS[:2], 20_000
     pl.DataFrame({"text": texts}).write_parquet(public)
-    found = epsilometer.audit(
+    table = epsilometer.audit(
         texts, broken(resource=public), [1.0], ["lexical"], trials, design=Design(temperature=0, seed=3)
     )
     expected = trials * np.e / (np.e + 1)
-    assert verdict(p_value(found["successes"].item(), trials, expected), 0.01) == VIOLATED
+    assert verdict(p_value(table["successes"].item(), trials, expected), 0.01) == VIOLATED
 
 
 class Agreement:
@@ -229,11 +229,11 @@ class Agreement:
 
 def test_reused_noise_is_caught() -> None:
     """Every guess is right, where the claim of 2 words * 0.1 allows 55 %: certain."""
-    found = epsilometer.audit(
+    table = epsilometer.audit(
         ["yes yes", "yes no"], NoiseReused(), [0.1], [Agreement()], 1000, design=Design(temperature=0)
     )
     bound = 1000 * success_bound(2 * 0.1, 2)
-    assert verdict(p_value(found["successes"].item(), 1000, bound), 0.01) == VIOLATED
+    assert verdict(p_value(table["successes"].item(), 1000, bound), 0.01) == VIOLATED
 
 
 def test_all_texts_as_candidates_raise_the_ceiling() -> None:
@@ -258,8 +258,8 @@ def test_all_texts_as_candidates_of_randomised_response_prove_its_epsilon() -> N
 
 
 def test_what_needs_a_number_of_candidates_says_so() -> None:
-    found = epsilometer.calibrate(TEXTS, "randomized_response", target=1.0, design=Design("all"))
-    assert "give a number" in found["reason"].item()
+    table = epsilometer.calibrate(TEXTS, "randomized_response", target=1.0, design=Design("all"))
+    assert "give a number" in table["reason"].item()
     with pytest.raises(UserError, match="must be a number or \"all\", got 'every'"):
         Design("every")  # type: ignore[arg-type]
 
@@ -272,8 +272,8 @@ def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> 
     assert 1.8 < row["loss"] <= 2
     assert row["verdict"] == NOT_REFUTED
     assert row["worst_output"] is None
-    drawn, _ = epsilometer.auditing.one_call.draw(TEXTS[:3], 6000, design)
-    assert abs((drawn.target == 0).mean() - 0.5) < 5 * 0.5 / 6000**0.5
+    trials, _ = epsilometer.auditing.one_call.draw(TEXTS[:3], 6000, design)
+    assert abs((trials.target == 0).mean() - 0.5) < 5 * 0.5 / 6000**0.5
     blind = epsilometer.audit(TEXTS[:3], lambda t, e, r: "", [2.0], ["length"], trials=600, design=design)
     assert blind["loss"].item() == 0
 

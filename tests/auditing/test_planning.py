@@ -26,20 +26,20 @@ def power_of_test(trials: int, claim: float, leak: float, k: int, level: float) 
     [(1, 2.5, 0.9, 2, 0.01), (1, 2.5, 0.9, 4, 0.01), (0.2, 2, 0.8, 2, 0.05), (2, math.inf, 0.9, 2, 0.01)],
 )
 def test_the_fewest_trials_that_refute(claim: float, leak: float, power: float, k: int, level: float) -> None:
-    found = trials_to_refute(claim, leak, power, k, level)
-    assert found == next(t for t in range(1, 999) if power_of_test(t, claim, leak, k, level) >= power)
+    trials = trials_to_refute(claim, leak, power, k, level)
+    assert trials == next(t for t in range(1, 999) if power_of_test(t, claim, leak, k, level) >= power)
 
 
 def power_of_interval(trials: int, loss: float, width: float, k: int, alpha: float) -> float:
-    made = [estimate(s, trials, k, alpha) for s in range(trials + 1)]
-    narrow = [s for s, one in enumerate(made) if one.upper - one.loss <= width]
+    estimates = [estimate(s, trials, k, alpha) for s in range(trials + 1)]
+    narrow = [s for s, one in enumerate(estimates) if one.upper - one.loss <= width]
     return float(binom.pmf(narrow, trials, success_bound(loss, k)).sum())
 
 
 @pytest.mark.parametrize(("loss", "width", "k"), [(1.0, 1.0, 2), (0.0, 0.5, 2), (2.0, 1.2, 5)])
 def test_the_trials_that_an_interval_needs(loss: float, width: float, k: int) -> None:
-    found = trials_for_width(loss, width, 0.9, k, 0.05)
-    assert power_of_interval(found, loss, width, k, 0.05) >= 0.9 > power_of_interval(found - 1, loss, width, k, 0.05)
+    trials = trials_for_width(loss, width, 0.9, k, 0.05)
+    assert power_of_interval(trials, loss, width, k, 0.05) >= 0.9 > power_of_interval(trials - 1, loss, width, k, 0.05)
 
 
 def test_what_needs_too_much_or_makes_no_sense_is_refused() -> None:

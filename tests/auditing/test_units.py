@@ -82,10 +82,10 @@ def test_coins_are_fair_and_partners_differ() -> None:
 def test_a_word_is_compared_with_what_came_out_in_its_place() -> None:
     coins = Coins.flip(["a b c"], 2, seed=0)
     units = Ragged.of([[4, 5, 6], [7, 8, 9]])
-    kept = coins.shown(Rewrites(["x y z", "u *** w"], units))
-    assert kept.texts == ["x", "y", "z", "u", "***", "w"]
-    assert kept.units is not None
-    assert kept.units.values.tolist() == [4, 5, 6, 7, 8, 9]
+    words = coins.shown(Rewrites(["x y z", "u *** w"], units))
+    assert words.texts == ["x", "y", "z", "u", "***", "w"]
+    assert words.units is not None
+    assert words.units.values.tolist() == [4, 5, 6, 7, 8, 9]
     changed = coins.shown(Rewrites(["x y z", "another one"], Ragged.of([[4, 5, 6], [7]])))
     assert changed.texts == ["x", "y", "z"] + ["another one"] * 3
     assert changed.units is None

@@ -136,8 +136,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     prepared = {"id": TEXTS, "text": TEXTS, "split": ["train"] * len(TEXTS), "words": [3] * len(TEXTS)}
     tables.write(pl.DataFrame(prepared, schema=dict(PREPARED)), "data/prepared/songs.parquet", PREPARED)
     pairs = [[i % len(TEXTS), (i + 1 + i // len(TEXTS)) % len(TEXTS)] for i in range(100)]
-    drawn = {"trial": range(100), "candidates": pairs, "target": [i % 2 for i in range(100)]}
-    tables.write(pl.DataFrame(drawn, schema=dict(TRIALS)), "data/trials/songs.parquet", TRIALS)
+    trials = {"trial": range(100), "candidates": pairs, "target": [i % 2 for i in range(100)]}
+    tables.write(pl.DataFrame(trials, schema=dict(TRIALS)), "data/trials/songs.parquet", TRIALS)
     tables.write_array(np.zeros((len(TEXTS), 2), np.float32), "data/embeddings/songs.npy")
     return tmp_path
 

@@ -76,10 +76,10 @@ def test_the_wealth_against_the_true_cell_is_a_martingale(side: int) -> None:
         cell = place if side > 0 else place + 1  # just before the place, or just after it
         total = 0.0
         for first, second in itertools.product(range(n + 1), repeat=2):
-            found = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
+            evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
             for successes in (first, second):
-                found.add(place, [0], [coins(successes, n)])
-            total += math.exp(found.wealth[cell]) * float(np.prod(stats.binom.pmf([first, second], n, p)))
+                evidence.add(place, [0], [coins(successes, n)])
+            total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf([first, second], n, p)))
         assert total <= 1 + 1e-9
         if p == wanted:
             assert total == pytest.approx(1)  # no bet is thrown away
@@ -91,9 +91,9 @@ def test_of_several_attacks_the_strongest_counts() -> None:
     for cell, chances in ((place, (wanted, 0.5)), (place + 1, (wanted, wanted))):
         total = 0.0
         for outcome in itertools.product(range(n + 1), repeat=2):
-            found = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 2, 8, 99.0)
-            found.add(place, [0, 1], [coins(one, n) for one in outcome])
-            total += math.exp(found.wealth[cell]) * float(np.prod(stats.binom.pmf(outcome, n, chances)))
+            evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 2, 8, 99.0)
+            evidence.add(place, [0, 1], [coins(one, n) for one in outcome])
+            total += math.exp(evidence.wealth[cell]) * float(np.prod(stats.binom.pmf(outcome, n, chances)))
         assert total <= 1 + 1e-9
 
 
@@ -102,10 +102,10 @@ def test_looking_after_every_batch_keeps_the_error() -> None:
     rng, wanted, alpha, runs = np.random.default_rng(0), success_bound(1.0, 2), 0.1, 150
     wrong = np.zeros(10, int)
     for _ in range(runs):
-        found, refuted = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, math.log(1 / alpha)), np.zeros(10, bool)
+        evidence, refuted = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, math.log(1 / alpha)), np.zeros(10, bool)
         for successes in rng.binomial(50, wanted, 40):
-            found.add(4, [0], [coins(int(successes), 50)])
-            refuted |= ~found.open()
+            evidence.add(4, [0], [coins(int(successes), 50)])
+            refuted |= ~evidence.open()
         wrong += refuted
     assert wrong.max() <= stats.binom.isf(1e-9, runs, alpha)
     fixed = sum(
@@ -123,13 +123,13 @@ def covered(alpha: float, runs: int, attacks: int = 1) -> tuple[int, list[int]]:
     missed, spent = 0, []
     for seed in range(runs):
         adversary = Simulated(seed, *[1.0] * attacks)
-        found = calibrate(adversary, Goal(1.0, 1.0, 40.0), attacks, design=Design(alpha=alpha))
-        missed += not found.low < TRUE < found.high
-        assert found.status == FOUND
-        assert found.high / found.low <= 1.25 * (1 + 1e-9)
-        assert found.best is not None
-        assert found.low <= found.best <= found.high
-        spent.append(found.trials)
+        outcome = calibrate(adversary, Goal(1.0, 1.0, 40.0), attacks, design=Design(alpha=alpha))
+        missed += not outcome.low < TRUE < outcome.high
+        assert outcome.status == FOUND
+        assert outcome.high / outcome.low <= 1.25 * (1 + 1e-9)
+        assert outcome.best is not None
+        assert outcome.low <= outcome.best <= outcome.high
+        spent.append(outcome.trials)
     return missed, spent
 
 
@@ -173,10 +173,10 @@ def found_by_posteriors(alpha: float, runs: int) -> tuple[int, list[int]]:
     """Of so many searches by posteriors those that missed TRUE, and what each spent."""
     missed, spent = 0, []
     for seed in range(runs):
-        found = calibrate(Lawful(seed, 0.5), Goal(0.5, 1.0, 40.0), design=Design(alpha=alpha), lawful=True)
-        missed += not found.low < TRUE < found.high
-        assert (found.by == HITS) == found.departs
-        spent.append(found.trials if found.by == POSTERIORS else 0)
+        outcome = calibrate(Lawful(seed, 0.5), Goal(0.5, 1.0, 40.0), design=Design(alpha=alpha), lawful=True)
+        missed += not outcome.low < TRUE < outcome.high
+        assert (outcome.by == HITS) == outcome.departs
+        spent.append(outcome.trials if outcome.by == POSTERIORS else 0)
     return missed, spent
 
 
@@ -204,18 +204,18 @@ def test_the_wealth_by_posteriors_is_a_martingale(side: int) -> None:
     chances = np.array([0.2, 0.6, 0.2])  # of mean 0.004 above p*
     values -= values @ chances - wanted - side * 0.01
     for outcome in itertools.product(range(3), repeat=4):
-        found = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
+        evidence = _Evidence(_Curves(1.0, 2, 0.0, 0.05, 8), 1, 8, 99.0)
         for pair in np.array(outcome).reshape(2, 2):
-            found.add(place, [0], [np.unique(values[pair], return_counts=True)])
-        total += math.exp(found.wealth[place if side > 0 else place + 1]) * float(np.prod(chances[list(outcome)]))
+            evidence.add(place, [0], [np.unique(values[pair], return_counts=True)])
+        total += math.exp(evidence.wealth[place if side > 0 else place + 1]) * float(np.prod(chances[list(outcome)]))
     assert total <= 1 + 1e-9
 
 
 def test_a_sampler_that_departs_from_its_law_is_calibrated_by_hits() -> None:
     """Log odds 0.7 too large: posteriors would put 0.9 nats at twice the epsilon. Fixed seeds, 0.01 each."""
-    found = [calibrate(Lawful(seed, 0.5, excess=0.7), Goal(0.9, 1.0, 40.0), lawful=True) for seed in range(3)]
-    assert [(one.by, one.departs) for one in found] == [(HITS, True)] * 3
-    apart = 2 * stats.norm.ppf(expit(0.5 * np.array([[one.low, one.high] for one in found]) / TRUE))
+    outcomes = [calibrate(Lawful(seed, 0.5, excess=0.7), Goal(0.9, 1.0, 40.0), lawful=True) for seed in range(3)]
+    assert [(one.by, one.departs) for one in outcomes] == [(HITS, True)] * 3
+    apart = 2 * stats.norm.ppf(expit(0.5 * np.array([[one.low, one.high] for one in outcomes]) / TRUE))
     odds = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None, None] * apart + apart**2 / 2
     low, high = expit(np.abs(odds) + 0.7).mean(axis=0).T  # the success rates at the ends
     assert (low < success_bound(0.9, 2)).all()
@@ -233,9 +233,9 @@ def test_randomised_response_needs_few_rewrites(target: float, before: int) -> N
         def respond(epsilon: float, first: int, count: int, attacks: Sequence[int], rng: Any = rng) -> list[Batch]:
             return [Batch(int(rng.binomial(count, expit(epsilon)))) for _ in attacks]
 
-        found = calibrate(respond, Goal(target, target / 2, 4 * target, budget=1000000))
-        assert found.status == FOUND
-        spent.append(found.trials)
+        outcome = calibrate(respond, Goal(target, target / 2, 4 * target, budget=1000000))
+        assert outcome.status == FOUND
+        spent.append(outcome.trials)
     assert np.median(spent) <= before / 1.5
 
 
@@ -248,9 +248,9 @@ def test_the_model_of_the_curve_costs_trials_and_no_validity() -> None:
         lambda e: 0.6 if e < TRUE else 0.85,
         lambda e: 0.5 + 0.5 * float(expit(8 * math.log(e / TRUE) + math.log(0.4621 / 0.5379))),
     ]
-    found = [calibrate(curved(curve, seed), Goal(1.0, 1.0, 40.0)) for curve in curves for seed in range(10)]
-    assert all(one.status == FOUND for one in found)
-    assert sum(not one.low <= TRUE <= one.high for one in found) <= 3
+    outcomes = [calibrate(curved(curve, seed), Goal(1.0, 1.0, 40.0)) for curve in curves for seed in range(10)]
+    assert all(one.status == FOUND for one in outcomes)
+    assert sum(not one.low <= TRUE <= one.high for one in outcomes) <= 3
 
 
 def curved(curve: Callable[[float], float], seed: int) -> Measure:
@@ -260,10 +260,10 @@ def curved(curve: Callable[[float], float], seed: int) -> Measure:
 
 def test_a_falling_curve_is_said_to_fall() -> None:
     for seed in range(20):
-        found = calibrate(curved(lambda e: float(expit(6 / e)), seed), Goal(1.0, 1.0, 40.0))
-        assert (found.status, found.low, found.high, found.best) == (FALLING, 0.0, 1.0, None)
-        assert found.contradiction is not None
-        high, low = found.contradiction
+        outcome = calibrate(curved(lambda e: float(expit(6 / e)), seed), Goal(1.0, 1.0, 40.0))
+        assert (outcome.status, outcome.low, outcome.high, outcome.best) == (FALLING, 0.0, 1.0, None)
+        assert outcome.contradiction is not None
+        high, low = outcome.contradiction
         assert high.epsilon < low.epsilon
         assert high.loss > 1 > low.loss
 
@@ -273,24 +273,26 @@ def test_of_several_crossings_the_first_is_found() -> None:
     first = 6 * math.exp(-0.5 * math.sqrt(-2 * math.log((success_bound(1.0, 2) - 0.5) / 0.4)))
     missed = 0
     for seed in range(20):
-        found = calibrate(curved(lambda e: 0.5 + 0.4 * math.exp(-2 * math.log(e / 6) ** 2), seed), Goal(1.0, 1.0, 40.0))
-        assert found.status == NOT_MONOTONE
-        assert found.contradiction is not None
-        missed += not found.low <= first <= found.high
+        outcome = calibrate(
+            curved(lambda e: 0.5 + 0.4 * math.exp(-2 * math.log(e / 6) ** 2), seed), Goal(1.0, 1.0, 40.0)
+        )
+        assert outcome.status == NOT_MONOTONE
+        assert outcome.contradiction is not None
+        missed += not outcome.low <= first <= outcome.high
     assert missed <= 3
 
 
 def test_a_rising_curve_is_not_said_to_fall() -> None:
     """30 searches at alpha = 0.1: monotony is refuted with probability at most 0.1 each; 12 or more: once in 65,000."""
-    found = [calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0), design=Design(alpha=0.1)).status for seed in range(30)]
-    assert found.count(FOUND) > 18
+    statuses = [calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0), design=Design(alpha=0.1)).status for seed in range(30)]
+    assert statuses.count(FOUND) > 18
 
 
 def test_delta_is_subtracted() -> None:
     """A mechanism of (1, 0.1) that is as bad as it may be: its loss is 1 at delta 0.1, and 1.3 at delta 0."""
     tight = curved(lambda e: success_bound(e, 2, 0.1), 0)
-    found = calibrate(tight, Goal(1.0, 0.25, 4.0, delta=0.1))
-    assert found.low <= 1 <= found.high
+    outcome = calibrate(tight, Goal(1.0, 0.25, 4.0, delta=0.1))
+    assert outcome.low <= 1 <= outcome.high
     without = calibrate(tight, Goal(1.0, 0.25, 4.0))
     assert without.high < 1
 
@@ -319,9 +321,9 @@ def test_targets_out_of_reach_and_out_of_budget() -> None:
 def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
     """Next to the target 2,000 trials decide nothing, far from it 200 do. Fixed seeds; alpha is 0.01 a search."""
     for seed in range(20):
-        found = calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0, width=1.02, budget=2000))
-        assert found.status == UNDECIDED
-        assert 1 <= found.low < TRUE < found.high <= 40
+        outcome = calibrate(Simulated(seed), Goal(1.0, 1.0, 40.0, width=1.02, budget=2000))
+        assert outcome.status == UNDECIDED
+        assert 1 <= outcome.low < TRUE < outcome.high <= 40
 
 
 @pytest.mark.parametrize(
@@ -355,10 +357,10 @@ def test_randomised_response_is_found() -> None:
         design = Design(temperature=0, seed=1)
         return epsilometer.calibrate(texts, respond, target=1.5, search=search, design=design).row(0, named=True)
 
-    found = searched()
-    assert (found["mechanism"], found["status"], found["reason"]) == ("respond", FOUND, None)
-    assert found["low"] < 1.5 < found["high"]
-    assert searched() == found
+    line = searched()
+    assert (line["mechanism"], line["status"], line["reason"]) == ("respond", FOUND, None)
+    assert line["low"] < 1.5 < line["high"]
+    assert searched() == line
     row = epsilometer.calibrate(texts, respond, target=1.5, search=Search(attack="likelihood")).row(0, named=True)
     assert row["status"] == "not searched"
     assert "no attack of likelihood applies" in row["reason"]
@@ -377,5 +379,5 @@ def test_the_delta_of_the_claim_is_subtracted() -> None:
             return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=0.1)
 
     search = Search(attack="lexical", low=0.25, high=4.0, budget=50_000)
-    found = epsilometer.calibrate(texts, Tight(), target=1.0, search=search, design=Design(temperature=0))
-    assert found["low"].item() <= 1 <= found["high"].item()
+    table = epsilometer.calibrate(texts, Tight(), target=1.0, search=search, design=Design(temperature=0))
+    assert table["low"].item() <= 1 <= table["high"].item()

@@ -78,10 +78,10 @@ class Stretched(MVC):
 @pytest.mark.parametrize("epsilon", [20, 40, 70, 125])
 def test_words_that_come_out_unchanged_are_not_reassuring(words: Path, epsilon: float) -> None:
     mechanism = Unchanged(resource=words)
-    found = check_claim(mechanism, epsilon)
-    assert (found.verdict, found.draws, found.worst) == (NOT_TESTABLE, None, None)
-    assert found.testable < epsilon * 0.5
-    assert f"{found.testable:.2f}" in found.reason
+    finding = check_claim(mechanism, epsilon)
+    assert (finding.verdict, finding.draws, finding.worst) == (NOT_TESTABLE, None, None)
+    assert finding.testable < epsilon * 0.5
+    assert f"{finding.testable:.2f}" in finding.reason
     low = extra_epsilons(mechanism, epsilon)
     assert len(low) == 2
     checked = [check_claim(mechanism, one) for one in low]
@@ -95,21 +95,21 @@ def test_the_shipped_code_stands_where_it_can_be_tested(words: Path, name: str) 
     mechanism = make(name, words)
     assert check_claim(mechanism, 50).verdict == NOT_TESTABLE
     for epsilon in extra_epsilons(mechanism, 50):
-        found = check_claim(mechanism, epsilon)
-        assert (found.verdict, found.draws) == (NOT_REFUTED, 2000)
-        assert found.worst >= 0
-        assert found.noise_p > 0.01
+        finding = check_claim(mechanism, epsilon)
+        assert (finding.verdict, finding.draws) == (NOT_REFUTED, 2000)
+        assert finding.worst >= 0
+        assert finding.noise_p > 0.01
 
 
 def test_the_ceiling_is_what_the_best_outcome_proves(words: Path) -> None:
     """All draws one output at one input and none at the other, by the Clopper-Pearson limits themselves."""
     mechanism = Unchanged(resource=words)
-    found = monte_carlo(mechanism, extra_epsilons(mechanism, 50)[1], mechanism.inputs, inputs=4)
+    finding = monte_carlo(mechanism, extra_epsilons(mechanism, 50)[1], mechanism.inputs, inputs=4)
     best = [
         float(np.log(low) - np.log1p(-low)) for tests in range(1, 13) for low in [beta.ppf(0.01 / (2 * tests), 1000, 1)]
     ]
-    assert min(abs(found.testable - one) for one in best) < 1e-9
-    assert found.worst == pytest.approx(found.testable)
+    assert min(abs(finding.testable - one) for one in best) < 1e-9
+    assert finding.worst == pytest.approx(finding.testable)
 
 
 def test_claims_that_no_draw_can_refute_leave_the_correction() -> None:
@@ -128,11 +128,11 @@ def test_claims_that_no_draw_can_refute_leave_the_correction() -> None:
             place = np.array([{"a": 0, "b": 1, "far": 100}[text] for text in texts])
             return np.abs(place[pairs[:, 0]] - place[pairs[:, 1]]).astype(float)
 
-    found = monte_carlo(Line(), 1.0, Line.inputs)
+    finding = monte_carlo(Line(), 1.0, Line.inputs)
     low = beta.ppf(0.01 / (2 * 2), 1000, 1)
-    assert found.verdict == VIOLATED
-    assert found.testable == pytest.approx(np.log(low / (1 - low)))
-    assert set(found.witness[:2]) == {"a", "b"}
+    assert finding.verdict == VIOLATED
+    assert finding.testable == pytest.approx(np.log(low / (1 - low)))
+    assert set(finding.witness[:2]) == {"a", "b"}
 
 
 def test_a_claim_that_covers_no_pair_is_not_checked() -> None:
@@ -145,9 +145,9 @@ def test_a_claim_that_covers_no_pair_is_not_checked() -> None:
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)
 
-    found = check_claim(Silent(), 1.0)
-    assert found.verdict == NOT_CHECKED
-    assert "`distance(texts, pairs, epsilon)`" in found.reason
+    finding = check_claim(Silent(), 1.0)
+    assert finding.verdict == NOT_CHECKED
+    assert "`distance(texts, pairs, epsilon)`" in finding.reason
     assert extra_epsilons(Silent(), 1.0) == []
 
 
@@ -171,8 +171,8 @@ def test_noise_has_the_claimed_density_in_audits_and_in_releases(words: Path, na
 def test_other_noise_than_the_claim_needs_is_seen(words: Path, wrong: Any) -> None:
     mechanism = wrong(resource=words)
     assert noise_p_value(mechanism, 20, mechanism.inputs) < 1e-6
-    found = check_claim(mechanism, 20)
-    assert "does not have the density" in found.reason
+    finding = check_claim(mechanism, 20)
+    assert "does not have the density" in finding.reason
 
 
 def test_false_alarms_of_the_noise_check_are_as_stated() -> None:

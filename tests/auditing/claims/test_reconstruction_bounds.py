@@ -15,8 +15,8 @@ from epsilometer.core.von_mises_fisher import log_moment
 
 def test_information_is_what_the_facts_say() -> None:
     """2,551 nats at sigma .014, 50 at .1, 8 at .25, .5 at 1; 84 at kappa 1e4 in bert-base's head; parts add up."""
-    found = [information(Gaussian(sigma)) for sigma in (0.014, 0.1, 0.25, 1)]
-    assert found == pytest.approx([2551.02, 50, 8, 0.5], rel=1e-6)
+    bits = [information(Gaussian(sigma)) for sigma in (0.014, 0.1, 0.25, 1)]
+    assert bits == pytest.approx([2551.02, 50, 8, 0.5], rel=1e-6)
     assert information(VonMisesFisher(1e4, (592_130,))) == pytest.approx(84, abs=0.6)
     parts = information(VonMisesFisher(100.0, (300, 700)))
     assert parts == pytest.approx(sum(information(VonMisesFisher(100.0, (d,))) for d in (300, 700)))
@@ -40,8 +40,10 @@ def test_many_dimensions_are_nearly_gaussian() -> None:
     kappa, dimension = 3000.0, 592_130
     sigma = np.sqrt(dimension) / kappa
     for blind in (1e-4, 0.1):
-        drawn, gaussian = (exact_match(one, blind) for one in (VonMisesFisher(kappa, (dimension,)), Gaussian(sigma)))
-        assert drawn == pytest.approx(gaussian, rel=0.01)
+        directional, gaussian = (
+            exact_match(one, blind) for one in (VonMisesFisher(kappa, (dimension,)), Gaussian(sigma))
+        )
+        assert directional == pytest.approx(gaussian, rel=0.01)
     near = pair_success(VonMisesFisher(kappa, (dimension,)), [0.0, 0.7, 1.9])
     np.testing.assert_allclose(near, norm.cdf(np.array([0.0, 0.7, 1.9]) / (2 * sigma)), rtol=2e-3)
 

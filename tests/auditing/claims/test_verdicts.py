@@ -167,8 +167,8 @@ def _why(verdict: str) -> str | None:
 
 def test_a_claim_that_no_trial_meets_says_so() -> None:
     row = {"mechanism": "m", "epsilon": 2.0, "claim": "2 per word", "verdict": NOT_TESTABLE, "refutable": 0.0}
-    found = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)), NO_EXACT)
-    assert found["reason"].to_list() == ["the audit met no pair of texts that the claim covers"]
+    table = overall(pl.DataFrame([row], schema=dict(ESTIMATES)), pl.DataFrame(schema=dict(CLAIMS)), NO_EXACT)
+    assert table["reason"].to_list() == ["the audit met no pair of texts that the claim covers"]
 
 
 def test_only_testable_claims_share_the_level() -> None:

@@ -62,7 +62,7 @@ def make(name: str, resource: Path, **settings: Any) -> Any:
 )
 def test_the_exact_check_is_brute_force(folder: Path, name: str, resource: str, settings: dict[str, Any]) -> None:
     mechanism, epsilon = make(name, folder / resource, **settings), 3.0
-    found = check_claim(mechanism, epsilon)
+    finding = check_claim(mechanism, epsilon)
     names = list(mechanism.inputs)
     (law,) = mechanism.laws(names).log_probabilities(np.arange(len(names)), [epsilon])
     best = -np.inf
@@ -71,12 +71,12 @@ def test_the_exact_check_is_brute_force(folder: Path, name: str, resource: str, 
         for y in range(len(names)):
             if law[i, y] > -np.inf and claim < np.inf:
                 best = max(best, law[i, y] - law[j, y] - claim)
-    assert found.method == "exact"
-    assert found.inputs == 40
-    assert -found.slack == pytest.approx(best, abs=1e-9)
-    assert (found.verdict == VIOLATED) == (best > 1e-9)
-    x, other, y = (names.index(word) for word in found.witness)
-    assert law[x, y] - law[other, y] == pytest.approx(found.worst, abs=1e-9)
+    assert finding.method == "exact"
+    assert finding.inputs == 40
+    assert -finding.slack == pytest.approx(best, abs=1e-9)
+    assert (finding.verdict == VIOLATED) == (best > 1e-9)
+    x, other, y = (names.index(word) for word in finding.witness)
+    assert law[x, y] - law[other, y] == pytest.approx(finding.worst, abs=1e-9)
 
 
 CORRECT = [
@@ -95,11 +95,11 @@ CORRECT = [
 def test_the_shipped_forms_hold_and_their_bounds_lie_above(
     folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float
 ) -> None:
-    found = check_claim(make(name, folder / resource, **settings), epsilon)
-    assert (found.verdict, found.method, found.inputs) == (NOT_REFUTED, "exact", 500)
-    assert found.slack >= -1e-9
-    assert -found.slack <= found.bound + 1e-9
-    assert found.bound <= 1e-9
+    finding = check_claim(make(name, folder / resource, **settings), epsilon)
+    assert (finding.verdict, finding.method, finding.inputs) == (NOT_REFUTED, "exact", 500)
+    assert finding.slack >= -1e-9
+    assert -finding.slack <= finding.bound + 1e-9
+    assert finding.bound <= 1e-9
 
 
 @pytest.mark.parametrize(
@@ -114,25 +114,25 @@ def test_the_shipped_forms_hold_and_their_bounds_lie_above(
 def test_the_released_forms_break_their_claims(
     folder: Path, name: str, resource: str, settings: dict[str, Any], epsilon: float, at_least: float
 ) -> None:
-    found = check_claim(make(name, folder / resource, as_published=True, **settings), epsilon)
-    assert found.verdict == VIOLATED
-    assert found.slack <= -at_least
-    assert found.bound is None
-    assert len(set(found.witness[:2])) == 2
+    finding = check_claim(make(name, folder / resource, as_published=True, **settings), epsilon)
+    assert finding.verdict == VIOLATED
+    assert finding.slack <= -at_least
+    assert finding.bound is None
+    assert len(set(finding.witness[:2])) == 2
 
 
 def test_no_claim_no_verdict(folder: Path) -> None:
     for name in ("truncated_gumbel", "santext_plus"):
-        found = check_claim(make(name, folder / "few.npz"), 1)
-        assert (found.verdict, found.witness, found.slack) == (NO_CLAIM, None, None)
+        finding = check_claim(make(name, folder / "few.npz"), 1)
+        assert (finding.verdict, finding.witness, finding.slack) == (NO_CLAIM, None, None)
 
 
 def test_a_large_vocabulary_is_sampled_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsilometer.auditing.claims.worst_case.SAMPLED", 60)
     mechanism = make("santext", folder / "vectors.npz")
-    found = check_claim(mechanism, 5.0, inputs=100)
-    assert (found.method, found.inputs) == ("largest found", 60)
-    assert -found.slack <= -exact(mechanism, 5.0, mechanism.inputs).slack <= found.bound + 1e-9
+    finding = check_claim(mechanism, 5.0, inputs=100)
+    assert (finding.method, finding.inputs) == ("largest found", 60)
+    assert -finding.slack <= -exact(mechanism, 5.0, mechanism.inputs).slack <= finding.bound + 1e-9
 
 
 class Sharper(MVC):
@@ -146,19 +146,19 @@ class Sharper(MVC):
 def test_continuous_noise_is_bounded_by_sampling(tmp_path: Path, name: str) -> None:
     """True claims are refuted with probability at most alpha = 0.01 over all seeds; the seed is fixed."""
     WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
-    found = check_claim(make(name, tmp_path / "v.npz"), 2.0)
-    assert (found.method, found.verdict, found.draws) == ("Monte Carlo", NOT_REFUTED, 2000)
-    assert found.slack > 0
-    assert found.worst >= 0
+    finding = check_claim(make(name, tmp_path / "v.npz"), 2.0)
+    assert (finding.method, finding.verdict, finding.draws) == ("Monte Carlo", NOT_REFUTED, 2000)
+    assert finding.slack > 0
+    assert finding.worst >= 0
 
 
 def test_sampling_catches_too_little_noise(tmp_path: Path) -> None:
     """An eighth of the noise that the claim needs; a correct mechanism would be refuted at most once in 100 seeds."""
     WordVectors([f"w{i}" for i in range(12)], np.random.default_rng(3).normal(size=(12, 2))).save(tmp_path / "v.npz")
     mechanism = Sharper(resource=tmp_path / "v.npz")
-    found = monte_carlo(mechanism, 4.0, mechanism.inputs)
-    assert found.verdict == VIOLATED
-    assert found.worst > found.claimed
+    finding = monte_carlo(mechanism, 4.0, mechanism.inputs)
+    assert finding.verdict == VIOLATED
+    assert finding.worst > finding.claimed
 
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,17 +205,17 @@ def test_the_largest_loss_is_brute_force_and_lies_below_its_bound(
     folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, resource: str, settings: dict[str, Any]
 ) -> None:
     mechanism, epsilon = make(name, folder / resource, **settings), 3.0
-    found = check_claim(mechanism, epsilon)
+    finding = check_claim(mechanism, epsilon)
     words = len(mechanism.inputs)
     (law,) = mechanism.laws(mechanism.inputs).log_probabilities(np.arange(words), [epsilon])
     possible = [np.flatnonzero(row > -np.inf) for row in law]
     losses = [law[i, y] - law[j, y] for i, j in itertools.permutations(range(words), 2) for y in possible[i]]
-    largest, how = largest_loss(mechanism, epsilon, found)
+    largest, how = largest_loss(mechanism, epsilon, finding)
     assert how == "exact"
     assert largest == pytest.approx(max(losses), abs=1e-9)
-    assert found.largest == pytest.approx(largest, abs=1e-9)
+    assert finding.largest == pytest.approx(largest, abs=1e-9)
     monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
-    bound, how = largest_loss(mechanism, epsilon, found)
+    bound, how = largest_loss(mechanism, epsilon, finding)
     assert how == "bound"
     assert largest <= bound + 1e-9
 
@@ -231,9 +231,9 @@ def test_the_largest_distance_is_that_of_all_pairs(folder: Path, name: str) -> N
 
 def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = make("tem", folder / "vectors.npz", as_published=True)
-    found = check_claim(mechanism, 5.0)
+    finding = check_claim(mechanism, 5.0)
     monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
-    assert largest_loss(mechanism, 5.0, found) == (found.largest, "sampled")
+    assert largest_loss(mechanism, 5.0, finding) == (finding.largest, "sampled")
 
 
 def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> None:
@@ -241,9 +241,9 @@ def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> N
         def guarantee(self, epsilon: float) -> Guarantee:
             return Guarantee(epsilon / 9, Granularity.WORD, Neighbours.SAME_LENGTH, delta=0.5, metric="L2 distance")
 
-    found = check_claim(WithDelta(resource=folder / "few.npz"), 5.0)
-    assert found.verdict == NOT_CHECKED
-    assert "delta" in found.reason
+    finding = check_claim(WithDelta(resource=folder / "few.npz"), 5.0)
+    assert finding.verdict == NOT_CHECKED
+    assert "delta" in finding.reason
 
 
 class Folds:

@@ -101,7 +101,8 @@ class Last(ByScore):
         first = np.array([text[0] for text in contexts[0].texts])
         return [
             np.array(
-                [[made.count(x) for x in row] for made, row in zip(one.texts, first[candidates], strict=True)], float
+                [[text.count(x) for x in row] for text, row in zip(one.texts, first[candidates], strict=True)],
+                float,
             )
             for one in rewrites
         ]

@@ -19,8 +19,8 @@ MARGIN, ALPHA, RUNS = 0.05, 0.1, 2_000
 )
 def test_a_wrong_verdict_is_as_rare_as_stated(truth: float, spread: float, verdict: str, most: float) -> None:
     """Five seeds; the share of wrong verdicts against `most`, by an interval that errs with probability 1e-6."""
-    drawn = np.random.default_rng(0).normal(truth, spread, (RUNS, 5))
-    wrong = sum(compare(row.tolist(), MARGIN, ALPHA).verdict == verdict for row in drawn)
+    differences = np.random.default_rng(0).normal(truth, spread, (RUNS, 5))
+    wrong = sum(compare(row.tolist(), MARGIN, ALPHA).verdict == verdict for row in differences)
     assert clopper_pearson(wrong, RUNS, 1e-6)[0] < most
 
 

@@ -30,8 +30,8 @@ def above(find: Callable[[Pull, int, int], Survivor], epsilon: float, runs: int)
     """In how many searches among 32 pairs, all of this loss, the bound at alpha = .2 lies above it."""
     rng, count = np.random.default_rng(7), 0
     for _ in range(runs):
-        found = find(paying(np.full((32, 2), success_bound(epsilon, 2)), rng), 32, BUDGET)
-        count += estimate(int(found.right.sum()), len(found.right), alpha=0.2).loss > epsilon
+        survivor = find(paying(np.full((32, 2), success_bound(epsilon, 2)), rng), 32, BUDGET)
+        count += estimate(int(survivor.right.sum()), len(survivor.right), alpha=0.2).loss > epsilon
     return count
 
 
@@ -50,17 +50,17 @@ def test_the_worst_arm_and_its_best_attack_are_found() -> None:
     """One of 32 arms pays .9 under the second attack, the others .5: it is lost with probability below 1e-3 a run."""
     rates = np.full((32, 2), 0.5)
     rates[17, 1] = 0.9
-    found = search(paying(rates, np.random.default_rng(0)), 32, BUDGET)
-    assert (found.arm, found.attack) == (17, 1)
-    assert estimate(int(found.right.sum()), len(found.right)).loss > 1.8
+    survivor = search(paying(rates, np.random.default_rng(0)), 32, BUDGET)
+    assert (survivor.arm, survivor.attack) == (17, 1)
+    assert estimate(int(survivor.right.sum()), len(survivor.right)).loss > 1.8
 
 
 @pytest.mark.parametrize(("arms", "budget"), [(32, 2000), (2, 4), (5, 300), (1, 10), (256, 20_000)])
 def test_half_of_the_budget_is_for_the_bound_and_no_more_is_spent(arms: int, budget: int) -> None:
     spent: list[int] = []
-    found = search(paying(np.full((arms, 1), 0.5), np.random.default_rng(0), spent), arms, budget)
-    assert sum(spent) == found.searched + len(found.right) <= budget
-    assert len(found.right) >= budget // 2
+    survivor = search(paying(np.full((arms, 1), 0.5), np.random.default_rng(0), spent), arms, budget)
+    assert sum(spent) == survivor.searched + len(survivor.right) <= budget
+    assert len(survivor.right) >= budget // 2
 
 
 def test_as_many_arms_as_can_be_told_apart() -> None:

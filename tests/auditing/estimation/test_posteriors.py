@@ -51,25 +51,25 @@ def test_posteriors_save_trials(loss: float, saved: float) -> None:
     Between Gaussians the medians of 20 runs are 82, 22, 9.5 and 4.1. Outside the interval by chance: .01; fixed seed.
     """
     hits, posteriors = draws(np.random.default_rng(0), loss, 10_000)
-    counted, found = estimate(hits, 10_000), averaged(hits, posteriors, 2)
-    assert found.loss < loss < found.upper
-    assert found.point == pytest.approx(loss_at(posteriors.mean(), 2))
-    assert ((counted.upper - counted.loss) / (found.upper - found.loss)) ** 2 > saved
+    counted, by_posteriors = estimate(hits, 10_000), averaged(hits, posteriors, 2)
+    assert by_posteriors.loss < loss < by_posteriors.upper
+    assert by_posteriors.point == pytest.approx(loss_at(posteriors.mean(), 2))
+    assert ((counted.upper - counted.loss) / (by_posteriors.upper - by_posteriors.loss)) ** 2 > saved
 
 
 def test_near_the_ceiling_hits_prove_as_much() -> None:
     """15.1 nats: no guess is wrong, and the better of both is that of the hits at half of alpha."""
-    found = averaged(1000, np.full(1000, expit(15.1)), 2)
-    assert found.loss == estimate(1000, 1000, alpha=0.005).loss
-    assert found.upper == math.inf
+    by_posteriors = averaged(1000, np.full(1000, expit(15.1)), 2)
+    assert by_posteriors.loss == estimate(1000, 1000, alpha=0.005).loss
+    assert by_posteriors.upper == math.inf
 
 
 def test_the_interval_covers_the_loss() -> None:
     """400 audits of 300 trials at alpha = 0.2: more misses than that by chance once in 10^9."""
     rng, missed = np.random.default_rng(1), 0
     for _ in range(400):
-        found = averaged(*draws(rng, 0.5, 300), 2, 0.2)
-        missed += not found.loss <= 0.5 <= found.upper
+        interval = averaged(*draws(rng, 0.5, 300), 2, 0.2)
+        missed += not interval.loss <= 0.5 <= interval.upper
     assert missed <= stats.binom.isf(1e-9, 400, 0.2)
 
 
@@ -150,32 +150,32 @@ class Reused(NoiseReused, Coins):
     """Flips all words of a text by one coin, and declares a coin for each."""
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        made = NoiseReused.rewrite(self, texts, epsilon, noise).texts
-        return Rewrites(made, Ragged.of([[WORDS.index(word) for word in text.split()] for text in made]))
+        rewrites = NoiseReused.rewrite(self, texts, epsilon, noise).texts
+        return Rewrites(rewrites, Ragged.of([[WORDS.index(word) for word in text.split()] for text in rewrites]))
 
 
 def test_a_sampler_that_follows_its_law() -> None:
     """Its losses by posteriors are sharper, and no alarm is raised: by chance with probability 0.01; fixed seed."""
     attacks = ["likelihood", "lexical", First(TEXT)]
-    found = epsilometer.audit(TEXTS, Coins(), [0.3, 1.0], attacks, 3000, design=PLAIN)
-    assert not found["departs"].any()
-    assert found["departure_p"].null_count() == 0
-    best = found.filter(attack="likelihood")
+    table = epsilometer.audit(TEXTS, Coins(), [0.3, 1.0], attacks, 3000, design=PLAIN)
+    assert not table["departs"].any()
+    assert table["departure_p"].null_count() == 0
+    best = table.filter(attack="likelihood")
     assert (best["posterior_upper"] - best["posterior_loss"] < 0.7 * (best["upper"] - best["loss"])).all()
-    blind = found.filter(attack="First")
+    blind = table.filter(attack="First")
     assert blind["posterior_loss"].to_list() == [0, 0]
     assert (blind["posterior_upper"] < blind["upper"]).all()
-    strongest = found.filter(attack="strongest")
+    strongest = table.filter(attack="strongest")
     assert (strongest["posterior_loss"] <= best["posterior_loss"]).all()  # it pays for the choice among three
 
 
 @pytest.mark.parametrize("broken", [Coins(times=0.5), Coins(times=2.0), Reused()])
 def test_a_sampler_that_departs_from_its_law_is_caught(broken: Coins, capsys: pytest.CaptureFixture[str]) -> None:
     """Epsilon halved or doubled, and noise reused: 2,000 trials; missed with probability below 1e-6. The loss stays."""
-    found = epsilometer.audit(TEXTS, broken, [1.0], ["likelihood"], 2000, design=PLAIN).row(0, named=True)
-    assert found["departs"]
-    assert (found["posterior_loss"], found["posterior_point"], found["posterior_upper"]) == (None, None, None)
-    assert found["loss"] == estimate(found["successes"], 2000).loss
+    row = epsilometer.audit(TEXTS, broken, [1.0], ["likelihood"], 2000, design=PLAIN).row(0, named=True)
+    assert row["departs"]
+    assert (row["posterior_loss"], row["posterior_point"], row["posterior_upper"]) == (None, None, None)
+    assert row["loss"] == estimate(row["successes"], 2000).loss
     assert f"{DEPARTS} at epsilon 1" in capsys.readouterr().err
 
 
@@ -191,8 +191,8 @@ def test_a_list_at_twice_its_epsilon_is_caught() -> None:
 def test_likelihoods_are_computed_once_for_all_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     computing = Mock(wraps=epsilometer.core.likelihood.log_likelihood)
     monkeypatch.setattr(epsilometer.core.likelihood, "log_likelihood", computing)
-    found = epsilometer.audit(TEXTS, Coins(), [1.0], ["likelihood", "lexical", "length"], 50, design=PLAIN)
-    assert found["posterior_loss"].null_count() == 0
+    table = epsilometer.audit(TEXTS, Coins(), [1.0], ["likelihood", "lexical", "length"], 50, design=PLAIN)
+    assert table["posterior_loss"].null_count() == 0
     assert computing.call_count == 1
 
 
@@ -211,10 +211,10 @@ class Shows(Coins):
 def guessed(mechanism: Any, attack: Any, texts: Sequence[str] = TEXTS) -> NDArray[np.float64] | None:
     """The posteriors of an attack's guesses between the first and the last text, which begin with y and n."""
     candidates, epsilon = np.tile([0, len(texts) - 1], (40, 1)), 0.5
-    made = mechanism.rewrite([texts[0]] * 40, epsilon, Noise.named(40, "rewrite"))
-    (table,) = computed(mechanism, texts, candidates, [made], epsilons=[epsilon])
+    rewrites = mechanism.rewrite([texts[0]] * 40, epsilon, Noise.named(40, "rewrite"))
+    (table,) = computed(mechanism, texts, candidates, [rewrites], epsilons=[epsilon])
     context = Context(texts, mechanism, epsilon, Noise.named(40, "attack"), log_likelihoods=table)
-    (guesses,) = guess_and_score(attack, [made], candidates, [context])
+    (guesses,) = guess_and_score(attack, [rewrites], candidates, [context])
     return guesses.posteriors
 
 
@@ -245,11 +245,13 @@ def test_the_posterior_is_of_all_that_an_attack_sees() -> None:
 
 def test_the_likelihood_attack_finds_the_same_with_and_without_the_shared_likelihoods() -> None:
     mechanism, candidates = Coins(), np.array([[0, 5], [3, 1]] * 20)
-    made = mechanism.rewrite([TEXTS[0]] * 40, 0.5, Noise.named(40, "rewrite"))
-    (table,) = computed(mechanism, TEXTS, candidates, [made], epsilons=[0.5])
+    rewrites = mechanism.rewrite([TEXTS[0]] * 40, 0.5, Noise.named(40, "rewrite"))
+    (table,) = computed(mechanism, TEXTS, candidates, [rewrites], epsilons=[0.5])
     plain = Context(TEXTS, mechanism, 0.5, Noise.named(40, "attack"))
     shared = Context(TEXTS, mechanism, 0.5, Noise.named(40, "attack"), log_likelihoods=table)
-    one, other = (guess_and_score(LikelihoodAttack(), [made], candidates, [context])[0] for context in (plain, shared))
+    one, other = (
+        guess_and_score(LikelihoodAttack(), [rewrites], candidates, [context])[0] for context in (plain, shared)
+    )
     assert (one.slots == other.slots).all()
     assert one.posteriors is None
     assert other.posteriors is not None

@@ -33,7 +33,7 @@ RUNS, ALPHA = 600, 0.1
 FALSE_ALARM = 1e-6  # of each test of coverage below, by the binomial law of the misses
 
 
-def drawn(mu: float, n: int, m: int, rng: np.random.Generator) -> Scores:
+def gaussian_scores(mu: float, n: int, m: int, rng: np.random.Generator) -> Scores:
     return Scores(rng.normal(mu, 1, n), rng.normal(0, 1, m))
 
 
@@ -44,16 +44,16 @@ def allowed(chance: float) -> int:
 @pytest.mark.parametrize("mu", [0.0, 0.7, 2.5])
 def test_area_of_known_law(mu: float) -> None:
     """20,000 scores a side: the standard error is at most .003, so a gap of .015 has a chance below 1e-6."""
-    found = area(drawn(mu, 20_000, 20_000, np.random.default_rng(1)), 0.01)
-    assert found.value == pytest.approx(norm.cdf(mu / math.sqrt(2)), abs=0.015)
-    assert found.low < found.value < found.high < found.low + 0.02
+    interval = area(gaussian_scores(mu, 20_000, 20_000, np.random.default_rng(1)), 0.01)
+    assert interval.value == pytest.approx(norm.cdf(mu / math.sqrt(2)), abs=0.015)
+    assert interval.low < interval.value < interval.high < interval.low + 0.02
 
 
 @pytest.mark.parametrize(("mu", "n", "m"), [(0.0, 60, 40), (1.0, 60, 200), (2.5, 150, 60)])
 def test_the_area_is_covered(mu: float, n: int, m: int) -> None:
     """DeLong's interval is one for many examples: at these few a tenth may become an eighth, not more."""
     rng, truth = np.random.default_rng(2), norm.cdf(mu / math.sqrt(2))
-    intervals = [area(drawn(mu, n, m, rng), ALPHA) for _ in range(RUNS)]
+    intervals = [area(gaussian_scores(mu, n, m, rng), ALPHA) for _ in range(RUNS)]
     misses = sum(not one.low <= truth <= one.high for one in intervals)
     assert misses <= allowed(0.125)
     assert misses >= binom.ppf(FALSE_ALARM, RUNS, 0.08)  # nor is it much wider than it says
@@ -84,11 +84,11 @@ def test_scores_that_never_cross_prove_no_certainty() -> None:
 def test_rates_are_covered_at_thresholds_of_other_examples(fpr: float) -> None:
     rng, misses = np.random.default_rng(4), np.zeros(2, int)
     for _ in range(RUNS):
-        chosen, measured = halves(drawn(1.0, 200, 400, rng), rng)
+        chosen, measured = halves(gaussian_scores(1.0, 200, 400, rng), rng)
         threshold = threshold_at(fpr, chosen.outside)
         truth = norm.sf(threshold - 1), norm.sf(threshold)
-        found = rates(measured, threshold, ALPHA)
-        misses += [not one.low <= t <= one.high for one, t in zip(found, truth, strict=True)]
+        intervals = rates(measured, threshold, ALPHA)
+        misses += [not one.low <= t <= one.high for one, t in zip(intervals, truth, strict=True)]
     assert (misses <= allowed(ALPHA)).all()
 
 
@@ -96,7 +96,7 @@ def test_a_threshold_of_the_examples_that_it_is_measured_on_would_not_be_covered
     """What the halves are for: with one sample for both, the FPR of 1 % comes out at exactly that, whatever it is."""
     rng, truth = np.random.default_rng(5), []
     for _ in range(RUNS):
-        scores = drawn(1.0, 50, 100, rng)
+        scores = gaussian_scores(1.0, 50, 100, rng)
         threshold = threshold_at(0.01, scores.outside)
         assert rates(scores, threshold, ALPHA)[1].value == 0.01
         truth.append(norm.sf(threshold))
@@ -116,12 +116,12 @@ def test_leakage_is_covered_and_near_its_best() -> None:
     """The largest TPR - FPR is 2 Phi(mu / 2) - 1, at mu / 2."""
     rng, misses = np.random.default_rng(6), 0
     for _ in range(RUNS):
-        chosen, measured = halves(drawn(1.0, 200, 200, rng), rng)
+        chosen, measured = halves(gaussian_scores(1.0, 200, 200, rng), rng)
         threshold = best_threshold(chosen)
-        found = leakage(measured, threshold, ALPHA)
-        misses += not found.low <= norm.sf(threshold - 1) - norm.sf(threshold) <= found.high
+        interval = leakage(measured, threshold, ALPHA)
+        misses += not interval.low <= norm.sf(threshold - 1) - norm.sf(threshold) <= interval.high
     assert misses <= allowed(ALPHA)
-    assert best_threshold(drawn(1.0, 50_000, 50_000, rng)) == pytest.approx(0.5, abs=0.15)
+    assert best_threshold(gaussian_scores(1.0, 50_000, 50_000, rng)) == pytest.approx(0.5, abs=0.15)
     assert difference(np.array([True, True]), np.array([True, False]), ALPHA).value == 0.5
 
 
@@ -129,7 +129,7 @@ def test_the_loss_is_below_the_truth() -> None:
     """At whichever threshold and side the first half chooses; each miss has a chance of at most alpha / 2."""
     rng, misses, shown, runs = np.random.default_rng(7), 0, [], 200
     for _ in range(runs):
-        chosen, measured = halves(drawn(1.5, 600, 600, rng), rng)
+        chosen, measured = halves(gaussian_scores(1.5, 600, 600, rng), rng)
         one = loss(chosen, measured, ALPHA)
         above = norm.sf(one.threshold - 1.5), norm.sf(one.threshold)
         truth = above[0] / above[1] if one.named == MEMBERS else (1 - above[1]) / (1 - above[0])

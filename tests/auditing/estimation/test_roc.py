@@ -24,10 +24,10 @@ def gaussian(trials: int, shift: float, rng: np.random.Generator) -> tuple[Guess
 def test_gaussian_scores_have_their_closed_form(fpr: float) -> None:
     """TPR = Phi(shift - z) with Phi(-z) = FPR; the threshold of 10^5 negatives is off by less than its own error."""
     guesses, target = gaussian(200_000, 2.0, np.random.default_rng(0))
-    found = rate(guesses, target, fpr, 0.01)
-    assert found is not None
-    assert found.tpr == pytest.approx(norm.cdf(2 - norm.isf(fpr)), rel=0.1)
-    assert found.low < found.tpr < found.high
+    interval = rate(guesses, target, fpr, 0.01)
+    assert interval is not None
+    assert interval.tpr == pytest.approx(norm.cdf(2 - norm.isf(fpr)), rel=0.1)
+    assert interval.low < interval.tpr < interval.high
 
 
 def test_the_interval_holds_as_often_as_it_says() -> None:
@@ -35,13 +35,13 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
     rng, missed = np.random.default_rng(1), 0
     for _ in range(400):
         guesses, target = gaussian(400, 1.0, rng)
-        found = rate(guesses, target, 0.05, 0.1)
-        assert found is not None
+        interval = rate(guesses, target, 0.05, 0.1)
+        assert interval is not None
         assert guesses.scores is not None
         score = np.where(guesses.slots == 0, guesses.scores, -guesses.scores)
         negatives = np.sort(score[target != 0])[::-1]
         threshold = negatives[int(0.05 * len(negatives))]
-        missed += not found.low <= norm.sf(threshold - 0.5) <= found.high
+        missed += not interval.low <= norm.sf(threshold - 0.5) <= interval.high
     assert missed <= binom.isf(1e-3, 400, 0.1)
 
 

@@ -22,28 +22,28 @@ from epsilometer.core.errors import UserError
 
 def test_the_published_ceiling() -> None:
     """TeDA, Figure 2: about 7.54 at k = 2, T = 10,000, alpha = 0.01."""
-    found = estimate(10_000, 10_000, candidates=2, alpha=0.01)
-    assert found.loss == pytest.approx(7.543, abs=5e-4)
-    assert found.loss == found.ceiling
-    assert found.point == found.upper == math.inf
+    result = estimate(10_000, 10_000, candidates=2, alpha=0.01)
+    assert result.loss == pytest.approx(7.543, abs=5e-4)
+    assert result.loss == result.ceiling
+    assert result.point == result.upper == math.inf
 
 
 def test_chance_is_no_evidence() -> None:
-    found = estimate(5000, 10_000)
-    assert found.loss == found.point == 0
-    assert found.upper > 0
+    result = estimate(5000, 10_000)
+    assert result.loss == result.point == 0
+    assert result.upper > 0
 
 
 @given(st.integers(1, 5000), st.data(), st.integers(2, 16), st.floats(1e-4, 0.5))
 def test_against_the_textbook(trials: int, data: st.DataObject, candidates: int, alpha: float) -> None:
     """The naive twin: scipy's beta quantiles and eq. 11 as printed."""
     successes = data.draw(st.integers(0, trials))
-    found = estimate(successes, trials, candidates, alpha)
+    result = estimate(successes, trials, candidates, alpha)
     low = 0.0 if successes == 0 else beta.ppf(alpha / 2, successes, trials - successes + 1)
     twin = max(0.0, math.log((candidates - 1) * low / (1 - low))) if 0 < low < 1 else 0.0
-    assert found.loss == pytest.approx(twin, abs=1e-7)
-    assert 0 <= found.loss <= found.point <= found.upper
-    assert found.loss <= found.ceiling
+    assert result.loss == pytest.approx(twin, abs=1e-7)
+    assert 0 <= result.loss <= result.point <= result.upper
+    assert result.loss <= result.ceiling
 
 
 @given(st.floats(0, 20), st.integers(2, 16), st.floats(0, 0.01))

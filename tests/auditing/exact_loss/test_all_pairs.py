@@ -46,18 +46,18 @@ def test_pure_losses_and_bounds_are_those_of_all_outputs(law: NDArray[np.float64
     mechanism, epsilons = Spelled(law), (1.0, 3.0)
     table = mechanism.laws(TEXTS)
     for epsilon, units in zip(epsilons, unit_laws.unit_laws(table, np.arange(LETTERS), epsilons), strict=True):
-        found = {}
+        rows = {}
         for (first, second, pure), (_, _, bounds) in zip(
             pure_losses(table, units), error_bounds(table, units), strict=True
         ):
             for i, j in np.ndindex(pure.shape):
-                found[first[i], second[j]] = pure[i, j], bounds.low[i, j], bounds.high[i, j]
+                rows[first[i], second[j]] = pure[i, j], bounds.low[i, j], bounds.high[i, j]
         for i, j in permutations(range(len(TEXTS)), 2):
             if len(TEXTS[i]) != len(TEXTS[j]):
-                assert (i, j) not in found
+                assert (i, j) not in rows
                 continue
             pure, error = enumerated(mechanism, TEXTS[i], TEXTS[j], epsilon)
-            largest, low, high = found[i, j]
+            largest, low, high = rows[i, j]
             assert largest == pure or abs(largest - pure) < 1e-9
             assert math.exp(low) <= error * (1 + 1e-9) + 1e-15
             assert error <= math.exp(high) * (1 + 1e-9)
@@ -82,10 +82,10 @@ def test_relative_epsilon_names_texts_and_output() -> None:
 
 def test_every_pair_has_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = Spelled(log_softmax(np.random.default_rng(6).normal(size=(LETTERS, LETTERS)), axis=1))
-    found = epsilometer.exact_pairs(TEXTS, mechanism, [0.5, 2.0])
+    table = epsilometer.exact_pairs(TEXTS, mechanism, [0.5, 2.0])
     same = [(i, j) for i, j in combinations(range(len(TEXTS)), 2) if len(TEXTS[i]) == len(TEXTS[j])]
-    assert found.select("epsilon", "x", "other").rows() == [(e, i, j) for e in (0.5, 2.0) for i, j in same]
-    for epsilon, i, j, pure, low, high in found.rows():
+    assert table.select("epsilon", "x", "other").rows() == [(e, i, j) for e in (0.5, 2.0) for i, j in same]
+    for epsilon, i, j, pure, low, high in table.rows():
         there, error = enumerated(mechanism, TEXTS[i], TEXTS[j], epsilon)
         back, _ = enumerated(mechanism, TEXTS[j], TEXTS[i], epsilon)
         assert pure == pytest.approx(max(there, back), abs=1e-9)

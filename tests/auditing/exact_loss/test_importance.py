@@ -165,8 +165,8 @@ def test_a_mixture_of_both_laws_against_enumeration() -> None:
         assert result.log_error.low <= math.log(truth(pair, 2.0) / 2) <= result.log_error.high
         delta = result.deltas(np.ones(1))
         assert delta.low[0] <= 1 - truth(pair, 2.0, 1.0) <= delta.high[0]
-    drawn = mixed(mechanism, texts, np.repeat(pairs[:1], 4000, axis=0), (2.0, Noise.named(4000, "m")))
-    other = np.exp(drawn.log_rho - drawn.loss / 2)  # P' / m, whose mean is 1
+    sample = mixed(mechanism, texts, np.repeat(pairs[:1], 4000, axis=0), (2.0, Noise.named(4000, "m")))
+    other = np.exp(sample.log_rho - sample.loss / 2)  # P' / m, whose mean is 1
     assert other.mean() == pytest.approx(1, abs=6 * other.std() / 4000**0.5)
 
 
@@ -174,8 +174,8 @@ def test_the_rows_of_a_mechanism_with_likelihoods_alone() -> None:
     """The mean over pairs inside its 99 % interval, at a fixed stream; at epsilon 40 the draws do not settle it."""
     weights = np.array([0.5, 0.2, 0.3])
     pairs = Pairs(np.array([[0, 1], [0, 2], [1, 2]]), weights, np.zeros(3, bool))
-    found = measure(Hidden(), ["0", "1", "2"], [2.0, 40.0], pairs)
-    table = found.losses
+    measured = measure(Hidden(), ["0", "1", "2"], [2.0, 40.0], pairs)
+    table = measured.losses
     assert table["pairs"].to_list() == ["all", "all"]
     assert table["method"].to_list() == [IMPORTANCE, AT_LEAST]
     assert table["worst"].null_count() == table["relative_epsilon"].null_count() == 2
@@ -184,7 +184,7 @@ def test_the_rows_of_a_mechanism_with_likelihoods_alone() -> None:
         assert row["average_low"] <= float(guess_loss(np.log([error]))[0]) <= row["average_high"]
     assert table["error"].to_list() == [pytest.approx((table["average_high"] - table["average_low"])[0] / 2), None]
     assert table["average"][1] == table["average_low"][1]
-    curve = found.curves.filter(pl.col("epsilon") == 2)
+    curve = measured.curves.filter(pl.col("epsilon") == 2)
     for level, low, high in curve.select("level", "delta_low", "delta_high").head(20).iter_rows():
         delta = 1 - sum(w * truth(pair, 2.0, level) for w, pair in zip(pairs.weights, pairs.numbers, strict=True))
         assert low <= delta <= high

@@ -37,24 +37,24 @@ def test_gaussian_noise_against_integration(distance: float) -> None:
     def integral(log_values: Array) -> float:
         return float(np.logaddexp.reduce(log_values + np.log(weights)))
 
-    found = gaussian(np.array([distance]), np.array([2.0]))
-    assert found.log_error.low == pytest.approx(integral(np.minimum(log_p, log_q)) - math.log(2), abs=2e-6)
+    bracket = gaussian(np.array([distance]), np.array([2.0]))
+    assert bracket.log_error.low == pytest.approx(integral(np.minimum(log_p, log_q)) - math.log(2), abs=2e-6)
     with np.errstate(divide="ignore"):
-        for level, delta in zip(LEVELS[:60:6], found.delta.high[0, :60:6], strict=True):
+        for level, delta in zip(LEVELS[:60:6], bracket.delta.high[0, :60:6], strict=True):
             excess = integral(np.log(np.maximum(np.exp(log_p) - np.exp(level + log_q), 0)))
             assert delta == pytest.approx(math.exp(excess), abs=1e-7)
-    assert found.delta_at_claim is not None
-    assert found.delta_at_claim.high[0] == pytest.approx(np.interp(2.0, LEVELS, found.delta.high[0]), abs=1e-9)
+    assert bracket.delta_at_claim is not None
+    assert bracket.delta_at_claim.high[0] == pytest.approx(np.interp(2.0, LEVELS, bracket.delta.high[0]), abs=1e-9)
 
 
 def test_equal_and_nearly_equal_latents_lose_nothing() -> None:
-    found = gaussian(np.array([0.0, 1e-14]), np.array([1.0, math.inf]))
-    assert found.log_error.high == pytest.approx(math.log(0.5), abs=1e-12)
-    assert found.delta.high.max() < 1e-9
-    assert found.pure is not None
-    assert found.pure.tolist() == [0.0, math.inf]
-    assert found.delta_at_claim is not None
-    assert found.delta_at_claim.high.tolist() == [0.0, 1.0]
+    bracket = gaussian(np.array([0.0, 1e-14]), np.array([1.0, math.inf]))
+    assert bracket.log_error.high == pytest.approx(math.log(0.5), abs=1e-12)
+    assert bracket.delta.high.max() < 1e-9
+    assert bracket.pure is not None
+    assert bracket.pure.tolist() == [0.0, math.inf]
+    assert bracket.delta_at_claim is not None
+    assert bracket.delta_at_claim.high.tolist() == [0.0, 1.0]
     assert laplace.log_overlap(np.zeros(3), 1e-3).low == 0
     assert laplace.deltas(np.zeros(3), LEVELS, 1e-3).high.max() == 0
 
@@ -190,13 +190,13 @@ def test_delta_at_the_claim_is_at_most_the_claimed_delta(mechanism: Any, verdict
     """Pairs of corners, the last of them as far apart as latents can be; the published forms exceed their claims."""
     pairs = Pairs(PAIRS, np.full(len(PAIRS), 1 / len(PAIRS)), np.ones(len(PAIRS), bool))
     table = measure(mechanism, TEXTS, [epsilon], pairs).losses
-    claimed, found = table["claimed_delta"][0], table["delta_at_claim"][0]
+    claimed, delta = table["claimed_delta"][0], table["delta_at_claim"][0]
     assert table["verdict"].to_list() == [verdict, verdict]
-    assert (found > claimed) == (verdict == VIOLATED)
+    assert (delta > claimed) == (verdict == VIOLATED)
     assert table["sees"][0] == "latents"
     assert not table["released"].any()
     if verdict == NOT_REFUTED and claimed:
-        assert found > 0.99 * claimed  # calibrated to the last bit
+        assert delta > 0.99 * claimed  # calibrated to the last bit
     noise = mechanism.law(epsilon)
     if mechanism.__class__ is ADePT and mechanism.noise == "laplace":
         farthest = 2 * mechanism.norm * (1 - 2.0**-20) * 2  # |f - f'|_1 of opposite corners of the ball, n = 4

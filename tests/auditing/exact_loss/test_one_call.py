@@ -36,22 +36,22 @@ LAW = np.asarray(log_softmax(np.random.default_rng(0).normal(size=(3, 3)), axis=
 
 def errors(mechanism: Spelled, epsilon: float, equal: bool) -> list[float]:
     """The Bayes errors of all pairs of texts, by enumeration; 0 where their lengths differ."""
-    found = []
+    values = []
     for first, second in combinations(TEXTS, 2):
         if len(first) == len(second):
             p, q = (np.exp(mechanism.outputs(text, epsilon)) for text in (first, second))
-            found.append(float(np.minimum(p, q).sum() / 2))
+            values.append(float(np.minimum(p, q).sum() / 2))
         elif not equal:
-            found.append(0.0)
-    return found
+            values.append(0.0)
+    return values
 
 
 def test_the_row_is_that_of_all_outputs() -> None:
     mechanism = Spelled(LAW)
-    found = epsilometer.exact_loss(TEXTS, mechanism, [0.5, 4.0], design=UNIFORM)
-    assert found.columns == list(EXACT)[2:]
-    assert found.select("epsilon", "pairs").rows() == [(e, g) for e in (0.5, 4.0) for g in ("all", "equal length")]
-    for row in found.rows(named=True):
+    table = epsilometer.exact_loss(TEXTS, mechanism, [0.5, 4.0], design=UNIFORM)
+    assert table.columns == list(EXACT)[2:]
+    assert table.select("epsilon", "pairs").rows() == [(e, g) for e in (0.5, 4.0) for g in ("all", "equal length")]
+    for row in table.rows(named=True):
         each = errors(mechanism, row["epsilon"], row["pairs"] != "all")
         mean = np.mean(each)
         assert row["average_low"] - 1e-9 <= math.log((1 - mean) / mean) <= row["average_high"] + 1e-9
@@ -72,9 +72,9 @@ def test_the_row_is_that_of_all_outputs() -> None:
 
 def test_curves_bracket_those_of_all_outputs() -> None:
     mechanism = Spelled(LAW)
-    found = epsilometer.exact_curves(TEXTS, mechanism, [2.0], design=UNIFORM)
-    assert found.columns == list(EXACT_CURVES)[2:]
-    for row in found.filter(pairs="equal length").rows(named=True):
+    table = epsilometer.exact_curves(TEXTS, mechanism, [2.0], design=UNIFORM)
+    assert table.columns == list(EXACT_CURVES)[2:]
+    for row in table.filter(pairs="equal length").rows(named=True):
         each, larger = [], 0.0
         for first, second in combinations(TEXTS, 2):
             if len(first) == len(second):
@@ -112,10 +112,10 @@ def test_blocks_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 25.0])
 def test_randomised_response_loses_epsilon(epsilon: float) -> None:
-    found = epsilometer.exact_loss(["yes", "no"], RandomizedResponse(resource=("yes", "no")), [epsilon], design=UNIFORM)
+    table = epsilometer.exact_loss(["yes", "no"], RandomizedResponse(resource=("yes", "no")), [epsilon], design=UNIFORM)
     for name in ("average_low", "average", "average_high", "worst", "median", "relative_epsilon", "claimed"):
-        assert found[name][0] == pytest.approx(epsilon, abs=1e-9)
-    assert found["verdict"][0] == NOT_REFUTED
+        assert table[name][0] == pytest.approx(epsilon, abs=1e-9)
+    assert table["verdict"][0] == NOT_REFUTED
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +150,13 @@ def test_whole_texts_keep_the_claims_of_corrected_mechanisms(
 ) -> None:
     texts = sentences(words[resource])
     given = {"resource": words[resource], **settings}
-    found = epsilometer.exact_loss(texts, name, [0.3, 5.0, 30.0], given, design=UNIFORM).filter(pairs="equal length")
-    assert found["verdict"].to_list() == [NOT_REFUTED] * 3
-    assert found["delta_at_claim"].to_list() == [0] * 3
-    assert found["relative_method"].unique().to_list() == ["all pairs"]
-    assert found["relative_epsilon"].is_finite().all()
-    assert (found["worst"] <= found["relative_epsilon"] + 1e-9).all()
-    assert found["average"].is_sorted()
+    table = epsilometer.exact_loss(texts, name, [0.3, 5.0, 30.0], given, design=UNIFORM).filter(pairs="equal length")
+    assert table["verdict"].to_list() == [NOT_REFUTED] * 3
+    assert table["delta_at_claim"].to_list() == [0] * 3
+    assert table["relative_method"].unique().to_list() == ["all pairs"]
+    assert table["relative_epsilon"].is_finite().all()
+    assert (table["worst"] <= table["relative_epsilon"] + 1e-9).all()
+    assert table["average"].is_sorted()
 
 
 PUBLISHED = [
@@ -171,17 +171,17 @@ def test_published_forms_whose_supports_differ_lose_without_bound(
 ) -> None:
     texts = [*sentences(words[resource]), "the flibbertigibbet", "the quartzalcoatl"]
     given = {"resource": words[resource], "as_published": True, **settings}
-    found = epsilometer.exact_loss(texts, name, [5.0], given, design=UNIFORM).filter(pairs="equal length")
-    assert found["relative_epsilon"].to_list() == [math.inf]
-    assert found["verdict"].to_list() == [VIOLATED]
-    assert found["delta_at_claim"][0] > 0.1
+    table = epsilometer.exact_loss(texts, name, [5.0], given, design=UNIFORM).filter(pairs="equal length")
+    assert table["relative_epsilon"].to_list() == [math.inf]
+    assert table["verdict"].to_list() == [VIOLATED]
+    assert table["delta_at_claim"][0] > 0.1
 
 
 def test_claims_that_are_too_small_too_far_or_missing() -> None:
     largest = float(np.abs(LAW[:, None] - LAW).max())
     for claimed, verdict in ((0.9 * largest, VIOLATED), (largest + 1e-12, NOT_REFUTED), (None, NO_CLAIM)):
-        found = epsilometer.exact_loss(TEXTS, Spelled(LAW, claimed), [1.0], design=UNIFORM)
-        assert set(found["verdict"]) == {verdict}
+        table = epsilometer.exact_loss(TEXTS, Spelled(LAW, claimed), [1.0], design=UNIFORM)
+        assert set(table["verdict"]) == {verdict}
     apart = epsilometer.exact_loss(["a", "b b"], Spelled(LAW, 9.0), [1.0], design=UNIFORM)
     assert apart["verdict"].to_list() == [NOT_CHECKED]
     assert apart["average"].to_list() == [math.inf]
@@ -203,10 +203,10 @@ def test_the_furthest_pairs_are_those_that_trials_draw() -> None:
 def test_averages_and_quantiles_by_hand() -> None:
     log_error = np.log(np.array([0.5, 0.1, 0.0001]))
     weights = np.array([0.25, 0.5, 0.25])
-    found = average_loss(by_laws.Bracket(log_error, log_error), weights)
+    average = average_loss(by_laws.Bracket(log_error, log_error), weights)
     mean = 0.25 * 0.5 + 0.5 * 0.1 + 0.25 * 0.0001
-    assert found.low == pytest.approx(math.log((1 - mean) / mean))
-    assert found.high == pytest.approx(found.low)
+    assert average.low == pytest.approx(math.log((1 - mean) / mean))
+    assert average.high == pytest.approx(average.low)
     losses = np.array([0.0, 2.0, math.inf])
     assert [quantile(losses, weights, q) for q in (0.25, 0.5, 0.75, 0.95)] == [0, 2, 2, math.inf]
 
@@ -248,7 +248,7 @@ def test_a_law_of_one_row_a_text() -> None:
         def laws(self, texts: Any) -> Laws:
             return super().laws([text[0] for text in texts])
 
-    found = epsilometer.exact_loss(["a b c", "b a", "c"], Whole(LAW), [1.0], design=UNIFORM)
-    assert found["average"].is_finite().all()
-    assert found["pairs"].to_list() == ["all"]
-    assert isinstance(found, pl.DataFrame)
+    table = epsilometer.exact_loss(["a b c", "b a", "c"], Whole(LAW), [1.0], design=UNIFORM)
+    assert table["average"].is_finite().all()
+    assert table["pairs"].to_list() == ["all"]
+    assert isinstance(table, pl.DataFrame)

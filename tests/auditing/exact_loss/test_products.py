@@ -53,26 +53,26 @@ def holds(low: Any, true: Any, high: Any) -> bool:
 def test_every_figure_brackets_the_sum_over_all_outputs(texts: tuple[Array, Array]) -> None:
     first, second = (enumerated(text) for text in texts)
     p, q = np.exp(first), np.exp(second)
-    found = pair(*texts)
-    error, log_error = np.minimum(p, q).sum() / 2, found.log_error()
+    distribution = pair(*texts)
+    error, log_error = np.minimum(p, q).sum() / 2, distribution.log_error()
     assert holds(math.exp(log_error.low), error, math.exp(log_error.high))
     assert log_error.high == -math.inf or log_error.high - log_error.low <= (len(texts[0]) + 1) ** 2 * 0.01 / 2
     true = np.array([np.maximum(p - math.exp(level) * q, 0).sum() for level in LEVELS])
-    together = found.deltas(LEVELS)
+    together = distribution.deltas(LEVELS)
     assert np.all(together.low <= true + 1e-15)
     assert np.all(true - 1e-15 <= together.high)
     for level, delta in zip(LEVELS, true, strict=True):
-        alone = found.delta(level)
+        alone = distribution.delta(level)
         # The reference subtracts numbers up to 1, so it is exact to some 1e-16 alone.
         assert alone.low - 1e-15 <= delta * (1 + EXACTLY)
         assert delta * (1 - EXACTLY) - 1e-15 <= alone.high
     with np.errstate(invalid="ignore"):
         loss = np.where(p > 0, first - second, -np.inf)
-    assert found.pure_loss == loss.max() or abs(found.pure_loss - loss.max()) < 1e-9
+    assert distribution.pure_loss == loss.max() or abs(distribution.pure_loss - loss.max()) < 1e-9
     order = np.argsort(-loss, kind="stable")
     rates = np.array([0.01, 0.1, 0.5])
     power = np.interp(rates, np.append(0, np.cumsum(q[order])), np.append(0, np.cumsum(p[order])))
-    bracket = found.power(rates)
+    bracket = distribution.power(rates)
     assert np.all(bracket.low <= power + 1e-9)
     assert np.all(power <= bracket.high + 1e-9)
 
@@ -87,21 +87,21 @@ def test_grids_that_had_to_become_coarser_bracket_it_too(texts: tuple[Array, Arr
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (("_WINDOW", 40), ("_PRODUCTS", 2000), ("_FEW", few)):
                 patch.setattr(products, name, value)
-            found = pair(*texts)
-            log_error = found.log_error()
+            distribution = pair(*texts)
+            log_error = distribution.log_error()
             assert holds(math.exp(log_error.low), error, math.exp(log_error.high))
             for level, delta in zip(LEVELS, deltas, strict=True):
-                bracket = found.delta(level)
+                bracket = distribution.delta(level)
                 assert bracket.low - 1e-13 <= delta <= bracket.high + 1e-13
-            curve = found.deltas(LEVELS)
+            curve = distribution.deltas(LEVELS)
             assert np.all(curve.low - 1e-13 <= deltas)
             assert np.all(deltas <= curve.high + 1e-13)
 
 
 def test_losses_of_millions_keep_a_bracket() -> None:
     first, second = random_pair(5, 300, 3e5)
-    found = of_laws(np.concatenate([first, second]), np.array([(i, 5 + i) for i in range(5)]))
-    error = found.log_error()
+    distribution = of_laws(np.concatenate([first, second]), np.array([(i, 5 + i) for i in range(5)]))
+    error = distribution.log_error()
     assert -1e6 < error.low < error.high < -1e3
     # Bhattacharyya's bounds of the same error.
     log_rho = float(np.logaddexp.reduce((first + second) / 2, axis=1).sum())
@@ -148,14 +148,14 @@ def test_a_delta_far_below_what_an_fft_can_hold_keeps_its_digits(units: int) -> 
     """Against the binomial sum of so many coins of randomised response, by a product of sums and by FFT."""
     epsilon = 0.5
     coin = np.array([epsilon, 0.0]) - np.logaddexp(epsilon, 0)
-    found = Product([unit_losses(coin, coin[::-1], epsilon / 4)] * units)
+    distribution = Product([unit_losses(coin, coin[::-1], epsilon / 4)] * units)
     right = np.arange(units + 1)
     loss = epsilon * (2 * right - units)
     log_p = binom.logpmf(right, units, math.exp(coin[0]))
-    for level in (0.9 * found.pure_loss, found.pure_loss - 0.1):
+    for level in (0.9 * distribution.pure_loss, distribution.pure_loss - 0.1):
         above = loss > level
         true = logsumexp(log_p[above] + np.log1p(-np.exp(level - loss[above])))
-        delta = found.delta(level)
+        delta = distribution.delta(level)
         assert true < -15
         assert math.log(delta.low) - 1e-7 <= true <= math.log(delta.high) + 1e-7
         assert math.log(delta.high / delta.low) < 1e-6
@@ -179,16 +179,16 @@ def test_a_longer_text_is_told_apart_more_easily() -> None:
 def test_randomised_response_is_not_rounded() -> None:
     for epsilon in (0.1, 1.0, 7.0, 30.0):
         laws = np.array([[epsilon, 0.0], [0.0, epsilon]]) - np.logaddexp(epsilon, 0)
-        found = of_laws(laws, np.array([[0, 1]]), 0.02)
-        error = found.log_error()
+        distribution = of_laws(laws, np.array([[0, 1]]), 0.02)
+        error = distribution.log_error()
         for end in (error.low, error.high):
             assert abs(math.log1p(-math.exp(end)) - end - epsilon) < 1e-9
-        assert abs(found.pure_loss - epsilon) < 1e-9
+        assert abs(distribution.pure_loss - epsilon) < 1e-9
 
 
 def test_texts_with_no_output_in_common() -> None:
     with np.errstate(divide="ignore"):
-        found = pair(np.log([[1.0, 0.0]]), np.log([[0.0, 1.0]]))
-    assert found.log_error().high == -math.inf
-    assert found.pure_loss == math.inf
-    assert found.delta(100.0).low == 1
+        distribution = pair(np.log([[1.0, 0.0]]), np.log([[0.0, 1.0]]))
+    assert distribution.log_error().high == -math.inf
+    assert distribution.pure_loss == math.inf
+    assert distribution.delta(100.0).low == 1

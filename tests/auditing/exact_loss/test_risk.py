@@ -37,11 +37,11 @@ def some_laws(draw: st.DrawFn) -> np.ndarray:
 
 @given(some_laws())
 def test_no_adversary_exceeds_it(laws: np.ndarray) -> None:
-    found = largest_success(LEVELS, deltas(laws), len(laws))
-    assert optimal(laws) <= found + 1e-12
-    assert 1 / len(laws) - 1e-12 <= found <= 1
+    success = largest_success(LEVELS, deltas(laws), len(laws))
+    assert optimal(laws) <= success + 1e-12
+    assert 1 / len(laws) - 1e-12 <= success <= 1
     if len(laws) == 2:
-        assert found == pytest.approx(optimal(laws), abs=1e-12)
+        assert success == pytest.approx(optimal(laws), abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

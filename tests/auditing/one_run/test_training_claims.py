@@ -28,11 +28,11 @@ def verdicts(noise: TrainingNoise, schedule: Schedule = PLAN, seed: int = 0) -> 
     audited = run(Canaries(CANARIES, CANARIES + 1), noise, schedule, seed)
     judging = Judging(1e-5, 0.01, guesses=1000, tests=len(audited.scores))
     claim = profile(Gaussian(SIGMA), PLAN, ADDED)
-    found = {}
+    by_kind = {}
     for name, scores in audited.scores.items():
         right = ordered(scores[audited.coins], scores[~audited.coins])
-        found[name] = judged(right, judging, claim=claim)[0]["verdict"]
-    return found
+        by_kind[name] = judged(right, judging, claim=claim)[0]["verdict"]
+    return by_kind
 
 
 def test_what_is_claimed_rightly_stands() -> None:
@@ -48,9 +48,9 @@ def test_noise_that_is_too_little_is_a_violated_claim(noise: type[GaussianNoise]
 
 def test_one_noise_for_all_steps_is_a_violated_claim() -> None:
     """Differences between steps have no noise; the sum has more than it should, and shows nothing."""
-    found = verdicts(OneNoise(SIGMA))
-    assert found["spread"] == VIOLATED
-    assert found["sum"] == NOT_REFUTED
+    by_kind = verdicts(OneNoise(SIGMA))
+    assert by_kind["spread"] == VIOLATED
+    assert by_kind["sum"] == NOT_REFUTED
 
 
 def test_shuffled_batches_accounted_as_poisson_are_a_violated_claim() -> None:

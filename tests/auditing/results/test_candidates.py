@@ -30,9 +30,9 @@ def rows(pool: Pool, noises: dict[float | None, TrainingNoise], **settings: obje
 def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool) -> None:
     """Each interval misses with probability 1e-6, and the bound lies above all but for as much."""
     noises = {0.5: GaussianNoise(0.5), 20.0: DirectionalNoise(20.0)}
-    found = rows(pool, dict(noises))
-    assert [(one["level"], one["candidates"]) for one in found] == [(0.5, 2), (20.0, 2), (0.5, 16), (20.0, 16)]
-    for one in found:
+    estimates = rows(pool, dict(noises))
+    assert [(one["level"], one["candidates"]) for one in estimates] == [(0.5, 2), (20.0, 2), (0.5, 16), (20.0, 16)]
+    for one in estimates:
         low, high = clopper_pearson(int(one["successes"]), 6000, 1e-6)  # type: ignore[call-overload]
         if one["candidates"] == 2:
             assert low < one["law"] < high  # type: ignore[operator]
@@ -41,7 +41,7 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool)
         assert low < one["bound"]  # type: ignore[operator]
         assert one["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
         assert 0 < one["loss"] < one["ceiling"]  # type: ignore[operator]
-    assert [one["verdict"] for one in found if one["level"] == 0.5] == ["no claim", "no claim"]
+    assert [one["verdict"] for one in estimates if one["level"] == 0.5] == ["no claim", "no claim"]
 
 
 def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
@@ -55,15 +55,15 @@ def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
 
 def test_more_noise_proves_less_on_the_same_trials(pool: Pool) -> None:
     noises: dict[float | None, TrainingNoise] = {None: NoNoise(1.0)} | {s: GaussianNoise(s) for s in (0.2, 1.0, 5.0)}
-    found = rows(pool, noises, sizes=(2,))
-    hits = [int(one["successes"]) for one in found]  # type: ignore[call-overload]
+    estimates = rows(pool, noises, sizes=(2,))
+    hits = [int(one["successes"]) for one in estimates]  # type: ignore[call-overload]
     assert hits[0] == 6000
     assert hits == sorted(hits, reverse=True)
     again = rows(pool, noises, sizes=(2,))
-    assert found == again
-    assert list(found[0]) == list(CANDIDATES)
+    assert estimates == again
+    assert list(estimates[0]) == list(CANDIDATES)
 
 
 def test_sizes_beyond_the_pool_are_left_out(pool: Pool) -> None:
-    found = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
-    assert [one["candidates"] for one in found] == [2, 30]
+    estimates = rows(pool, {1.0: GaussianNoise(1.0)}, sizes=(2, 30, 31), trials=50)
+    assert [one["candidates"] for one in estimates] == [2, 30]

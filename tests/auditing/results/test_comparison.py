@@ -15,9 +15,9 @@ from epsilometer.auditing.results.comparison import compare, compare_strongest, 
 def test_paired_comparison_is_a_fair_coin_over_the_discordant_trials() -> None:
     first = np.array([True] * 30 + [False] * 10 + [True] * 9 + [False] * 2)
     second = np.array([True] * 30 + [False] * 10 + [False] * 9 + [True] * 2)
-    found = compare(first, second)
-    assert (found.trials, found.first_only, found.second_only) == (51, 9, 2)
-    assert found.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
+    comparison = compare(first, second)
+    assert (comparison.trials, comparison.first_only, comparison.second_only) == (51, 9, 2)
+    assert comparison.p_value == pytest.approx(2 * sum(math.comb(11, i) for i in range(3)) / 2**11)
     assert compare(first, first).p_value == 1
     (row, _) = paired_rows("songs", {"lexical": first}, {"lexical": second})
     assert judged([row], "tem", "mvc", 0.1)[0]["finding"] == "mvc leaks less than tem, p = 0.065"

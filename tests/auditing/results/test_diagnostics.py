@@ -54,18 +54,18 @@ def test_an_ordinary_curve_is_not_flagged() -> None:
     ],
 )
 def test_odd_curves_are(successes: list[int], words: str) -> None:
-    (found,) = anomalies(curve(successes), outputs())
-    assert found.startswith("m on d: ")
-    assert words in found
+    (anomaly,) = anomalies(curve(successes), outputs())
+    assert anomaly.startswith("m on d: ")
+    assert words in anomaly
 
 
 def test_each_attack_is_tested_for_flatness() -> None:
     """TeDA's anomaly: the attack on the text sees no difference between budgets where one on the latents does."""
     text = curve([650, 655, 645, 652], attack="embedding").filter(~pl.col("attack").is_in(CHOSEN))
-    (found,) = anomalies(pl.concat([curve([520, 700, 900, 999], attack="internal"), text]), outputs())
-    assert "flat: from ε = 1 to 1000" in found
-    assert "under embedding (0.4" in found
-    assert "internal" not in found
+    (anomaly,) = anomalies(pl.concat([curve([520, 700, 900, 999], attack="internal"), text]), outputs())
+    assert "flat: from ε = 1 to 1000" in anomaly
+    assert "under embedding (0.4" in anomaly
+    assert "internal" not in anomaly
 
 
 def test_a_fall_within_the_intervals_is_none() -> None:
@@ -81,8 +81,8 @@ def test_a_fall_within_the_intervals_is_none() -> None:
     ],
 )
 def test_odd_outputs_are(change: dict[str, float], words: str) -> None:
-    (found,) = anomalies(curve([500, 600, 800, 990]), outputs(**change))
-    assert words in found
+    (anomaly,) = anomalies(curve([500, 600, 800, 990]), outputs(**change))
+    assert words in anomaly
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,16 @@ def test_of_a_control_only_a_fall_is_named() -> None:
     control = pl.lit(True).alias("control")
     assert anomalies(curve([1000] * 4).with_columns(control), same) == []
     assert anomalies(curve([500] * 4).with_columns(control), same) == []
-    (found,) = anomalies(curve([500, 900, 990, 700]).with_columns(control), same)
-    assert "not monotone" in found
+    (anomaly,) = anomalies(curve([500, 900, 990, 700]).with_columns(control), same)
+    assert "not monotone" in anomaly
 
 
 def test_outputs_are_counted() -> None:
-    found = describe(["a b", "c", "d"], ["a b", " ", "x"], np.array([2, 1, 5]), None)
-    assert found.words == pytest.approx(4 / 3)
-    assert (found.units, found.units_max) == (pytest.approx(8 / 3), 5)
-    assert (found.empty, found.unchanged, found.commonest) == (1 / 3, 1 / 3, 1 / 3)
-    assert found.signal is None
+    description = describe(["a b", "c", "d"], ["a b", " ", "x"], np.array([2, 1, 5]), None)
+    assert description.words == pytest.approx(4 / 3)
+    assert (description.units, description.units_max) == (pytest.approx(8 / 3), 5)
+    assert (description.empty, description.unchanged, description.commonest) == (1 / 3, 1 / 3, 1 / 3)
+    assert description.signal is None
 
 
 def test_the_signal_is_the_length_of_the_latent_over_that_of_its_noise() -> None:

@@ -51,8 +51,8 @@ class Hidden:
         return np.array([[len(text), 10] for text in texts], np.float32)
 
     def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
-        found = self.encode(texts)
-        return Rewrites(["nothing"] * len(texts), latents=Latents(found, found))
+        latents = self.encode(texts)
+        return Rewrites(["nothing"] * len(texts), latents=Latents(latents, latents))
 
     def guarantee(self, epsilon: float) -> None:
         return None
@@ -80,8 +80,8 @@ TEXTS = ["a" * (i + 1) for i in range(20)]
 
 def test_the_strongest_is_over_what_is_released() -> None:
     """Latents that nobody gives out name the source every time; the text says nothing (false alarm 0.005)."""
-    found = epsilometer.audit(TEXTS, Hidden(), [1.0], ["length", InternalAttack()], 300, design=Design(temperature=0))
-    by_attack = {row["attack"]: row for row in found.to_dicts()}
+    table = epsilometer.audit(TEXTS, Hidden(), [1.0], ["length", InternalAttack()], 300, design=Design(temperature=0))
+    by_attack = {row["attack"]: row for row in table.to_dicts()}
     assert list(by_attack) == ["length", "InternalAttack", "strongest", "strongest_inside"]
     assert [by_attack[name]["sees"] for name in by_attack] == [TEXT, LATENTS, TEXT, LATENTS]
     assert [by_attack[name]["released"] for name in by_attack] == [True, False, True, False]
@@ -91,14 +91,14 @@ def test_the_strongest_is_over_what_is_released() -> None:
 
 
 def test_where_no_attack_sees_what_is_released_none_is_the_strongest() -> None:
-    found = epsilometer.audit(TEXTS, Hidden(), [1.0], [InternalAttack()], 50, design=Design(temperature=0))
-    assert found["attack"].to_list() == ["InternalAttack"]
+    table = epsilometer.audit(TEXTS, Hidden(), [1.0], [InternalAttack()], 50, design=Design(temperature=0))
+    assert table["attack"].to_list() == ["InternalAttack"]
 
 
 def test_an_attack_gets_what_it_says_that_it_sees() -> None:
-    made = Hidden().rewrite(TEXTS[:2], 1.0, Noise.named(2, 0))
+    rewrites = Hidden().rewrite(TEXTS[:2], 1.0, Noise.named(2, 0))
     context = Context(TEXTS, Hidden(), 1.0, Noise.named(2, 0, "attack"))
-    guess_all(Reads(), [made], np.array([[0, 1], [1, 0]]), [context])  # type: ignore[list-item]
+    guess_all(Reads(), [rewrites], np.array([[0, 1], [1, 0]]), [context])  # type: ignore[list-item]
 
 
 def test_what_an_attack_sees_must_be_known() -> None:
@@ -131,28 +131,28 @@ def test_the_law_of_a_word_mechanism_describes_the_released_text() -> None:
 
 
 def attacked(
-    guess: np.ndarray, drawn: Trials, words: np.ndarray, mechanism: Any = None, claims: np.ndarray | None = None
+    guess: np.ndarray, trials: Trials, words: np.ndarray, mechanism: Any = None, claims: np.ndarray | None = None
 ) -> Attacked:
     """One attack, `a`, which sees the text alone, on a mechanism at epsilon 1."""
     said = stated(mechanism, 1.0, [])
-    return Attacked({}, 1.0, said, drawn, words, claims, {"a": Guesses(guess)}, {"a": TEXT}, {"a": True})
+    return Attacked({}, 1.0, said, trials, words, claims, {"a": Guesses(guess)}, {"a": TEXT}, {"a": True})
 
 
-def made(hits: int, claims: np.ndarray | None, mechanism: Any, words: np.ndarray | None = None) -> dict[str, Any]:
+def row_of(hits: int, claims: np.ndarray | None, mechanism: Any, words: np.ndarray | None = None) -> dict[str, Any]:
     """The row of an attack that is right in the first `hits` of 1,000 trials among 2 texts."""
     count = 1000
-    drawn = Trials(np.tile(np.array([[0, 1]], np.int32), (count, 1)), np.zeros(count, np.int16))
+    trials = Trials(np.tile(np.array([[0, 1]], np.int32), (count, 1)), np.zeros(count, np.int16))
     guess = (np.arange(count) >= hits).astype(np.int16)
     words = np.array([3, 3]) if words is None else words
-    found = rows(attacked(guess, drawn, words, mechanism, claims=claims), 0.01)
-    assert [row["attack"] for row in found] == ["a", "strongest", "strongest_inside"]
-    return found[0]
+    table = rows(attacked(guess, trials, words, mechanism, claims=claims), 0.01)
+    assert [row["attack"] for row in table] == ["a", "strongest", "strongest_inside"]
+    return table[0]
 
 
 def test_delta_is_subtracted_from_the_loss() -> None:
     """A tight (1, 0.1) mechanism: with delta the expected loss is 1, at delta 0 it is 1.14 (TeDA eqs. 10 and 11)."""
     hits = round(1000 * success_bound(1.0, 2, 0.1))
-    row = made(hits, np.full(1000, 1.0), Claiming(0.1))
+    row = row_of(hits, np.full(1000, 1.0), Claiming(0.1))
     assert row["delta"] == 0.1
     assert row["point"] == pytest.approx(1, abs=0.01)
     assert row["loss"] == estimate(hits, 1000, delta=0.1).loss < 1
@@ -160,20 +160,20 @@ def test_delta_is_subtracted_from_the_loss() -> None:
 
 
 def test_delta_reaches_the_audit() -> None:
-    found = epsilometer.audit(TEXTS, Claiming(0.1), [1.0], [Equal()], 200, design=Design(temperature=0))
-    assert found["delta"].item() == 0.1
-    assert found["loss"].item() == estimate(200, 200, delta=0.1).loss < found["loss_at_delta_0"].item()
+    table = epsilometer.audit(TEXTS, Claiming(0.1), [1.0], [Equal()], 200, design=Design(temperature=0))
+    assert table["delta"].item() == 0.1
+    assert table["loss"].item() == estimate(200, 200, delta=0.1).loss < table["loss_at_delta_0"].item()
 
 
 def test_the_loss_beyond_length() -> None:
     """Length tells half of the trials apart; the others are guessed at random (false alarm 0.005)."""
     texts = ["one two", "three four", "five", "six"]
     candidates = np.array([[0, 1], [0, 2]] * 500, np.int32)
-    drawn = Trials(candidates, np.zeros(1000, np.int16))
+    trials = Trials(candidates, np.zeros(1000, np.int16))
     words = np.array([len(text.split()) for text in texts])
     coin = np.random.default_rng(1).integers(0, 2, 1000)
     guess = np.where(words[candidates[:, 0]] == words[candidates[:, 1]], coin, 0).astype(np.int16)
-    row = rows(attacked(guess, drawn, words), 0.01)[0]
+    row = rows(attacked(guess, trials, words), 0.01)[0]
     assert row["equal_trials"] == 500
     assert row["loss"] > 0.9
     assert row["equal_loss"] == 0
@@ -181,33 +181,33 @@ def test_the_loss_beyond_length() -> None:
 
 
 def test_the_loss_beyond_length_is_the_loss_where_candidates_are_matched() -> None:
-    row = made(800, None, None)
+    row = row_of(800, None, None)
     assert (row["equal_trials"], row["equal_loss"]) == (1000, row["loss"])
-    row = made(800, None, None, np.array([3, 4]))
+    row = row_of(800, None, None, np.array([3, 4]))
     assert (row["equal_trials"], row["equal_loss"]) == (0, None)
 
 
-def verdicts(found: Mapping[float, int], others: int = 0) -> dict[float, str]:
+def verdicts(hits_by_claim: Mapping[float, int], others: int = 0) -> dict[float, str]:
     """The verdicts on claims, in nats, by their successes of 1,000, beside other claims of 20 nats."""
-    table = [made(hits, np.full(1000, claim), Claiming()) for claim, hits in found.items()]
-    table += [made(1000, np.full(1000, 20.0), Claiming())] * others
-    return dict(zip(found, (row["verdict"] for row in judge(table, 0.01)), strict=False))
+    table = [row_of(hits, np.full(1000, claim), Claiming()) for claim, hits in hits_by_claim.items()]
+    table += [row_of(1000, np.full(1000, 20.0), Claiming())] * others
+    return dict(zip(hits_by_claim, (row["verdict"] for row in judge(table, 0.01)), strict=False))
 
 
 def test_a_claim_that_could_not_be_refuted_is_not_testable() -> None:
     """T of T refutes up to 4.63 nats at T = 1,000 under 168 tests, and up to 4.91 where only 16 are testable."""
     assert verdicts({4.8: 1000, 3.0: 900, 6.0: 1000}) == {4.8: VIOLATED, 3.0: NOT_REFUTED, 6.0: NOT_TESTABLE}
     assert verdicts(dict.fromkeys(np.linspace(1, 4.8, 16), 1000), others=152)[4.8] == VIOLATED
-    (row,) = judge([made(500, np.full(1000, 6.0), Claiming())], 0.01)
+    (row,) = judge([row_of(500, np.full(1000, 6.0), Claiming())], 0.01)
     assert row["refutable"] == pytest.approx(-math.log(math.expm1(-math.log(0.01) / 1000)))
     assert row["trials_needed"] == math.ceil(math.log(0.01) / math.log(success_bound(6.0, 2)))
-    assert judge([made(500, None, None)], 0.01)[0]["verdict"] == NO_CLAIM
+    assert judge([row_of(500, None, None)], 0.01)[0]["verdict"] == NO_CLAIM
 
 
 def test_a_claim_becomes_testable_at_the_trials_that_are_named() -> None:
     def judged(trials: int) -> dict[str, Any]:
-        drawn = Trials(np.tile(np.array([[0, 1]], np.int32), (trials, 1)), np.zeros(trials, np.int16))
-        of = attacked(np.zeros(trials, np.int16), drawn, np.ones(2), Claiming(), claims=np.full(trials, 6.0))
+        pairs = Trials(np.tile(np.array([[0, 1]], np.int32), (trials, 1)), np.zeros(trials, np.int16))
+        of = attacked(np.zeros(trials, np.int16), pairs, np.ones(2), Claiming(), claims=np.full(trials, 6.0))
         return estimates([of], 0.01)[0]
 
     needed = judged(1000)["trials_needed"]
@@ -217,25 +217,25 @@ def test_a_claim_becomes_testable_at_the_trials_that_are_named() -> None:
 
 
 def test_a_claim_that_covers_no_pair_refutes_nothing() -> None:
-    (row,) = judge([made(1000, np.full(1000, math.inf), Claiming())], 0.01)
+    (row,) = judge([row_of(1000, np.full(1000, math.inf), Claiming())], 0.01)
     assert (row["verdict"], row["covered"], row["refutable"], row["trials_needed"]) == (NOT_TESTABLE, 0, 0, None)
 
 
 def test_claim_and_verdict_stand_in_each_row() -> None:
-    found = epsilometer.audit(TEXTS, Claiming(), [1.0, 9.0], [Equal()], 1000, design=Design(temperature=0))
+    table = epsilometer.audit(TEXTS, Claiming(), [1.0, 9.0], [Equal()], 1000, design=Design(temperature=0))
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    assert dict(found.schema).items() >= columns.items()
-    assert found["claim"].str.slice(0, 14).to_list() == ["1 per document", "9 per document"]
-    assert found["verdict"].to_list() == [VIOLATED, NOT_TESTABLE]
+    assert dict(table.schema).items() >= columns.items()
+    assert table["claim"].str.slice(0, 14).to_list() == ["1 per document", "9 per document"]
+    assert table["verdict"].to_list() == [VIOLATED, NOT_TESTABLE]
 
 
 def test_many_candidates_lose_no_guess() -> None:
     """k = 300: an int8 slot would have lost the targets from 128 on."""
     texts = [f"word{i} of {i}" for i in range(400)]
-    found = epsilometer.audit(texts, Identity(), [1.0], [Equal()], 500, design=Design(candidates=300, temperature=0))
-    assert found["successes"].item() == 500
-    drawn = sample(np.zeros((400, 1), np.float32), 500, 300, 0, 0)
-    assert drawn.target.max() > 250
+    table = epsilometer.audit(texts, Identity(), [1.0], [Equal()], 500, design=Design(candidates=300, temperature=0))
+    assert table["successes"].item() == 500
+    trials = sample(np.zeros((400, 1), np.float32), 500, 300, 0, 0)
+    assert trials.target.max() > 250
     scores = np.zeros((1, 300))
     scores[0, 290] = 1
     assert choose(scores, Noise.named(1, 0)).tolist() == [290]
@@ -251,8 +251,8 @@ def test_the_embedded_judge_says_up_to_which_k_it_was_validated() -> None:
     class Small(Reads):
         largest_set = 2
 
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Small()], 50, design=Design(candidates=3, temperature=0))
-    assert not found["validated"].item()
+    table = epsilometer.audit(TEXTS, Identity(), [1.0], [Small()], 50, design=Design(candidates=3, temperature=0))
+    assert not table["validated"].item()
 
 
 def test_controls_are_marked() -> None:
@@ -263,10 +263,10 @@ def test_controls_are_marked() -> None:
 
 
 def test_rows_fit_the_schema() -> None:
-    found = judge([made(800, np.full(1000, 2.0), Claiming())], 0.01)
+    table = judge([row_of(800, np.full(1000, 2.0), Claiming())], 0.01)
     columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    assert set(found[0]) == set(columns)
-    pl.DataFrame(found, schema=columns)
+    assert set(table[0]) == set(columns)
+    pl.DataFrame(table, schema=columns)
 
 
 def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,9 +274,9 @@ def test_few_texts_that_serve_as_distractors_are_counted(capsys: pytest.CaptureF
     candidates = np.array([[0, 9], [1, 9], [2, 9], [3, 8], [9, 4], [5, 9], [6, 7], [7, 9], [8, 9], [0, 3]])
     assert variety(candidates) == {"distinct": 5, "five_commonest": 1.0}
     assert variety(np.array([[0, i % 10] for i in range(40)])) == {"distinct": 10, "five_commonest": 0.5}
-    found = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, design=Design(temperature=0))
-    assert found["distinct"].item() == 20
-    assert 0.25 < found["five_commonest"].item() < 0.45
+    table = epsilometer.audit(TEXTS, Identity(), [1.0], [Equal()], 400, design=Design(temperature=0))
+    assert table["distinct"].item() == 20
+    assert 0.25 < table["five_commonest"].item() < 0.45
     assert "distractors" not in capsys.readouterr().err
 
 

@@ -100,9 +100,9 @@ def test_a_fall_is_seen_that_independent_levels_would_hide() -> None:
     for _ in range(60):
         levels = scored([0.6, 0.45, 0.35, 0.25], rng, seeds=1)
         by_pairs += by_covariance(areas(levels, MEMBERS)).fall <= alpha
-        found = [area(Scores.of(scores[0], MEMBERS), alpha) for scores in levels]
-        ends = [one.low for one in found], [one.high for one in found]
-        alone += by_intervals([one.value for one in found], *ends, alpha).fall <= alpha
+        intervals = [area(Scores.of(scores[0], MEMBERS), alpha) for scores in levels]
+        ends = [one.low for one in intervals], [one.high for one in intervals]
+        alone += by_intervals([one.value for one in intervals], *ends, alpha).fall <= alpha
     assert by_pairs >= 50
     assert alone <= 10
 
@@ -118,16 +118,19 @@ def test_the_covariance_is_that_of_areas_on_further_examples() -> None:
     fifth, where the estimate from so many draws has an error of .045 (so that .2 is more than four of these).
     """
     rng = np.random.default_rng(4)
-    drawn = [areas(scored([0.6, 0.3], rng), MEMBERS) for _ in range(1000)]
-    found, said = np.cov(np.array([one.values for one in drawn]).T), np.mean([one.covariance for one in drawn], axis=0)
-    assert np.abs(said / found - 1).max() < 0.2
-    assert found[0, 1] > 0.5 * found[0, 0]
+    repeats = [areas(scored([0.6, 0.3], rng), MEMBERS) for _ in range(1000)]
+    covariance, said = (
+        np.cov(np.array([one.values for one in repeats]).T),
+        np.mean([one.covariance for one in repeats], axis=0),
+    )
+    assert np.abs(said / covariance - 1).max() < 0.2
+    assert covariance[0, 1] > 0.5 * covariance[0, 0]
 
 
 def test_areas_of_one_model_are_those_of_its_curve() -> None:
     (scores,) = scored([0.6], np.random.default_rng(5), seeds=1)
-    found, alone = areas([scores], MEMBERS), area(Scores.of(scores[0], MEMBERS), 0.01)
-    assert area_of(float(found.values[0]), float(found.covariance[0, 0]), found.pairs, 0.01) == alone
+    together, alone = areas([scores], MEMBERS), area(Scores.of(scores[0], MEMBERS), 0.01)
+    assert area_of(float(together.values[0]), float(together.covariance[0, 0]), together.pairs, 0.01) == alone
 
 
 def test_levels_that_are_alike_or_certain() -> None:

@@ -37,7 +37,9 @@ def job(trials: int = 300) -> Job:
 
 def by_trial(blocks) -> dict[int, list[str]]:  # type: ignore[no-untyped-def]
     return {
-        int(row): [made.texts[i] for made in block.rewrites] for block in blocks for i, row in enumerate(block.rows)
+        int(row): [rewrites.texts[i] for rewrites in block.rewrites]
+        for block in blocks
+        for i, row in enumerate(block.rows)
     }
 
 
@@ -55,12 +57,14 @@ def test_repeated_texts_are_handled_by_number(public: Path) -> None:
     work = job()
     texts = [TEXTS[i] for i in work.source]
     for blocks in (False, True):
-        for made, epsilon, noise in zip(rewrite_all(mechanism, work, blocks), work.epsilons, work.noises, strict=True):
-            assert isinstance(made.texts, Repeated)
-            assert made.texts.texts is mechanism.outputs  # type: ignore[attr-defined]
+        for rewrites, epsilon, noise in zip(
+            rewrite_all(mechanism, work, blocks), work.epsilons, work.noises, strict=True
+        ):
+            assert isinstance(rewrites.texts, Repeated)
+            assert rewrites.texts.texts is mechanism.outputs  # type: ignore[attr-defined]
             alone = mechanism.rewrite(texts, epsilon, noise).texts
-            assert list(made.texts) == list(alone)
-            assert (made.texts[7], list(made.texts[3:5])) == (alone[7], list(alone[3:5]))
+            assert list(rewrites.texts) == list(alone)
+            assert (rewrites.texts[7], list(rewrites.texts[3:5])) == (alone[7], list(alone[3:5]))
 
 
 def test_mechanisms_get_lists_unless_they_ask() -> None:
@@ -76,9 +80,9 @@ def test_mechanisms_get_lists_unless_they_ask() -> None:
 
 def test_all_rewrites_come_in_the_order_of_trials(public: Path) -> None:
     mechanism: Mechanism = build_mechanism("randomized_response", {}, str(public), "test")
-    made = rewrite_all(mechanism, job())
+    output = rewrite_all(mechanism, job())
     work = job()
-    for rewrites, epsilon, noise in zip(made, work.epsilons, work.noises, strict=True):
+    for rewrites, epsilon, noise in zip(output, work.epsilons, work.noises, strict=True):
         alone = [mechanism.rewrite([TEXTS[s]], epsilon, noise[np.array([t])]) for t, s in enumerate(work.source)]
         assert list(rewrites.texts) == [a.texts[0] for a in alone]
         assert rewrites.units is not None
@@ -94,23 +98,23 @@ def test_a_plain_function_gets_a_generator_of_its_own() -> None:
 
 
 class Careless:
-    def __init__(self, made: list) -> None:
-        self.made = made
+    def __init__(self, rewrites: list) -> None:
+        self.outputs = rewrites
 
     def rewrite(self, texts: list[str], epsilon: float, noise: Noise) -> Rewrites:
-        return Rewrites(self.made * (len(texts) // len(self.made) if len(self.made) == 1 else 1))
+        return Rewrites(self.outputs * (len(texts) // len(self.outputs) if len(self.outputs) == 1 else 1))
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
         return None
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("rewrites", "message"),
     [(["a", "b"], "returned 2 texts for 300"), ([None], "returned NoneType where a string is due"), ([3], "int")],
 )
-def test_careless_mechanisms_are_refused(made: list, message: str) -> None:
+def test_careless_mechanisms_are_refused(rewrites: list, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        rewrite_all(Careless(made), job())
+        rewrite_all(Careless(rewrites), job())
 
 
 @pytest.mark.parametrize("bad", [[1, -2.0], [1, float("nan")], [], [1, 1]])
@@ -136,10 +140,10 @@ class Lengths:
 
 def test_latents_come_in_the_order_of_trials() -> None:
     work = job()
-    for made in rewrite_all(Lengths(), work):
-        assert made.latents is not None
-        np.testing.assert_array_equal(made.latents.before[:, 0], [len(TEXTS[s]) for s in work.source])
-        assert [f"{x:g}" for x in made.latents.after[:, 0]] == made.texts
+    for rewrites in rewrite_all(Lengths(), work):
+        assert rewrites.latents is not None
+        np.testing.assert_array_equal(rewrites.latents.before[:, 0], [len(TEXTS[s]) for s in work.source])
+        assert [f"{x:g}" for x in rewrites.latents.after[:, 0]] == rewrites.texts
 
 
 def _fail(writer: ArrayWriter, values: np.ndarray) -> None:
@@ -183,9 +187,9 @@ class SlowByText(Slow):
 
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         before = self.clock.now + (0 if self.calls else 60)
-        made = [self.rewrite(texts, e, n) for e, n in zip(epsilons, noises, strict=True)]
+        rewrites = [self.rewrite(texts, e, n) for e, n in zip(epsilons, noises, strict=True)]
         self.clock.now = before + len(set(texts))
-        return made
+        return rewrites
 
 
 @pytest.fixture

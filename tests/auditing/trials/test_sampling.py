@@ -13,8 +13,8 @@ from epsilometer.core.randomness import Noise
 
 
 def embeddings(count: int, seed: int = 0) -> np.ndarray:
-    made = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
+    vectors = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def law(vectors: np.ndarray, k: int, temperature: float) -> dict[tuple[int, ...], float]:
@@ -38,12 +38,12 @@ def law(vectors: np.ndarray, k: int, temperature: float) -> dict[tuple[int, ...]
 def test_against_enumeration(k: int, temperature: float) -> None:
     """Chi-square of 60,000 draws at 1e-6: false alarm 6e-6 over the six cases, at fixed seeds."""
     vectors = embeddings(5)
-    drawn = sample(vectors, 60_000, k, temperature, seed=1).candidates
+    candidates = sample(vectors, 60_000, k, temperature, seed=1).candidates
     expected = law(vectors, k, temperature)
-    found = dict.fromkeys(expected, 0)
-    for row in drawn:
-        found[tuple(row.tolist())] += 1
-    statistic = chisquare(list(found.values()), np.array(list(expected.values())) * len(drawn))
+    counts = dict.fromkeys(expected, 0)
+    for row in candidates:
+        counts[tuple(row.tolist())] += 1
+    statistic = chisquare(list(counts.values()), np.array(list(expected.values())) * len(candidates))
     assert statistic.pvalue > 1e-6
 
 
@@ -51,8 +51,8 @@ def test_against_enumeration(k: int, temperature: float) -> None:
 def test_sharp_temperatures_pick_neighbours_and_opposites(temperature: float, extreme: object) -> None:
     vectors = embeddings(300)
     cosine = vectors @ vectors.T
-    drawn = sample(vectors, 500, 4, temperature, seed=2).candidates
-    for row in drawn:
+    candidates = sample(vectors, 500, 4, temperature, seed=2).candidates
+    for row in candidates:
         for step in range(1, 4):
             score = cosine[row[:step]].sum(axis=0)
             score[row[:step]] = -np.inf if temperature > 0 else np.inf
@@ -62,26 +62,26 @@ def test_sharp_temperatures_pick_neighbours_and_opposites(temperature: float, ex
 
 def test_sets_are_distinct_and_targets_uniform() -> None:
     """Binomial bound at 5 standard deviations for each slot: false alarm 4 * 6e-7."""
-    drawn = sample(embeddings(40), 20_000, 4, -10_000)
-    assert all(len(set(row)) == 4 for row in drawn.candidates.tolist())
-    share = np.bincount(drawn.target, minlength=4) / 20_000
+    trials = sample(embeddings(40), 20_000, 4, -10_000)
+    assert all(len(set(row)) == 4 for row in trials.candidates.tolist())
+    share = np.bincount(trials.target, minlength=4) / 20_000
     assert np.abs(share - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 20_000)
-    np.testing.assert_array_equal(drawn.source, drawn.candidates[np.arange(20_000), drawn.target])
+    np.testing.assert_array_equal(trials.source, trials.candidates[np.arange(20_000), trials.target])
 
 
 def test_groups_keep_together_and_small_ones_are_left_out() -> None:
     groups = np.array([3] * 10 + [4] * 10 + [9])
-    drawn = sample(embeddings(21), 2000, 3, -10_000, groups=groups).candidates
-    assert (groups[drawn] == groups[drawn[:, :1]]).all()
-    assert 20 not in drawn
-    assert set(drawn[:, 0].tolist()) == set(range(20))
+    candidates = sample(embeddings(21), 2000, 3, -10_000, groups=groups).candidates
+    assert (groups[candidates] == groups[candidates[:, :1]]).all()
+    assert 20 not in candidates
+    assert set(candidates[:, 0].tolist()) == set(range(20))
 
 
 def test_few_trials_may_leave_a_group_out() -> None:
     groups = np.array([3] * 10 + [4] * 10 + [5] * 10)
     for seed in range(5):
-        drawn = sample(embeddings(30), 2, 2, groups=groups, seed=seed).candidates
-        assert (groups[drawn[:, 0]] == groups[drawn[:, 1]]).all()
+        candidates = sample(embeddings(30), 2, 2, groups=groups, seed=seed).candidates
+        assert (groups[candidates[:, 0]] == groups[candidates[:, 1]]).all()
 
 
 def test_same_seed_same_trials_and_other_seed_others() -> None:
@@ -158,13 +158,13 @@ def test_groups_without_partners() -> None:
 
 def test_all_texts_are_candidates_without_a_row_a_trial() -> None:
     """Sources are uniform: a chi-squared of 99 degrees of freedom exceeds 149 with probability 1e-3."""
-    drawn = of_all(100, 10_000, seed=3)
-    assert drawn.candidates.shape == (10_000, 100)
-    assert drawn.candidates.strides[0] == 0
-    counts = np.bincount(drawn.source, minlength=100)
+    trials = of_all(100, 10_000, seed=3)
+    assert trials.candidates.shape == (10_000, 100)
+    assert trials.candidates.strides[0] == 0
+    counts = np.bincount(trials.source, minlength=100)
     assert ((counts - 100) ** 2 / 100).sum() < 149
-    assert variety(drawn.candidates) == {"distinct": 100, "five_commonest": 0.05}
-    assert matched(drawn.candidates, np.full(100, 7)).all()
-    assert not matched(drawn.candidates, np.arange(100)).any()
+    assert variety(trials.candidates) == {"distinct": 100, "five_commonest": 0.05}
+    assert matched(trials.candidates, np.full(100, 7)).all()
+    assert not matched(trials.candidates, np.arange(100)).any()
     with pytest.raises(UserError, match="between 2 and the number of distinct texts"):
         of_all(1, 10)

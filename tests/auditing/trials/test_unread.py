@@ -32,9 +32,9 @@ def vectors(tmp_path: Path) -> Path:
 def test_an_audit_shows_the_share_of_unknown_words(
     vectors: Path, texts: list[str], share: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = api.audit(texts, "tem", [8.0], ["length"], 50, settings={"resource": vectors}, design=Design(temperature=0))
-    assert found["unknown_words"].unique().to_list() == [pytest.approx(share)]
-    assert found["cut_texts"].to_list() == [None] * len(found)
+    table = api.audit(texts, "tem", [8.0], ["length"], 50, settings={"resource": vectors}, design=Design(temperature=0))
+    assert table["unknown_words"].unique().to_list() == [pytest.approx(share)]
+    assert table["cut_texts"].to_list() == [None] * len(table)
     said = capsys.readouterr().err
     assert ("outside the mechanism's vocabulary" in said) == (share > 0)
     assert ("warning: 100.0% of the words" in said) == (share > MUCH)

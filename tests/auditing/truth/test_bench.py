@@ -39,9 +39,9 @@ def test_the_exact_loss_is_the_truth_to_its_stated_error(known: Known) -> None:
 
 
 def test_bounds_above_the_truth_are_counted() -> None:
-    found = summary(np.array([0.9, 1.0, 1.1, 2.0]), 1.0)
-    assert (found["above"], found["coverage"], found["seeds"]) == (2, 0.5, 4)
-    assert (found["bound"], found["least"], found["largest"]) == pytest.approx((1.05, 0.9, 2.0))
+    row = summary(np.array([0.9, 1.0, 1.1, 2.0]), 1.0)
+    assert (row["above"], row["coverage"], row["seeds"]) == (2, 0.5, 4)
+    assert (row["bound"], row["least"], row["largest"]) == pytest.approx((1.05, 0.9, 2.0))
     assert summary(np.array([5.0]), math.inf)["coverage"] == 1
 
 
@@ -54,17 +54,17 @@ def test_samples_are_named_by_mechanism_and_seed() -> None:
 
 
 def test_guesses_follow_the_likelihood_ratio() -> None:
-    drawn = samples(EVERY["SVT5"], 2000, 0)
-    assert drawn.guess[drawn.loss > 0].all()
-    assert not drawn.guess[drawn.loss < 0].any()
-    assert drawn.right[np.isinf(drawn.loss)].all()
+    sample = samples(EVERY["SVT5"], 2000, 0)
+    assert sample.guess[sample.loss > 0].all()
+    assert not sample.guess[sample.loss < 0].any()
+    assert sample.right[np.isinf(sample.loss)].all()
 
 
 def test_an_estimator_that_claims_too_much_is_seen() -> None:
     """The plug-in value of the success rate is above the truth about every other time: 5 to 35 of 40, but for 1e-6."""
 
-    def plug_in(drawn: Samples, error: float, delta: float) -> float:
-        rate = drawn.right.mean()
+    def plug_in(sample: Samples, error: float, delta: float) -> float:
+        rate = sample.right.mean()
         return math.log(rate / (1 - rate))
 
     (row,) = rows(EVERY["GRR k=2 epsilon=1"], [Estimator("plug-in", plug_in)], [Size(1000, 40)])

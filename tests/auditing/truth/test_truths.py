@@ -249,19 +249,19 @@ def test_without_any_difference_nothing_is_shown() -> None:
 
 def test_symmetric_unary_encoding_shows_half_by_success_and_all_by_abstention() -> None:
     """At most 1 in 1,000 runs would prove more than epsilon, or less than nine tenths of it from 100,000 trials."""
-    drawn = samples(EVERY["SUE k=2 epsilon=4"], 100_000, 0)
-    right = drawn.right
+    sample = samples(EVERY["SUE k=2 epsilon=4"], 100_000, 0)
+    right = sample.right
     assert estimate(int(right.sum()), len(right)).loss == pytest.approx(2, abs=0.1)
-    assert 3.6 < worst_output(right, np.abs(drawn.loss), 2, 0.002) <= 4
+    assert 3.6 < worst_output(right, np.abs(sample.loss), 2, 0.002) <= 4
 
 
 def test_the_low_bits_of_laplace_noise_prove_a_loss_that_is_not_on_paper() -> None:
     """Mironov 2012, found by the bench: ranked by unrounded likelihood ratios, guesses prove 20 times epsilon."""
     known = EVERY["Laplace"]
-    drawn = samples(known, 10_000, 0)
-    raw = np.abs(known.loss(drawn.outputs))
-    assert worst_output(drawn.right, raw, 2, 0.001) > 2 > 0.1
-    assert worst_output(drawn.right, np.abs(drawn.loss), 2, 0.001) <= 0.1
+    sample = samples(known, 10_000, 0)
+    raw = np.abs(known.loss(sample.outputs))
+    assert worst_output(sample.right, raw, 2, 0.001) > 2 > 0.1
+    assert worst_output(sample.right, np.abs(sample.loss), 2, 0.001) <= 0.1
 
 
 def test_noise_used_twice_and_halved_budgets_are_known_for_what_they_are() -> None:
