@@ -64,12 +64,12 @@ def test_a_table_of_rewrites(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_auxiliaries_are_kept_and_read_again(capsys: pytest.CaptureFixture[str]) -> None:
-    kept = (*ARGUMENTS, "--mechanism", "swap.py", "--auxiliaries", "aux")
-    assert call(capsys, *kept)[0] == 0
+    arguments = (*ARGUMENTS, "--mechanism", "swap.py", "--auxiliaries", "aux")
+    assert call(capsys, *arguments)[0] == 0
     written = Path("aux/about.json").stat().st_mtime_ns
-    assert call(capsys, *kept)[0] == 0
+    assert call(capsys, *arguments)[0] == 0
     assert Path("aux/about.json").stat().st_mtime_ns == written
-    code, _, err = call(capsys, *kept, "--keep", "rating")
+    code, _, err = call(capsys, *arguments, "--keep", "rating")
     assert code == 2
     assert "rating" in err
 

@@ -19,8 +19,8 @@ def test_rewrites_made_elsewhere_are_attacked_by_those_who_know_them(
     test, train = rewritten(texts(60, 0), swapped), rewritten(texts(120, 500), swapped)
     for name, part in (("texts", test), ("train", train)):
         pl.DataFrame({"review": part.originals, **part.labels}).write_csv(f"{name}.csv")
-    made = {"original": [*test.originals, *train.originals], "rewrite": [*test.rewrites, *train.rewrites]}
-    pl.DataFrame(made).write_csv("made.csv")
+    columns = {"original": [*test.originals, *train.originals], "rewrite": [*test.rewrites, *train.rewrites]}
+    pl.DataFrame(columns).write_csv("made.csv")
     labels = ("--text", "review", "--attribute", "gender", "--keep", "rating", "--labelled", "train.csv")
     asked = ("texts.csv", "--rewrites", "made.csv", *labels, "--kinds", "linear")
     code, out, err = call(capsys, "audit", *asked, "--json")

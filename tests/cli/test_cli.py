@@ -501,10 +501,10 @@ def test_report_prints_estimates_and_place(
     Path("reports").mkdir()
     Path("reports/audit.html").write_text("<p>")
     code, out, _ = call(capsys, "report", "--json")
-    found = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert found["report"] == str(tmp_path / "reports/audit.html")
-    assert found["estimates"] == [row | {"upper": None}]
+    assert report["report"] == str(tmp_path / "reports/audit.html")
+    assert report["estimates"] == [row | {"upper": None}]
     _, out, _ = call(capsys, "report")
     assert "0.25" in out
     assert out.endswith("reports/audit.html\n")

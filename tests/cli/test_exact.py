@@ -33,8 +33,8 @@ def test_losses_of_randomised_response_by_hand(capsys: pytest.CaptureFixture[str
         (1, "all", 6), (1, "equal length", 3), (3, "all", 6), (3, "equal length", 3),
     ]  # fmt: skip
     for row in rows:
-        kept = 1 / (1 + 3 * math.exp(-row["epsilon"]))
-        error = (1 - kept * (1 - math.exp(-row["epsilon"]))) / 2
+        stays = 1 / (1 + 3 * math.exp(-row["epsilon"]))
+        error = (1 - stays * (1 - math.exp(-row["epsilon"]))) / 2
         assert row["average"] == pytest.approx(math.log((1 - error) / error), abs=row["error"] + 1e-9)
         assert row["relative_epsilon"] == pytest.approx(row["epsilon"], abs=1e-9)
         assert (row["verdict"], row["method"]) == ("not refuted", "exact")
@@ -48,13 +48,13 @@ def test_losses_of_randomised_response_by_hand(capsys: pytest.CaptureFixture[str
 def test_vectors_of_ones_own_and_python_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--mechanism", "tem", "--epsilons", 8, "--vectors", "vectors.txt", "--temperature", 0, "--json")
     code, out, err = call(capsys, "exact", "texts.txt", *arguments)
-    found = {row["pairs"]: row for row in json.loads(out)}
+    rows = {row["pairs"]: row for row in json.loads(out)}
     assert code == 0
-    assert found["all"]["worst"] is None  # infinite: texts of three and of four words
-    assert 0 < found["equal length"]["average"] < found["equal length"]["relative_epsilon"]
+    assert rows["all"]["worst"] is None  # infinite: texts of three and of four words
+    assert 0 < rows["equal length"]["average"] < rows["equal length"]["relative_epsilon"]
     assert "of the words are outside the mechanism's vocabulary" in err
     table = epsilometer.exact_loss(TEXTS, "tem", [8], {"resource": "vectors.txt"}, design=Design(temperature=0))
-    assert table.filter(pairs="equal length")["average"].item() == pytest.approx(found["equal length"]["average"])
+    assert table.filter(pairs="equal length")["average"].item() == pytest.approx(rows["equal length"]["average"])
 
 
 @pytest.mark.parametrize(
