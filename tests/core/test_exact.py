@@ -41,12 +41,12 @@ def publication(count: int, seed: int) -> Noise:
     return Noise(np.arange(count), None, seeded(seed))
 
 
-def fits(drawn: np.ndarray, probability: Callable[[np.ndarray], np.ndarray]) -> bool:
+def fits(values: np.ndarray, probability: Callable[[np.ndarray], np.ndarray]) -> bool:
     """A chi-square test at ALPHA on the integers -12 ... 12, all others in one cell."""
     inside = np.arange(-12, 13)
     p = probability(inside)
-    observed = [*((drawn == k).sum() for k in inside), (np.abs(drawn) > 12).sum()]
-    expected = len(drawn) * np.array([*p, 1 - p.sum()])
+    observed = [*((values == k).sum() for k in inside), (np.abs(values) > 12).sum()]
+    expected = len(values) * np.array([*p, 1 - p.sum()])
     rare = expected < 5
     observed, expected = np.array(observed, float), np.array(expected)
     if rare.any():
@@ -63,7 +63,7 @@ class Tree:
 
     def outcomes(self, sampler: Callable[[Exact], Any]) -> tuple[Counter[Any], Fraction]:
         """The probability of each outcome, and of the ways that need more than `depth` words."""
-        found: Counter[Any] = Counter()
+        totals: Counter[Any] = Counter()
         open_: list[tuple[int, ...]] = [()]
         unfinished = Fraction(0)
         while open_:
@@ -84,15 +84,15 @@ class Tree:
                 else:
                     open_ += [(*prefix, word) for word in self.words]
                 continue
-            found[result] += weight
-        return found, unfinished
+            totals[result] += weight
+        return totals, unfinished
 
 
 def test_uniform_integers_are_uniform_by_enumeration() -> None:
     """Over words that stand for all 2^64 evenly, remainders of a power of two are equally frequent."""
-    found, unfinished = Tree(list(range(8)), 1).outcomes(lambda e: int(e.below(np.array([8], np.uint64))[0]))
+    outcomes, unfinished = Tree(list(range(8)), 1).outcomes(lambda e: int(e.below(np.array([8], np.uint64))[0]))
     assert unfinished == 0
-    assert found == {k: Fraction(1, 8) for k in range(8)}
+    assert outcomes == {k: Fraction(1, 8) for k in range(8)}
 
 
 def test_words_that_would_favour_small_remainders_are_drawn_again() -> None:
@@ -107,50 +107,50 @@ def test_words_that_would_favour_small_remainders_are_drawn_again() -> None:
 def test_exponential_coins_by_enumeration(numerator: int) -> None:
     """Three tosses decide all but gamma^3 / 6, and decide as the alternating series of e^-gamma says, in fractions."""
     words = [2**63 + 6 * 2**40 + k for k in range(6)]  # evenly spread modulo 1, 2 and 3
-    found, unfinished = Tree(words, 5).outcomes(
+    outcomes, unfinished = Tree(words, 5).outcomes(
         lambda e: bool(e.exponential(np.array([numerator], np.uint64), np.array([2], np.uint64))[0])
     )
     gamma = Fraction(numerator, 2)
-    assert found[True] == (1 - gamma) + gamma**2 / 2 * (1 - gamma / 3)
-    assert found[False] == gamma * (1 - gamma / 2)
+    assert outcomes[True] == (1 - gamma) + gamma**2 / 2 * (1 - gamma / 3)
+    assert outcomes[False] == gamma * (1 - gamma / 2)
     assert unfinished == gamma**3 / 6
 
 
 def test_choices_by_enumeration() -> None:
     """Weights 1, 4, 1 and 2: their sum is a power of two, so the uppermost three bits of one word decide."""
-    found, unfinished = Tree([k << 61 for k in range(8)], 1).outcomes(
+    outcomes, unfinished = Tree([k << 61 for k in range(8)], 1).outcomes(
         lambda e: int(e.choose(np.log([1.0, 4.0, 1.0, 2.0]))[0])
     )
     assert unfinished == 0
-    assert found == {0: Fraction(1, 8), 1: Fraction(4, 8), 2: Fraction(1, 8), 3: Fraction(2, 8)}
+    assert outcomes == {0: Fraction(1, 8), 1: Fraction(4, 8), 2: Fraction(1, 8), 3: Fraction(2, 8)}
 
 
 def test_choices_of_every_size_come_out_in_proportion() -> None:
     """Chi-square at 10^-9 over 30 outputs of weights from 1 to e^-6."""
     log_p = -np.linspace(0, 6, 30)
-    drawn = seeded(1).choose(log_p, 40_000)
-    expected = np.exp(log_p) / np.exp(log_p).sum() * len(drawn)
-    assert stats.chisquare(np.bincount(drawn, minlength=30), expected).pvalue > ALPHA
+    choices = seeded(1).choose(log_p, 40_000)
+    expected = np.exp(log_p) / np.exp(log_p).sum() * len(choices)
+    assert stats.chisquare(np.bincount(choices, minlength=30), expected).pvalue > ALPHA
 
 
-class Told(Exact):
-    """Decides by the `told` part of the sum of weights, and keeps the sum."""
+class Scripted(Exact):
+    """Decides by this part, `unit`, of the sum of weights, and keeps the sum."""
 
-    def __init__(self, told: Fraction) -> None:
+    def __init__(self, unit: Fraction) -> None:
         super().__init__()
-        self.__dict__.update(told=told)
+        self.__dict__.update(unit=unit)
 
     def integers(self, bound: int, count: int) -> list[int]:
         self.__dict__.update(total=bound)
-        return [int(self.__dict__["told"] * (bound - 1))] * count
+        return [int(self.__dict__["unit"] * (bound - 1))] * count
 
 
 def test_an_output_of_probability_far_below_2_to_the_minus_53_is_in_reach() -> None:
     """One of probability e^-2500 is drawn by the last of the integers, one of probability 0 by none."""
     log_weights = np.array([0.0, -100.0, -2500.0, -np.inf])
-    assert Told(Fraction(0)).choose(log_weights)[0] == 0
-    assert Told(Fraction(1)).choose(log_weights)[0] == 2
-    assert Told(1 - Fraction(1, 10**45)).choose(log_weights)[0] == 1
+    assert Scripted(Fraction(0)).choose(log_weights)[0] == 0
+    assert Scripted(Fraction(1)).choose(log_weights)[0] == 2
+    assert Scripted(1 - Fraction(1, 10**45)).choose(log_weights)[0] == 1
 
 
 @pytest.mark.parametrize("outputs", [2, 60_000])
@@ -158,12 +158,12 @@ def test_weights_are_within_their_error(outputs: int) -> None:
     """The sum of all weights against the exact one in 60 digits, logarithms from 0 to -50."""
     log_weights = -np.random.default_rng(0).random(outputs) * 50
     log_weights[0] = 0.0
-    told = Told(Fraction(0))
-    told.choose(log_weights)
+    source = Scripted(Fraction(0))
+    source.choose(log_weights)
     unit = Fraction(2) ** (math.floor(log_weights.min() / math.log(2)) - _bits(outputs))
     with mpmath.workdps(60):
         exact = mpmath.fsum(mpmath.exp(mpmath.mpf(float(x))) for x in log_weights)
-        total = told.__dict__["total"] * mpmath.mpf(unit.numerator) / unit.denominator
+        total = source.__dict__["total"] * mpmath.mpf(unit.numerator) / unit.denominator
         assert abs(total / exact - 1) < weight_error(outputs, 50.0)
 
 
@@ -174,17 +174,17 @@ LAWS = [(1, 1), (1, 3), (7, 2), (2**40 // 10, 2**40)]
 def test_two_sided_geometric_noise_follows_its_law(numerator: int, denominator: int) -> None:
     """Chi-square at 10^-9, 40,000 draws."""
     n = 40_000
-    drawn = seeded(2).laplace(np.full(n, numerator, np.uint64), np.full(n, denominator, np.uint64))
+    noise = seeded(2).laplace(np.full(n, numerator, np.uint64), np.full(n, denominator, np.uint64))
     a = math.exp(-numerator / denominator)
-    assert fits(drawn, lambda k: (1 - a) / (1 + a) * a ** np.abs(k))
+    assert fits(noise, lambda k: (1 - a) / (1 + a) * a ** np.abs(k))
 
 
 @pytest.mark.parametrize("deviation", [1, 2, 5])
 def test_discrete_gaussian_noise_follows_its_law(deviation: int) -> None:
     """Chi-square at 10^-9, 40,000 draws."""
-    drawn = seeded(3).gaussian(np.full(40_000, deviation, np.uint64))
+    noise = seeded(3).gaussian(np.full(40_000, deviation, np.uint64))
     total = np.exp(-(np.arange(-200, 201) ** 2) / (2 * deviation**2)).sum()
-    assert fits(drawn, lambda k: np.exp(-(k**2) / (2 * deviation**2)) / total)
+    assert fits(noise, lambda k: np.exp(-(k**2) / (2 * deviation**2)) / total)
 
 
 @pytest.mark.parametrize("law", [Gaussian(0.7), Laplace(0.7)])
@@ -194,9 +194,9 @@ def test_noise_on_latents_follows_the_claimed_law_on_a_public_grid(law: Any) -> 
     after = add(before, law, publication(40, 4))
     continuous = stats.norm(scale=0.7) if isinstance(law, Gaussian) else stats.laplace(scale=0.7)
     assert stats.kstest((after - before).ravel().astype(float), continuous.cdf).pvalue > ALPHA
-    drawn = law.integers(seeded(4), 20_000).reshape(40, 500)
+    noise = law.integers(seeded(4), 20_000).reshape(40, 500)
     rounded = np.trunc(before.astype(np.float64) / (0.7 / 2**24))
-    assert np.array_equal(after, ((rounded + drawn) * (0.7 / 2**24)).astype(np.float32))
+    assert np.array_equal(after, ((rounded + noise) * (0.7 / 2**24)).astype(np.float32))
     assert (np.abs(rounded) * (0.7 / 2**24) <= np.abs(before)).all()  # towards 0: no sensitivity grows
 
 
@@ -214,13 +214,13 @@ def test_a_publication_leaves_room_for_its_errors() -> None:
 def test_published_moves_follow_their_law(moves: Any, epsilon: float) -> None:
     """Chi-square at 10^-9 of 9 places from each of 9 places, mixed in one call, 10,000 draws each."""
     places = np.tile(np.arange(9), 10_000)
-    drawn = moves.move_exactly(places, epsilon, seeded(5))
+    places_after = moves.move_exactly(places, epsilon, seeded(5))
     for place in range(9):
         expected = np.exp(moves.log_law(np.int64(place), np.arange(9), epsilon)) * 10_000
-        observed = np.bincount(drawn[places == place], minlength=9)
-        kept = expected >= 5
-        observed = np.append(observed[kept], observed[~kept].sum())
-        expected = np.append(expected[kept], expected[~kept].sum() or 1e-9)
+        observed = np.bincount(places_after[places == place], minlength=9)
+        frequent = expected >= 5
+        observed = np.append(observed[frequent], observed[~frequent].sum())
+        expected = np.append(expected[frequent], expected[~frequent].sum() or 1e-9)
         assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA, place
 
 
@@ -257,7 +257,7 @@ MOVED = {
 SEEDED = {"truncated_gumbel": ("truncated_gumbel", "vectors.npz", {}, 30.0)}
 
 
-def made(folder: Path, key: str) -> tuple[Any, float]:
+def mechanism_of(folder: Path, key: str) -> tuple[Any, float]:
     name, resource, settings, epsilon = (PUBLISHED | MOVED | SEEDED)[key]
     return build(find("mechanisms", name, "rewrite"), {"resource": folder / resource, **settings}, name), epsilon
 
@@ -265,15 +265,15 @@ def made(folder: Path, key: str) -> tuple[Any, float]:
 @pytest.mark.parametrize("key", PUBLISHED)
 def test_published_words_follow_the_law_that_is_claimed(folder: Path, key: str) -> None:
     """Chi-square at 10^-9 of 40 words, 20,000 draws from one word."""
-    mechanism, epsilon = made(folder, key)
+    mechanism, epsilon = mechanism_of(folder, key)
     units = mechanism.rewrite(["w7"] * 20_000, epsilon, publication(20_000, 6)).units
     (law,) = mechanism.laws(["w7"]).log_probabilities(np.array([7]), [epsilon])
     expected = np.exp(law[0]) * 20_000
     observed = np.bincount(units.values, minlength=40)
-    kept = expected >= 5
+    frequent = expected >= 5
     assert not observed[expected == 0].any()
-    observed = np.append(observed[kept], observed[~kept].sum())
-    expected = np.append(expected[kept], max(expected[~kept].sum(), 1e-9))
+    observed = np.append(observed[frequent], observed[~frequent].sum())
+    expected = np.append(expected[frequent], max(expected[~frequent].sum(), 1e-9))
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALPHA
 
 
@@ -281,7 +281,7 @@ def test_a_publication_draws_from_the_operating_system(folder: Path, monkeypatch
     """Nothing but os.urandom decides: with its bytes fixed, so is the publication."""
     import os
 
-    mechanism, epsilon = made(folder, "santext")
+    mechanism, epsilon = mechanism_of(folder, "santext")
     texts = [" ".join(f"w{i % 40}" for i in range(100))]
     fresh = [mechanism.rewrite(texts, epsilon, Noise.operating_system(1)).texts for _ in range(2)]
     assert fresh[0] != fresh[1]  # equal by chance with a probability below e^-100
@@ -303,17 +303,17 @@ def test_a_publication_draws_from_the_operating_system(folder: Path, monkeypatch
 def test_weights_that_were_kept_give_the_draws_of_weights_computed_anew(folder: Path, key: str) -> None:
     """From the same bits: at two epsilons in turn, so that neither is drawn from the other's weights."""
     texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(10)]
-    mechanism, epsilon = made(folder, key)
+    mechanism, epsilon = mechanism_of(folder, key)
     for again in range(2):
         for budget in (epsilon, epsilon / 2):
-            anew, _ = made(folder, key)
-            drawn = mechanism.rewrite(texts, budget, publication(10, 7)).texts
-            assert drawn == anew.rewrite(texts, budget, publication(10, 7)).texts, again
+            anew, _ = mechanism_of(folder, key)
+            output = mechanism.rewrite(texts, budget, publication(10, 7)).texts
+            assert output == anew.rewrite(texts, budget, publication(10, 7)).texts, again
 
 
 def test_what_was_met_is_not_computed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The integer weights of 40 words at one epsilon: once, however often a publication meets them."""
-    mechanism, epsilon = made(folder, "santext")
+    mechanism, epsilon = mechanism_of(folder, "santext")
     computed: list[int] = []
     of = Weights.of
     monkeypatch.setattr(Weights, "of", lambda log_weights: (computed.append(1), of(log_weights))[1])
@@ -338,11 +338,11 @@ def test_a_table_of_weights_keeps_within_its_bound_what_was_used_last() -> None:
 @pytest.mark.parametrize("bound", [1, 3, 2**64, 2**64 + 1, 3 << 100])
 def test_many_integers_below_any_bound_are_uniform(bound: int) -> None:
     """Chi-square at 10^-9 of the third that each falls into, 9,000 integers; with 2^64 + 1 half of all are refused."""
-    drawn = seeded(8).integers(bound, 9_000)
-    assert len(drawn) == 9_000
-    assert 0 <= min(drawn) <= max(drawn) < bound
+    integers = seeded(8).integers(bound, 9_000)
+    assert len(integers) == 9_000
+    assert 0 <= min(integers) <= max(integers) < bound
     if bound > 1:
-        thirds = np.bincount([3 * number // bound for number in drawn], minlength=3)
+        thirds = np.bincount([3 * number // bound for number in integers], minlength=3)
         assert stats.chisquare(thirds).pvalue > ALPHA
 
 
@@ -364,17 +364,17 @@ AUDITED = {
 @pytest.mark.parametrize("key", AUDITED)
 def test_seeded_rewrites_are_what_they_were_before_there_were_publications(folder: Path, key: str) -> None:
     """Audits are reproducible: hashes of rewrites from before exact samplers."""
-    mechanism, epsilon = made(folder, key)
+    mechanism, epsilon = mechanism_of(folder, key)
     texts = [" ".join(f"w{(i * j) % 40}" for j in range(1, 30)) for i in range(50)]
-    found = mechanism.rewrite(texts, epsilon, Noise.named(50, "audit", key)).texts
-    assert hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] == AUDITED[key]
+    rewrites = mechanism.rewrite(texts, epsilon, Noise.named(50, "audit", key)).texts
+    assert hashlib.sha256("\n".join(rewrites).encode()).hexdigest()[:16] == AUDITED[key]
 
 
 def test_seeded_latents_are_what_they_were_before_there_were_publications() -> None:
     before = np.linspace(-1, 1, 300, dtype=np.float32).reshape(3, 100)
     after = [add(before, law, Noise.named(3, "audit", "latents")) for law in (Gaussian(0.7), Laplace(0.7))]
-    found = hashlib.sha256(b"".join(np.round(a * 4096).astype(np.int64).tobytes() for a in after)).hexdigest()[:16]
-    assert found == "79b2cc14db7338ac"
+    digest = hashlib.sha256(b"".join(np.round(a * 4096).astype(np.int64).tobytes() for a in after)).hexdigest()[:16]
+    assert digest == "79b2cc14db7338ac"
 
 
 @pytest.mark.parametrize("dimensions", [1, 5, 50, 384, 1024])
@@ -397,17 +397,17 @@ def test_the_density_of_published_vector_noise_is_as_steep_as_claimed(dimensions
 
 def test_published_vector_noise_has_its_length_and_direction() -> None:
     """Kolmogorov-Smirnov at 10^-9: the length is Gamma(d, 1 / epsilon), the direction uniform, 1,000 vectors."""
-    found = moved_exactly(np.full((1000, 20), 0.25), 3.0, seeded(7)) - 0.25
-    length = np.linalg.norm(found, axis=1)
+    noise = moved_exactly(np.full((1000, 20), 0.25), 3.0, seeded(7)) - 0.25
+    length = np.linalg.norm(noise, axis=1)
     assert stats.kstest(length * 3.0, stats.gamma(20).cdf).pvalue > ALPHA
-    cosine = found[:, 0] / length
+    cosine = noise[:, 0] / length
     assert stats.kstest((cosine + 1) / 2, stats.beta(9.5, 9.5).cdf).pvalue > ALPHA
 
 
 @pytest.mark.parametrize("key", MOVED)
 def test_published_moved_words_are_those_of_the_audited_mechanism(folder: Path, key: str) -> None:
     """Two samples of 4,000 words, chi-square at 10^-9: the reference code's law is the audited one."""
-    mechanism, epsilon = made(folder, key)
+    mechanism, epsilon = mechanism_of(folder, key)
     texts = ["w7"] * 4000
     both = [
         mechanism.rewrite(texts, epsilon, noise).units.values for noise in (publication(4000, 8), Noise.named(4000, 1))

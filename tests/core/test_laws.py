@@ -28,9 +28,9 @@ def some_laws() -> Laws:
 def test_sampling_follows_the_law() -> None:
     """Chi-square at 1e-6 for each of five rows: false alarm 5e-6, at a fixed seed."""
     source = np.repeat([0, 3], 20_000)
-    (drawn,) = sample(some_laws(), source, [1.3], [Noise.named(len(source), "s")])
+    (sequences,) = sample(some_laws(), source, [1.3], [Noise.named(len(source), "s")])
     for text, position, row in [(0, 0, 0), (0, 1, 1), (0, 2, 2), (3, 0, 3), (3, 1, 3)]:
-        units = drawn.take(np.flatnonzero(source == text)).values.reshape(20_000, -1)[:, position]
+        units = sequences.take(np.flatnonzero(source == text)).values.reshape(20_000, -1)[:, position]
         (log_p,) = some_laws().log_probabilities(np.array([row]), [1.3])
         assert chisquare(np.bincount(units, minlength=5), 20_000 * np.exp(log_p[0])).pvalue > 1e-6
 
@@ -49,15 +49,15 @@ def test_a_draw_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -
 def test_likelihood_against_a_loop() -> None:
     texts = np.array([0, 3, 1, 2, 0, 1])
     units = [Ragged.of([[0, 1, 2], [4, 0], [3], [], [1], [4]]), Ragged.of([[2, 2, 2], [1, 1], [0], [], [0], [4]])]
-    found = log_likelihood(some_laws(), texts, units, [0.7, 3.0])
-    for total, drawn, epsilon in zip(found, units, [0.7, 3.0], strict=True):
+    likelihoods = log_likelihood(some_laws(), texts, units, [0.7, 3.0])
+    for total, rewrites, epsilon in zip(likelihoods, units, [0.7, 3.0], strict=True):
         for i, text in enumerate(texts):
             rows = some_laws().rows.row(text)
             twin = -np.inf
-            if len(rows) == len(drawn.row(i)):
+            if len(rows) == len(rewrites.row(i)):
                 laws = [next(some_laws().log_probabilities(np.array([r]), [epsilon]))[0] for r in rows]
-                twin = sum(law[u] for law, u in zip(laws, drawn.row(i), strict=True))
+                twin = sum(law[u] for law, u in zip(laws, rewrites.row(i), strict=True))
             assert total[i] == pytest.approx(twin)
-    assert found[0][4] == -np.inf  # another length
-    assert found[0][5] == -np.inf  # an impossible unit
-    assert found[0][3] == 0  # nothing to say of an empty text
+    assert likelihoods[0][4] == -np.inf  # another length
+    assert likelihoods[0][5] == -np.inf  # an impossible unit
+    assert likelihoods[0][3] == 0  # nothing to say of an empty text

@@ -10,12 +10,12 @@ from epsilometer.core import system
 def test_numpy_draws_its_laws_from_the_operating_system_s_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three KS tests at 1e-6 each, on fresh bits; and the bits are those words."""
     generator = system.generator()
-    for drawn, law in (
+    for sample, law in (
         (generator.random(2_000), uniform()),
         (generator.standard_normal(2_000), norm()),
         (generator.chisquare(7, 2_000), chi2(7)),
     ):
-        assert kstest(drawn, law.cdf).pvalue > 1e-6
+        assert kstest(sample, law.cdf).pvalue > 1e-6
     bits = np.random.default_rng(0).integers(0, 2**64, 1 << 10, np.uint64)
     monkeypatch.setattr(system, "system_words", lambda count: bits[:count])
     known = system.generator()
