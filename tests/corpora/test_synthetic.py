@@ -135,8 +135,8 @@ def test_a_sentence_and_its_twin_are_told_apart_by_grammar_alone() -> None:
     words = _grammar_judgements.WORDS
     for template in _grammar_judgements.TEMPLATES:
         for turn in range(max(map(len, words.values()))):
-            drawn = {slot: values[turn % len(values)] for slot, values in words.items()}
-            right, wrong = (synthetic._judged(template, drawn, i) for i in (0, 1))
+            filling = {slot: values[turn % len(values)] for slot, values in words.items()}
+            right, wrong = (synthetic._judged(template, filling, i) for i in (0, 1))
             assert right != wrong, template
             assert not {*"[]{}|"} & {*right, *wrong}, template
 
@@ -160,9 +160,9 @@ def test_a_tenth_of_the_reviews_hold_identifiers_of_every_kind(reviews: pl.DataF
     assert 0.08 <= reviews.filter(pl.col("identifiers").list.len() > 0).height / COUNT <= 0.12
     assert (reviews["identifiers"].list.len() == reviews["identifier_kinds"].list.len()).all()
     assert reviews["identifier_kinds"].explode().drop_nulls().n_unique() == 4
-    found = reviews["identifiers"].explode().drop_nulls()
+    identifiers = reviews["identifiers"].explode().drop_nulls()
     for pattern in (r"^\S+@\S+\.\S+$", r"^[A-N]{2}-\d{6}$", r"^\+?[\d(). x-]{8,}$", r"^\p{Lu}[\p{L}' -]+$"):
-        assert found.str.contains(pattern).sum() >= 20, pattern
+        assert identifiers.str.contains(pattern).sum() >= 20, pattern
 
 
 def test_reviews_without_listed_identifiers_hold_none(reviews: pl.DataFrame) -> None:
