@@ -133,10 +133,10 @@ def test_a_training_that_was_killed_ends_with_the_same_bytes(
     written = Seq2Seq(tmp_path / "whole").network.state_dict()
     changed = [not torch.equal(part, written[name]) for name, part in Seq2Seq(bart).network.state_dict().items()]
     assert 0 < sum(changed) < len(changed)
-    made = AdversarialBackTranslation(resource=tmp_path / "whole", longest=20).rewrite(
+    rewrites = AdversarialBackTranslation(resource=tmp_path / "whole", longest=20).rewrite(
         ["a c d. e f", "b"], NO_BUDGET, Noise.named(2, "x")
     )
-    assert len(made.texts) == 2
+    assert len(rewrites.texts) == 2
     assert json.loads((tmp_path / "whole/rewriter.json").read_text())["commonest"] == 0.5
 
 

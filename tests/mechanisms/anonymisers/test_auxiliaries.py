@@ -105,14 +105,14 @@ def test_one_class_and_vectors_of_other_words_are_refused(tmp_path: Path) -> Non
 
 
 def test_other_labels_and_other_folders_are_refused(tmp_path: Path) -> None:
-    made = make(tmp_path / "here", songs(), PLAN, VECTORS)
-    made.check(["speaker"], ["mood"], ["linear"])
+    auxiliaries = make(tmp_path / "here", songs(), PLAN, VECTORS)
+    auxiliaries.check(["speaker"], ["mood"], ["linear"])
     for asked, complaint in (
         ((["age"], [], []), "unknown attribute of the auxiliaries in .* 'age'"),
         (([], ["speaker"], []), "unknown task"),
         (([], [], ["encoder"]), "unknown kind"),
     ):
         with pytest.raises(UserError, match=complaint):
-            made.check(*asked)
+            auxiliaries.check(*asked)
     with pytest.raises(UserError, match="holds no auxiliaries"):
         _ = Auxiliaries(tmp_path).attributes

@@ -48,8 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, reviews: pl.DataFrame) -> P
     place = tmp_path_factory.mktemp("auxiliaries")
     every = WordVectors.from_transformer(locate(ENCODER)).whole_words()
     used = {word for text in reviews["text"] for word in words_of(text)}
-    kept = [i for i, word in enumerate(every.words) if word in used]
-    vectors = WordVectors([every.words[i] for i in kept], every.vectors[kept])
+    used_words = [i for i, word in enumerate(every.words) if word in used]
+    vectors = WordVectors([every.words[i] for i in used_words], every.vectors[used_words])
     relations = pl.DataFrame({"a": ["good", "great"], "b": ["bad", "good"], "relation": ["antonym", "antonym"]})
     plan = Plan("reviews", LABELS[:2], LABELS[2:], ["linear"], FineTuning("none"))
     make(place, reviews.head(400), plan, vectors, relations=relations)
@@ -96,25 +96,25 @@ def tags(tagger: Upos, text: str) -> list[tuple[str, ...]]:
     return tagger.upos([[one.tokens[i] for i in places] for places in one.sentences])
 
 
-def check(folder: Path, tagger: Upos, before: Sequence[str], made: Rewrites, hidden: Sequence[str]) -> None:
+def check(folder: Path, tagger: Upos, before: Sequence[str], output: Rewrites, hidden: Sequence[str]) -> None:
     """What holds of every released text, and what its status says."""
-    assert made.outcomes is not None
+    assert output.outcomes is not None
     wrong = np.all(
-        [predicted(folder, label, before) != predicted(folder, label, made.texts) for label in hidden], axis=0
+        [predicted(folder, label, before) != predicted(folder, label, output.texts) for label in hidden], axis=0
     )
-    kept = predicted(folder, "rating", before) == predicted(folder, "rating", made.texts)
-    for i, (old, new) in enumerate(zip(before, made.texts, strict=True)):
+    task = predicted(folder, "rating", before) == predicted(folder, "rating", output.texts)
+    for i, (old, new) in enumerate(zip(before, output.texts, strict=True)):
         one, other = spans(old), spans(new)
         assert other.parts[::2] == one.parts[::2]
         changed = [k for k, token in enumerate(one.tokens) if other.tokens[k] != token]
         assert all(k in one.words and in_case_of(other.tokens[k], one.tokens[k]) == other.tokens[k] for k in changed)
         assert tags(tagger, new) == tags(tagger, old)
-        status = made.outcomes.status[i]
-        assert made.outcomes.changed[i] == len(changed)
-        assert made.outcomes.words[i] == len(one.words)
+        status = output.outcomes.status[i]
+        assert output.outcomes.changed[i] == len(changed)
+        assert output.outcomes.words[i] == len(one.words)
         assert (status in UNCHANGED) == (not changed)
-        assert (status == FOUND) <= bool(wrong[i] and kept[i])
-        assert (status == PART) <= bool(kept[i])
+        assert (status == FOUND) <= bool(wrong[i] and task[i])
+        assert (status == PART) <= bool(task[i])
 
 
 def mangled(text: str, quoted: bool, loud: bool, curly: bool) -> str:
@@ -138,27 +138,27 @@ def test_what_every_released_text_keeps(folder: Path, texts: list[str]) -> None:
 def test_guards_hold_of_every_released_text(folder: Path, texts: list[str], tagger: ByShape) -> None:
     one = IDT(resource=folder, attributes=("gender",), names="kept", antonyms="refused", similarity=0.7, k=10)
     before = texts[:12]
-    made = rewrites(one, before)
-    check(folder, tagger, before, made, ["gender"])
-    assert made.outcomes is not None
-    assert FOUND in made.outcomes.status
-    changed = [(a, b) for a, b in zip(before, made.texts, strict=True) if a != b]
+    output = rewrites(one, before)
+    check(folder, tagger, before, output, ["gender"])
+    assert output.outcomes is not None
+    assert FOUND in output.outcomes.status
+    changed = [(a, b) for a, b in zip(before, output.texts, strict=True) if a != b]
     assert min(Similarity(0.7).cosines(changed)) >= 0.7
     relations = Auxiliaries(folder).relations
     assert relations is not None
     opposites = Antonyms.of(relations)
     for old, new in changed:
-        (kept,) = names([spans(old)], tagger.upos)
+        (guarded,) = names([spans(old)], tagger.upos)
         pairs = list(zip(spans(old).tokens, spans(new).tokens, strict=True))
-        assert not [a for a, b in pairs if a != b and a.lower() in kept]
+        assert not [a for a, b in pairs if a != b and a.lower() in guarded]
         assert not [a for a, b in pairs if opposites.refused(a, [b])]
 
 
 def test_several_attributes_err_at_once(folder: Path, texts: list[str], tagger: ByShape) -> None:
-    made = rewrites(IDT(resource=folder, k=10), texts[:20])
-    assert made.outcomes is not None
-    assert FOUND in made.outcomes.status
-    check(folder, tagger, texts[:20], made, ["gender", "age_group"])
+    output = rewrites(IDT(resource=folder, k=10), texts[:20])
+    assert output.outcomes is not None
+    assert FOUND in output.outcomes.status
+    check(folder, tagger, texts[:20], output, ["gender", "age_group"])
 
 
 def test_which_words_may_change() -> None:
@@ -198,17 +198,17 @@ def test_questions_are_those_that_the_classifiers_count(
         return plain(self, texts)
 
     monkeypatch.setattr(Linear, "probabilities", counted)
-    made = rewrites(IDT(resource=folder, attribution=attribution, k=3), [texts[1]])
-    assert made.outcomes is not None
-    assert made.outcomes.asked.tolist() == [len(asked)]
-    assert made.outcomes.asked_victim.tolist() == [0]
+    output = rewrites(IDT(resource=folder, attribution=attribution, k=3), [texts[1]])
+    assert output.outcomes is not None
+    assert output.outcomes.asked.tolist() == [len(asked)]
+    assert output.outcomes.asked_victim.tolist() == [0]
 
 
 @pytest.mark.usefixtures("tagger")
 def test_what_is_released_where_nothing_is_found(folder: Path, texts: list[str]) -> None:
     hard = IDT(resource=folder, attributes=("gender",), margin=50.0, k=3, q=2)
     by = {how: rewrites(replace(hard, unsaved=how), texts[:5]) for how in ("best", "original", "withhold")}
-    status = {how: made.outcomes.status for how, made in by.items() if made.outcomes is not None}
+    status = {how: output.outcomes.status for how, output in by.items() if output.outcomes is not None}
     assert {*status["best"]} <= {PART, MISSED, NOTHING}
     assert PART in status["best"]
     assert {*status["original"]} <= {MISSED, NOTHING}
@@ -231,23 +231,23 @@ def test_an_edit_that_costs_the_task_is_no_success(folder: Path, texts: list[str
     for path in (folder / "gender-linear").iterdir():
         (same / "rating-linear" / path.name).write_bytes(path.read_bytes())
     one = IDT(resource=same, attributes=("gender",), k=5, unsaved="original")
-    made = rewrites(one, texts[:8])
-    assert made.texts == texts[:8]
-    assert made.outcomes is not None
-    assert {*made.outcomes.status} <= {UTILITY_LOST, MISSED, NOTHING}
-    assert UTILITY_LOST in made.outcomes.status
+    output = rewrites(one, texts[:8])
+    assert output.texts == texts[:8]
+    assert output.outcomes is not None
+    assert {*output.outcomes.status} <= {UTILITY_LOST, MISSED, NOTHING}
+    assert UTILITY_LOST in output.outcomes.status
 
 
 @pytest.mark.usefixtures("tagger")
 def test_hide_brings_the_auxiliary_near_the_shares(folder: Path, texts: list[str]) -> None:
     one = IDT(resource=folder, attributes=("gender",), aim="hide", margin=0.3, k=10)
-    made = rewrites(one, texts[:15])
+    output = rewrites(one, texts[:15])
     auxiliary = Auxiliaries(folder)
     shares = np.log(auxiliary.shares["gender"])
-    far = np.abs(np.log(auxiliary.classifiers["gender"]["linear"].probabilities(made.texts)) - shares).max(axis=1)
-    assert made.outcomes is not None
-    assert FOUND in made.outcomes.status
-    assert far[[status == FOUND for status in made.outcomes.status]].max() <= 0.3
+    far = np.abs(np.log(auxiliary.classifiers["gender"]["linear"].probabilities(output.texts)) - shares).max(axis=1)
+    assert output.outcomes is not None
+    assert FOUND in output.outcomes.status
+    assert far[[status == FOUND for status in output.outcomes.status]].max() <= 0.3
     with pytest.raises(UserError, match="margin above 0"):
         rewrites(IDT(resource=folder, aim="hide", margin=0), texts[:1])
 
@@ -271,14 +271,14 @@ def test_random_shows_the_drawn_class_and_edits_its_own_too(folder: Path, texts:
     few = texts[:20]
     noise = Noise.named(len(few), "random")
     own = predicted(folder, "gender", few)
-    made = one.rewrite(few, 0.5, noise)
+    output = one.rewrite(few, 0.5, noise)
     shown = np.array(one._shown(own, 0.5, noise))
-    assert made.outcomes is not None
-    found = np.array([status == FOUND for status in made.outcomes.status])
-    assert (predicted(folder, "gender", made.texts) == shown)[found].all()
-    assert (made.outcomes.changed > 0)[found].all()
-    assert (found & (shown == own)).any()
-    assert (found & (shown != own)).any()
+    assert output.outcomes is not None
+    hidden = np.array([status == FOUND for status in output.outcomes.status])
+    assert (predicted(folder, "gender", output.texts) == shown)[hidden].all()
+    assert (output.outcomes.changed > 0)[hidden].all()
+    assert (hidden & (shown == own)).any()
+    assert (hidden & (shown != own)).any()
 
 
 ODD = {
@@ -297,11 +297,11 @@ ODD = {
 def test_odd_texts_come_out_whole(folder: Path, tagger: ByShape, kind: str) -> None:
     for published in (False, True):
         one = IDT(resource=folder, attributes=("gender",), k=3, q=2, as_published=published)
-        made = rewrites(one, [ODD[kind]])
-        check(folder, tagger, [ODD[kind]], made, ["gender"])
+        output = rewrites(one, [ODD[kind]])
+        check(folder, tagger, [ODD[kind]], output, ["gender"])
         if kind in ("empty", "marks", "emoji", "numbers"):
-            assert made.outcomes is not None
-            assert made.outcomes.status == [NOTHING]
+            assert output.outcomes is not None
+            assert output.outcomes.status == [NOTHING]
 
 
 def test_a_text_of_10_000_characters(folder: Path, texts: list[str], tagger: ByShape) -> None:
@@ -314,9 +314,9 @@ def test_a_text_of_10_000_characters(folder: Path, texts: list[str], tagger: ByS
 def test_a_text_beyond_a_window_says_so(folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Linear, "cuts", lambda _, texts: np.array([len(text) > 40 for text in texts]), raising=False)
     short, long = "My wife loved it.", "My wife loved it and my husband loved it, too."
-    made = rewrites(IDT(resource=folder, attributes=("gender",), k=3), [short, long])
-    assert made.outcomes is not None
-    assert [status == CUT for status in made.outcomes.status] == [False, True]
+    output = rewrites(IDT(resource=folder, attributes=("gender",), k=3), [short, long])
+    assert output.outcomes is not None
+    assert [status == CUT for status in output.outcomes.status] == [False, True]
 
 
 @pytest.mark.parametrize(

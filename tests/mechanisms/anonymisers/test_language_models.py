@@ -60,9 +60,9 @@ def remote(auxiliaries: Path) -> dict[str, Any]:
     return {"resource": auxiliaries, "model": "m", "endpoint": True, "workers": 1}
 
 
-def statuses(made: Rewrites) -> list[str]:
-    assert made.outcomes is not None
-    return list(made.outcomes.status)
+def statuses(rewrites: Rewrites) -> list[str]:
+    assert rewrites.outcomes is not None
+    return list(rewrites.outcomes.status)
 
 
 def replying(server: Server, reply: Callable[[str, str], str]) -> None:
@@ -72,13 +72,13 @@ def replying(server: Server, reply: Callable[[str, str], str]) -> None:
 
 def test_the_request_names_the_classes_that_auxiliaries_predict(auxiliaries: Path, server: Server) -> None:
     server.reply = lambda message: json.dumps({"text": message.replace("she", "they")})
-    made = rewrite(LLMRewrite(**remote(auxiliaries)))
-    assert made.texts == ["they sang good", "he sang bad", "they sang bad", "they sang good"]
-    assert statuses(made) == [FOUND, MISSED, FOUND, FOUND]
-    assert made.outcomes is not None
-    assert made.outcomes.changed.tolist() == [1, 0, 1, 1]
-    assert made.outcomes.words.tolist() == [3] * 4
-    assert made.outcomes.asked.tolist() == [2] * 4  # one for each label
+    rewrites = rewrite(LLMRewrite(**remote(auxiliaries)))
+    assert rewrites.texts == ["they sang good", "he sang bad", "they sang bad", "they sang good"]
+    assert statuses(rewrites) == [FOUND, MISSED, FOUND, FOUND]
+    assert rewrites.outcomes is not None
+    assert rewrites.outcomes.changed.tolist() == [1, 0, 1, 1]
+    assert rewrites.outcomes.words.tolist() == [3] * 4
+    assert rewrites.outcomes.asked.tolist() == [2] * 4  # one for each label
     assert [body["messages"][0]["content"] for _, _, body in server.asked] == [
         f"You need to rewrite a text. Turn the gender of the author different from {gender}, but keep the mood of the "
         f"text as {mood}. {FORM}"
@@ -98,9 +98,9 @@ def test_published_requests_are_filled_in(auxiliaries: Path, server: Server, nam
 
 def test_an_unusable_answer_is_never_the_original(auxiliaries: Path, server: Server) -> None:
     server.reply = lambda message: "As an AI I cannot." if message == "he sang bad" else message
-    made = rewrite(LLMRewrite(**remote(auxiliaries)))
-    assert made.texts == [""] * 4
-    assert statuses(made) == [UNUSABLE] * 4
+    rewrites = rewrite(LLMRewrite(**remote(auxiliaries)))
+    assert rewrites.texts == [""] * 4
+    assert statuses(rewrites) == [UNUSABLE] * 4
     assert server.answered == {"she sang good": 2, "he sang bad": 2, "she sang bad": 2}
 
 
@@ -132,13 +132,13 @@ def test_it_infers_and_rewrites_until_nothing_is_inferred(auxiliaries: Path, ser
     steps = {"she sang good": "she  sang well", "she  sang well": "they sang well"}
     replying(server, adversary(by_pronoun, lambda _, text: json.dumps({"text": steps.get(text, text)})))
     texts = ["she sang good", "they sang", "he sang bad"]
-    made = rewrite(LLMAdversarial(**remote(auxiliaries)), texts)
-    assert made.texts == ["they sang well", "they sang", "he sang bad"]
-    assert statuses(made) == [FOUND, NOTHING, MISSED]
-    assert made.outcomes is not None
-    assert made.outcomes.asked.tolist() == [3, 1, 4]
-    told = [body["messages"][0]["content"] for _, _, body in server.asked if "rewrite" in str(body)]
-    assert 'A reader inferred: gender F, because of "its pronoun".' in told[0]
+    rewrites = rewrite(LLMAdversarial(**remote(auxiliaries)), texts)
+    assert rewrites.texts == ["they sang well", "they sang", "he sang bad"]
+    assert statuses(rewrites) == [FOUND, NOTHING, MISSED]
+    assert rewrites.outcomes is not None
+    assert rewrites.outcomes.asked.tolist() == [3, 1, 4]
+    requests = [body["messages"][0]["content"] for _, _, body in server.asked if "rewrite" in str(body)]
+    assert 'A reader inferred: gender F, because of "its pronoun".' in requests[0]
     assert {body["temperature"] for _, _, body in server.asked} == {0.1}
 
 
@@ -147,9 +147,9 @@ def test_what_is_unusable_in_a_later_round_leaves_the_rewrite_before(auxiliaries
         return json.dumps({"text": "she sang well"}) if text == "she sang good" else "no"
 
     replying(server, adversary(by_pronoun, anonymise))
-    made = rewrite(LLMAdversarial(**remote(auxiliaries)), ["she sang good", "he sang bad"])
-    assert made.texts == ["she sang well", ""]
-    assert statuses(made) == [PART, UNUSABLE]
+    rewrites = rewrite(LLMAdversarial(**remote(auxiliaries)), ["she sang good", "he sang bad"])
+    assert rewrites.texts == ["she sang well", ""]
+    assert statuses(rewrites) == [PART, UNUSABLE]
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_what_is_unusable_in_a_later_round_leaves_the_rewrite_before(auxiliaries
 )
 def test_an_inference_of_another_form_is_unusable(auxiliaries: Path, server: Server, answer: str) -> None:
     server.reply = lambda message: answer
-    made = rewrite(LLMAdversarial(**remote(auxiliaries)), TEXTS[:1])
-    assert (made.texts, statuses(made)) == ([""], [UNUSABLE])
+    rewrites = rewrite(LLMAdversarial(**remote(auxiliaries)), TEXTS[:1])
+    assert (rewrites.texts, statuses(rewrites)) == ([""], [UNUSABLE])
     assert [REMINDER in body["messages"][0]["content"] for _, _, body in server.asked] == [False, True]
 
 
@@ -180,22 +180,22 @@ def test_a_drawn_class_is_named_whatever_is_inferred(auxiliaries: Path, server: 
 
     replying(server, adversary(by_pronoun, anonymise))
     texts = [f"{['she', 'he'][i % 2]} sang {i}" for i in range(60)]
-    made = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random"), texts)
-    flipped = sum(a != b for a, b in zip(made.texts, texts, strict=True))
+    rewrites = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random"), texts)
+    flipped = sum(a != b for a, b in zip(rewrites.texts, texts, strict=True))
     assert 12 <= flipped <= 48  # binomial(60, 1/2)
-    assert statuses(made).count(FOUND) == flipped
-    assert statuses(made).count(NOTHING) == 60 - flipped
+    assert statuses(rewrites).count(FOUND) == flipped
+    assert statuses(rewrites).count(NOTHING) == 60 - flipped
     published = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random", as_published=True), texts)
     assert all(a != b for a, b in zip(published.texts, texts, strict=True))
     again = rewrite(LLMAdversarial(**remote(auxiliaries), aim="random"), texts[:7])
-    assert again.texts == made.texts[:7]
+    assert again.texts == rewrites.texts[:7]
 
 
 def test_a_local_model_that_babbles_is_unusable(auxiliaries: Path, tmp_path: Path) -> None:
     model = tiny_models.save_gpt2(tmp_path / "gpt2", chat=tiny_models.CHAT, positions=256)
     for mechanism in (LLMRewrite, LLMAdversarial):
-        made = rewrite(mechanism(resource=auxiliaries, model=str(model), longest=5), TEXTS[:2])
-        assert (made.texts, statuses(made)) == (["", ""], [UNUSABLE] * 2)
+        rewrites = rewrite(mechanism(resource=auxiliaries, model=str(model), longest=5), TEXTS[:2])
+        assert (rewrites.texts, statuses(rewrites)) == (["", ""], [UNUSABLE] * 2)
     assert rewrite(LLMRewrite(resource=auxiliaries, model=str(model), longest=5), []).texts == []
 
 

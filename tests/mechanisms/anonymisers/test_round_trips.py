@@ -43,13 +43,13 @@ def test_a_translation_is_that_of_transformers(marian: tuple[Path, Path]) -> Non
     assert len(set(written)) > 4
     equal = 0
     for sentence, ours in zip(SENTENCES, written, strict=True):
-        found = model.network.generate(
+        beams = model.network.generate(
             input_ids=torch.tensor(model.tokens([sentence])), num_beams=4, num_return_sequences=4, max_new_tokens=6,
             do_sample=False, early_stopping=True, bad_words_ids=[[model.pad], [model.tokenizer.unk_token_id]],
             return_dict_in_generate=True, output_scores=True,
         )  # fmt: skip
-        best = [model.text(row.numpy()) for row in found.sequences]
-        assert found.sequences_scores[0] - found.sequences_scores[best.index(ours)] < 1 / 1024
+        best = [model.text(row.numpy()) for row in beams.sequences]
+        assert beams.sequences_scores[0] - beams.sequences_scores[best.index(ours)] < 1 / 1024
         equal += ours == best[0]
     assert equal >= 6
 
@@ -67,21 +67,21 @@ def test_the_tokens_are_transformers_but_for_special_tokens_that_are_written(mar
 def test_back_translation_goes_through_both_models_sentence_by_sentence(marian: tuple[Path, Path]) -> None:
     there, back = (Translator(folder) for folder in marian)
     mechanism = BackTranslation(resource=marian[0], back=marian[1], longest=6)
-    made = rewrite(mechanism, TEXTS)
+    rewrites = rewrite(mechanism, TEXTS)
 
     def through(sentence: str) -> str:
         return rewritten(back, rewritten(there, [sentence], 12, 4), 12, 4)[0]
 
-    assert made.texts[0] == f"{through('a b the of.')} {through('c d!')}\n {through('h g')}"
-    assert made.texts[1] == through("c d!")
-    assert made.texts[2:5] == TEXTS[2:5]  # nothing to translate
+    assert rewrites.texts[0] == f"{through('a b the of.')} {through('c d!')}\n {through('h g')}"
+    assert rewrites.texts[1] == through("c d!")
+    assert rewrites.texts[2:5] == TEXTS[2:5]  # nothing to translate
     one_by_one = [rewrite(mechanism, [text]).texts[0] for text in reversed(TEXTS)]
-    assert made.texts == one_by_one[::-1]
-    assert made.outcomes is not None
-    assert list(made.outcomes.status) == [FOUND, FOUND, NOTHING, NOTHING, NOTHING, FOUND, FOUND]
-    assert (made.outcomes.changed <= made.outcomes.words).all()
-    assert made.outcomes.words.tolist() == [8, 2, 0, 0, 1, 5, 6]
-    assert not made.outcomes.asked.any()
+    assert rewrites.texts == one_by_one[::-1]
+    assert rewrites.outcomes is not None
+    assert list(rewrites.outcomes.status) == [FOUND, FOUND, NOTHING, NOTHING, NOTHING, FOUND, FOUND]
+    assert (rewrites.outcomes.changed <= rewrites.outcomes.words).all()
+    assert rewrites.outcomes.words.tolist() == [8, 2, 0, 0, 1, 5, 6]
+    assert not rewrites.outcomes.asked.any()
 
 
 def test_nothing_of_a_long_sentence_is_left_out(marian: tuple[Path, Path]) -> None:
@@ -96,12 +96,12 @@ def test_nothing_of_a_long_sentence_is_left_out(marian: tuple[Path, Path]) -> No
 def test_the_round_trip_of_the_embedded_model_copies_most_words() -> None:
     mechanism = RoundTrip(resource=seq2seq())
     texts = ["The staff were rude. I would not book there again!", "show me the flights from boston to denver"]
-    made = rewrite(mechanism, texts)
-    assert made.texts[1] == texts[1]
-    assert made.outcomes is not None
-    assert list(made.outcomes.status) == [FOUND, NOTHING]
-    assert (made.outcomes.changed <= 3).all()
-    assert rewrite(mechanism, texts[::-1]).texts == made.texts[::-1]
+    rewrites = rewrite(mechanism, texts)
+    assert rewrites.texts[1] == texts[1]
+    assert rewrites.outcomes is not None
+    assert list(rewrites.outcomes.status) == [FOUND, NOTHING]
+    assert (rewrites.outcomes.changed <= 3).all()
+    assert rewrite(mechanism, texts[::-1]).texts == rewrites.texts[::-1]
 
 
 def test_what_is_no_translation_model_is_refused(tmp_path: Path, marian: tuple[Path, Path]) -> None:
@@ -111,6 +111,6 @@ def test_what_is_no_translation_model_is_refused(tmp_path: Path, marian: tuple[P
 
 
 def test_a_constant_says_nothing_of_its_text() -> None:
-    made = Constant(text="none").rewrite(TEXTS, NO_BUDGET, Noise.named(len(TEXTS), "x"))
-    assert made.texts == ["none"] * len(TEXTS)
+    rewrites = Constant(text="none").rewrite(TEXTS, NO_BUDGET, Noise.named(len(TEXTS), "x"))
+    assert rewrites.texts == ["none"] * len(TEXTS)
     assert [check.rule for check in check_mechanism(Constant(), None, TEXTS) if check.problem] == []

@@ -36,11 +36,11 @@ def rewrite(one: ZSTS, texts: list[str] = TEXTS, seed: int = 0) -> list[str]:
 
 def test_at_p_0_it_is_the_identity() -> None:
     for published in (False, True):
-        made = mechanism(p=0.0, as_published=published).rewrite(TEXTS, np.nan, Noise.named(len(TEXTS), 0))
-        assert list(made.texts) == TEXTS
-        assert made.outcomes is not None
-        assert set(made.outcomes.status) == {NOTHING}
-        assert not made.outcomes.changed.any()
+        rewrites = mechanism(p=0.0, as_published=published).rewrite(TEXTS, np.nan, Noise.named(len(TEXTS), 0))
+        assert list(rewrites.texts) == TEXTS
+        assert rewrites.outcomes is not None
+        assert set(rewrites.outcomes.status) == {NOTHING}
+        assert not rewrites.outcomes.changed.any()
 
 
 def test_a_word_becomes_the_nearest_of_the_likeliest() -> None:

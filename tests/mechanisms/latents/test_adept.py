@@ -39,16 +39,16 @@ HOW = Training(words=40, steps=250, batch=16, rate=1e-2, dropped=0.1)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made, record = train(TEXTS, SHAPE, HOW)
+    autoencoder, record = train(TEXTS, SHAPE, HOW)
     assert record["word_accuracy"] > 0.7
     path = tmp_path_factory.mktemp("autoencoder")
-    made.save(path)
+    autoencoder.save(path)
     return path
 
 
 def make(folder: Path, **settings: object) -> ADePT:
-    made: ADePT = build(find("mechanisms", "adept", "rewrite"), {"resource": folder, **settings}, "adept")
-    return made
+    mechanism: ADePT = build(find("mechanisms", "adept", "rewrite"), {"resource": folder, **settings}, "adept")
+    return mechanism
 
 
 def extreme(mechanism: ADePT, vectors: np.ndarray) -> np.ndarray:
@@ -71,8 +71,8 @@ def test_gaussian_noise_keeps_the_claim_for_any_two_latents(folder: Path, epsilo
     """Exact: the privacy profile at the used sigma and the largest distance that any two latents can have."""
     mechanism = make(folder)
     law = mechanism.law(epsilon)
-    found = extreme(mechanism, corners(48))
-    farthest = max(np.linalg.norm(row - found, axis=1).max() for row in found)
+    corner = extreme(mechanism, corners(48))
+    farthest = max(np.linalg.norm(row - corner, axis=1).max() for row in corner)
     claim = mechanism.guarantee(epsilon)
     assert claim is not None
     assert isinstance(law, Gaussian)
@@ -83,9 +83,9 @@ def test_gaussian_noise_keeps_the_claim_for_any_two_latents(folder: Path, epsilo
 
 def worst_loss(mechanism: ADePT, epsilon: float) -> float:
     """The largest log-ratio of densities at one of two latents; for Laplace noise no output is worse."""
-    found = extreme(mechanism, corners(48))
+    corner = extreme(mechanism, corners(48))
     law = mechanism.law(epsilon)
-    return max(float((law.log_density(0 * row) - law.log_density(row - found)).max()) for row in found)
+    return max(float((law.log_density(0 * row) - law.log_density(row - corner)).max()) for row in corner)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 2500.0])
@@ -116,14 +116,14 @@ def audit(mechanism: ADePT, epsilons: list[float], count: int) -> tuple[dict[tup
     """Successes of both attacks by epsilon; and the latents of the two candidates of each trial."""
     random = np.random.default_rng(3)
     candidates = np.array([random.choice(len(TEXTS), 2, replace=False) for _ in range(count)])
-    drawn = Trials(candidates, random.integers(0, 2, count))
+    trials = Trials(candidates, random.integers(0, 2, count))
     streams = [Noise.named(count, "audit", epsilon) for epsilon in epsilons]
-    made = rewrite_all(mechanism, Job(TEXTS, drawn.source, epsilons, streams))
+    grid = rewrite_all(mechanism, Job(TEXTS, trials.source, epsilons, streams))
     attacks = {"internal": InternalAttack(), "likelihood": LikelihoodAttack()}
-    rewrites = dict(zip(epsilons, made, strict=True))
-    table = attacked(Pool(TEXTS), drawn, rewrites, attacks, mechanism)
-    found = {(row["epsilon"], row["attack"]): row["successes"] for row in table.iter_rows(named=True)}
-    return found, mechanism.encode(TEXTS)[candidates]
+    rewrites = dict(zip(epsilons, grid, strict=True))
+    table = attacked(Pool(TEXTS), trials, rewrites, attacks, mechanism)
+    successes = {(row["epsilon"], row["attack"]): row["successes"] for row in table.iter_rows(named=True)}
+    return successes, mechanism.encode(TEXTS)[candidates]
 
 
 def test_the_audit_finds_what_gaussian_noise_must_give(folder: Path) -> None:
@@ -133,15 +133,15 @@ def test_the_audit_finds_what_gaussian_noise_must_give(folder: Path) -> None:
     """
     epsilons, count = [0.1, 1.0, 10.0, 40.0], 2000
     mechanism = make(folder)
-    found, pairs = audit(mechanism, epsilons, count)
+    successes, pairs = audit(mechanism, epsilons, count)
     distance = np.linalg.norm(pairs[:, 0].astype(float) - pairs[:, 1], axis=1)
     for epsilon in epsilons:
         right = norm.cdf(distance / (2 * mechanism.law(epsilon).scale))
         spread = math.sqrt((right * (1 - right)).sum())
-        assert abs(found[epsilon, "likelihood"] - right.sum()) < 5 * spread
+        assert abs(successes[epsilon, "likelihood"] - right.sum()) < 5 * spread
         # and so the loss stays below the claim, which the same adversary could at most reach on the farthest pair
-        assert estimate(found[epsilon, "likelihood"], count, delta=mechanism.delta).loss <= epsilon
-        assert found[epsilon, "internal"] <= found[epsilon, "likelihood"] + 5 * math.sqrt(count) / 2
+        assert estimate(successes[epsilon, "likelihood"], count, delta=mechanism.delta).loss <= epsilon
+        assert successes[epsilon, "internal"] <= successes[epsilon, "likelihood"] + 5 * math.sqrt(count) / 2
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -151,9 +151,9 @@ def test_losses_go_from_nothing_to_the_ceiling(folder: Path, noise: str) -> None
     Ascending fails by chance with probability below 1e-6: neighbours are 5 standard deviations apart. Fixed seed.
     """
     epsilons, count = [0.01, 20.0, 3000.0], 1000
-    found, _ = audit(make(folder, noise=noise), epsilons, count)
+    successes, _ = audit(make(folder, noise=noise), epsilons, count)
     for attack in ("internal", "likelihood"):
-        small, middle, large = (found[epsilon, attack] for epsilon in epsilons)
+        small, middle, large = (successes[epsilon, attack] for epsilon in epsilons)
         assert estimate(small, count).loss == 0
         assert middle > small + 5 * math.sqrt(count / 2)
         assert large >= 0.99 * count > middle
@@ -165,19 +165,19 @@ def test_a_rewrite_does_not_depend_on_its_batch_or_grid(folder: Path) -> None:
     assert isinstance(mechanism, HasLikelihood)
     noise = Noise.named(len(texts), "batch")
     grid = mechanism.rewrite_grid(texts, [5.0, 200.0], [noise, noise])
-    for epsilon, made in zip([5.0, 200.0], grid, strict=True):
+    for epsilon, rewrites in zip([5.0, 200.0], grid, strict=True):
         for i in (0, 7, 70, 71, 72):
             alone = mechanism.rewrite([texts[i]], epsilon, noise[np.array([i])])
-            assert alone.texts[0] == made.texts[i]
+            assert alone.texts[0] == rewrites.texts[i]
             assert alone.latents is not None
-            assert made.latents is not None
-            np.testing.assert_array_equal(alone.latents.after[0], made.latents.after[i])
+            assert rewrites.latents is not None
+            np.testing.assert_array_equal(alone.latents.after[0], rewrites.latents.after[i])
     assert grid[0].texts[0] != grid[0].texts[72]  # equal texts, noise of their own
 
 
 def test_without_noise_to_speak_of_texts_come_back(folder: Path) -> None:
-    made = make(folder).rewrite(TEXTS, 1e7, Noise.named(len(TEXTS), "back"))
-    assert np.mean([a == b for a, b in zip(made.texts, TEXTS, strict=True)]) > 0.8
+    rewrites = make(folder).rewrite(TEXTS, 1e7, Noise.named(len(TEXTS), "back"))
+    assert np.mean([a == b for a, b in zip(rewrites.texts, TEXTS, strict=True)]) > 0.8
 
 
 def test_words_outside_the_vocabulary_are_one_symbol_and_never_come_out(folder: Path) -> None:
@@ -188,8 +188,8 @@ def test_words_outside_the_vocabulary_are_one_symbol_and_never_come_out(folder: 
     np.testing.assert_array_equal(latents[1], mechanism.latents(["i see x x"])[0])
     long = mechanism.latents([" ".join(["we"] * 6), " ".join(["we"] * 60)])  # the length is cut in public
     np.testing.assert_array_equal(long[0], long[1])
-    made = mechanism.rewrite(["mumbai"] * 50, 100.0, Noise.named(50, "unknown"))
-    assert {word for text in made.texts for word in text.split()} <= set(mechanism._model.vocabulary)
+    rewrites = mechanism.rewrite(["mumbai"] * 50, 100.0, Noise.named(50, "unknown"))
+    assert {word for text in rewrites.texts for word in text.split()} <= set(mechanism._model.vocabulary)
 
 
 def test_an_empty_output_stays_empty_or_is_unk_as_published(folder: Path) -> None:

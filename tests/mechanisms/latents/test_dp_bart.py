@@ -43,9 +43,9 @@ TEXTS = sorted({" ".join(RANDOM.choice(list(LETTERS), RANDOM.integers(1, 9))) fo
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {"bart": tiny_models.save_bart, "t5": tiny_models.save_t5}
-    found = {name: save(tmp_path_factory.mktemp(name)) for name, save in made.items()}
-    return found | {"berts": save_berts(tmp_path_factory.mktemp("berts"))}
+    savers = {"bart": tiny_models.save_bart, "t5": tiny_models.save_t5}
+    paths = {name: save(tmp_path_factory.mktemp(name)) for name, save in savers.items()}
+    return paths | {"berts": save_berts(tmp_path_factory.mktemp("berts"))}
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +77,21 @@ def save_berts(folder: Path) -> Path:
 
 def make(resource: Path, **settings: Any) -> DPBART:
     shape = {"length": 6, "clip": 0.5}
-    made: DPBART = build(find("mechanisms", "dp_bart", "rewrite"), {"resource": resource, **shape, **settings}, "b")
-    return made
+    mechanism: DPBART = build(
+        find("mechanisms", "dp_bart", "rewrite"), {"resource": resource, **shape, **settings}, "b"
+    )
+    return mechanism
 
 
 def extreme(mechanism: DPBART) -> np.ndarray:
     """The latents that the mechanism makes of whatever its encoder might give: signs of huge and of tiny size."""
-    width, length, kept = mechanism._model.width, mechanism.length, mechanism.dimensions
+    width, length, dimensions = mechanism._model.width, mechanism.length, mechanism.dimensions
     random = np.random.default_rng(0).normal(size=(30, length, width)).astype(np.float32)
     states = np.concatenate([np.sign(random) * 1e6, -np.sign(random) * 1e6, random * 1e-3, 0 * random[:1]])
     mechanism.__dict__["_model"] = SimpleNamespace(
         width=width, padded=lambda texts, length: (texts, texts), states=lambda *_: torch.from_numpy(states)
     )
-    mechanism.__dict__["kept"] = kept
+    mechanism.__dict__["kept"] = dimensions
     return mechanism.latents([""] * len(states)).astype(np.float64)
 
 
@@ -101,9 +103,9 @@ def test_the_noise_keeps_the_claim_for_any_two_latents(
     """Exact: the privacy profile at the used sigma and the largest distance that any two latents can have."""
     mechanism = make((pruned | {"clv": folders["bart"]})[variant], variant=variant)
     claim, law = mechanism.guarantee(epsilon), mechanism.law(epsilon)
-    found = extreme(mechanism)
-    farthest = max(np.linalg.norm(row - found, axis=1).max() for row in found)
-    assert found.shape[1] == 6 * (32 if variant == "clv" else 18)
+    corner = extreme(mechanism)
+    farthest = max(np.linalg.norm(row - corner, axis=1).max() for row in corner)
+    assert corner.shape[1] == 6 * (32 if variant == "clv" else 18)
     assert farthest == pytest.approx(mechanism.sensitivity)
     assert claim is not None
     assert math.exp(gaussian_log_delta(claim.epsilon, law.scale / farthest)) <= claim.delta
@@ -113,9 +115,9 @@ def test_the_noise_keeps_the_claim_for_any_two_latents(
 def test_a_clip_that_float32_cannot_hold(folders: dict[str, Path]) -> None:
     """0.1 as a float32 is above 0.1: sensitivity and clip take the same number."""
     mechanism = make(folders["bart"], clip=0.1)
-    found = extreme(mechanism)
-    assert found.max() == mechanism.bound > 0.1
-    assert max(np.linalg.norm(row - found, axis=1).max() for row in found) <= mechanism.sensitivity * (1 + 1e-15)
+    corner = extreme(mechanism)
+    assert corner.max() == mechanism.bound > 0.1
+    assert max(np.linalg.norm(row - corner, axis=1).max() for row in corner) <= mechanism.sensitivity * (1 + 1e-15)
 
 
 @pytest.mark.parametrize(("nominal", "delivered"), [(250.0, 1550), (1000.0, 22181)])
@@ -141,7 +143,7 @@ def test_an_epsilon_below_the_papers_range_is_warned_of(folders: dict[str, Path]
         make(folders["bart"]).law(1.0)
 
 
-def drawn(count: int) -> Trials:
+def random_pairs(count: int) -> Trials:
     random = np.random.default_rng(3)
     candidates = np.array([random.choice(len(TEXTS), 2, replace=False) for _ in range(count)])
     return Trials(candidates, random.integers(0, 2, count))
@@ -150,9 +152,9 @@ def drawn(count: int) -> Trials:
 def audit(mechanism: Any, epsilons: list[float], trials: Trials) -> dict[tuple[float, str], int]:
     count = len(trials.target)
     streams = [Noise.named(count, "audit", epsilon) for epsilon in epsilons]
-    made = rewrite_all(mechanism, Job(TEXTS, trials.source, epsilons, streams))
+    grid = rewrite_all(mechanism, Job(TEXTS, trials.source, epsilons, streams))
     attacks = {"internal": InternalAttack(), "likelihood": LikelihoodAttack()}
-    rewrites = dict(zip(epsilons, made, strict=True))
+    rewrites = dict(zip(epsilons, grid, strict=True))
     table = attacked(Pool(TEXTS), trials, rewrites, attacks, mechanism)
     return {(row["epsilon"], row["attack"]): row["successes"] for row in table.iter_rows(named=True)}
 
@@ -171,16 +173,16 @@ def test_the_audit_finds_what_gaussian_noise_must_give(folders: dict[str, Path],
     ascend from nothing (a loss is seen by chance once in 200 seeds) to the ceiling, and stay below the claim.
     """
     epsilons, count = [0.01, 10.0, 50.0, 250.0, 2500.0], 2000
-    mechanism, trials = make(folders["bart"]), drawn(2000)
-    found = audit(mechanism, epsilons, trials)
+    mechanism, trials = make(folders["bart"]), random_pairs(2000)
+    successes = audit(mechanism, epsilons, trials)
     pairs = mechanism.encode(TEXTS)[trials.candidates].astype(float)
     distance = np.linalg.norm(pairs[:, 0] - pairs[:, 1], axis=1)
     for epsilon in epsilons:
         right = norm.cdf(distance / (2 * mechanism.law(epsilon).scale))
         spread = math.sqrt((right * (1 - right)).sum())
-        assert abs(found[epsilon, "likelihood"] - right.sum()) <= 5 * spread + 1
+        assert abs(successes[epsilon, "likelihood"] - right.sum()) <= 5 * spread + 1
     for attack in ("internal", "likelihood"):
-        losses = [estimate(found[epsilon, attack], count, delta=1e-5).loss for epsilon in epsilons]
+        losses = [estimate(successes[epsilon, attack], count, delta=1e-5).loss for epsilon in epsilons]
         assert losses[0] == 0
         assert losses == sorted(losses)
         assert losses[-1] > 0.9 * estimate(count, count).ceiling
@@ -193,7 +195,7 @@ def test_one_noise_vector_for_all_positions_is_caught(folders: dict[str, Path], 
 
     The sound mechanism on the same trials is not: false alarm 1e-6 each.
     """
-    trials = drawn(600)
+    trials = random_pairs(600)
     for kind, refuted in ((SharedNoise, True), (DPBART, False)):
         mechanism = kind(resource=folders["bart"], length=6, clip=0.5)
         successes = audit(mechanism, [1.0], trials)[1.0, "likelihood"]
@@ -221,7 +223,7 @@ def slowly(model: Seq2Seq, state: torch.Tensor, longest: int, beams: int) -> str
     running: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[tuple[float, list[int]]] = []
     for step in range(1, longest + 1):
-        found = []
+        continuations = []
         for score, row in running:
             with torch.inference_mode():
                 logits = model.network(
@@ -229,12 +231,12 @@ def slowly(model: Seq2Seq, state: torch.Tensor, longest: int, beams: int) -> str
                 ).logits
             logits = (logits[0, -1].float() * 1024).round() / 1024
             law = logits[torch.from_numpy(model.outputs)].log_softmax(-1).tolist()
-            found += [(score + p, [*row, int(i)]) for i, p in zip(model.outputs, law, strict=True)]
-        found = sorted(found, key=lambda one: -one[0])[: 2 * beams]
-        for score, row in found[:beams]:
+            continuations += [(score + p, [*row, int(i)]) for i, p in zip(model.outputs, law, strict=True)]
+        continuations = sorted(continuations, key=lambda one: -one[0])[: 2 * beams]
+        for score, row in continuations[:beams]:
             if row[-1] == model.end and len(ended) < beams:
                 ended.append((score / step, row[:-1]))
-        running = [(score, row) for score, row in found if row[-1] != model.end][:beams]
+        running = [(score, row) for score, row in continuations if row[-1] != model.end][:beams]
         if len(ended) >= beams:
             break
     if len(ended) < beams:
@@ -249,16 +251,16 @@ def test_a_rewrite_does_not_depend_on_its_batch_or_grid(folders: dict[str, Path]
     assert isinstance(mechanism, HasLikelihood)
     noise = Noise.named(len(texts), "batch")
     grid = mechanism.rewrite_grid(texts, [500.0, 5000.0], [noise, noise])
-    for epsilon, made in zip([500.0, 5000.0], grid, strict=True):
+    for epsilon, rewrites in zip([500.0, 5000.0], grid, strict=True):
         for i in (0, 20, 21, 22):
             alone = mechanism.rewrite([texts[i]], epsilon, noise[np.array([i])])
-            assert alone.texts[0] == made.texts[i]
+            assert alone.texts[0] == rewrites.texts[i]
             assert alone.latents is not None
-            assert made.latents is not None
-            np.testing.assert_array_equal(alone.latents.after[0], made.latents.after[i])
-    assert made.latents.before.dtype == made.latents.after.dtype == np.float32
-    np.testing.assert_array_equal(made.latents.before[0], made.latents.before[21])
-    assert not np.array_equal(made.latents.after[0], made.latents.after[21])
+            assert rewrites.latents is not None
+            np.testing.assert_array_equal(alone.latents.after[0], rewrites.latents.after[i])
+    assert rewrites.latents.before.dtype == rewrites.latents.after.dtype == np.float32
+    np.testing.assert_array_equal(rewrites.latents.before[0], rewrites.latents.before[21])
+    assert not np.array_equal(rewrites.latents.after[0], rewrites.latents.after[21])
 
 
 def test_latents_are_the_encoders_states_clipped(folders: dict[str, Path]) -> None:
@@ -278,13 +280,13 @@ def test_latents_are_the_encoders_states_clipped(folders: dict[str, Path]) -> No
 
 
 def test_pruning_rounds_are_those_of_the_paper() -> None:
-    kept, sizes = np.arange(768), []
+    stays, sizes = np.arange(768), []
     score = np.random.default_rng(0).random(768)
     for _ in range(8):
-        kept = prune_round(kept, score)
-        sizes.append(len(kept))
+        stays = prune_round(stays, score)
+        sizes.append(len(stays))
     assert sizes == [576, 432, 324, 243, 182, 137, 103, 77]
-    np.testing.assert_array_equal(kept, np.sort(np.argsort(-score)[:77]))
+    np.testing.assert_array_equal(stays, np.sort(np.argsort(-score)[:77]))
 
 
 @pytest.mark.parametrize(

@@ -98,17 +98,17 @@ def test_quantiles_densities_and_draws_are_of_one_law(law: Gaussian | Laplace, f
     np.testing.assert_allclose(law.quantiles(uniforms), frozen.ppf(uniforms), rtol=1e-9)
     vectors = np.array([[0.1, -2.0, 3.0], [0.0, 0.5, -0.5]])
     np.testing.assert_allclose(law.log_density(vectors), frozen.logpdf(vectors).sum(axis=1))
-    drawn = add(np.zeros((400, 100), np.float32), law, Noise.named(400, "ks")).ravel()
-    assert stats.kstest(drawn, frozen.cdf).pvalue > ALPHA
-    assert np.std(drawn) == pytest.approx(law.deviation, rel=0.05)  # 10 standard errors
+    noise = add(np.zeros((400, 100), np.float32), law, Noise.named(400, "ks")).ravel()
+    assert stats.kstest(noise, frozen.cdf).pvalue > ALPHA
+    assert np.std(noise) == pytest.approx(law.deviation, rel=0.05)  # 10 standard errors
 
 
 def test_coordinates_and_trials_have_noise_of_their_own() -> None:
     """Of 10,000 correlations of 400 numbers none is above 0.4, which is 8 standard deviations."""
-    drawn = add(np.zeros((400, 100), np.float32), Gaussian(1.0), Noise.named(400, "own")).astype(float)
-    correlation = np.corrcoef(drawn.T) - np.eye(100)
+    noise = add(np.zeros((400, 100), np.float32), Gaussian(1.0), Noise.named(400, "own")).astype(float)
+    correlation = np.corrcoef(noise.T) - np.eye(100)
     assert np.abs(correlation).max() < 0.4
-    assert np.abs((drawn[1:] * drawn[:-1]).mean(axis=1)).max() < 0.8  # neighbouring trials, 100 numbers each
+    assert np.abs((noise[1:] * noise[:-1]).mean(axis=1)).max() < 0.8  # neighbouring trials, 100 numbers each
 
 
 def test_a_trials_noise_is_its_own_whatever_the_batch() -> None:

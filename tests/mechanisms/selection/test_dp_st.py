@@ -114,8 +114,10 @@ class SensitivityForgotten(DPST):
     """Broken: exp(epsilon u), not exp(epsilon u / 2)."""
 
     def laws(self, texts: Sequence[str]) -> Any:
-        made = super().laws(texts)
-        return replace(made, log_probabilities=lambda rows, epsilons: made.log_probabilities(rows, [2 * epsilons[0]]))
+        parent = super().laws(texts)
+        return replace(
+            parent, log_probabilities=lambda rows, epsilons: parent.log_probabilities(rows, [2 * epsilons[0]])
+        )
 
 
 class WithoutSharing(DPST):
@@ -141,7 +143,7 @@ def test_the_law_is_the_slow_one() -> None:
     private = unit(np.random.default_rng(2).normal(size=(4, 3)))
     mechanism, epsilon = known(private, triples=2), 30.0
     vectors, centroids, members = public()
-    found = np.exp(law(mechanism, ["0 1", "2 3 1", "3", ""], epsilon))
+    probabilities = np.exp(law(mechanism, ["0 1", "2 3 1", "3", ""], epsilon))
 
     def utility(a: NDArray[np.float32] | None, b: NDArray[np.float32]) -> float:
         return 0.0 if a is None else max(0.0, float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b)))
@@ -156,8 +158,8 @@ def test_the_law_is_the_slow_one() -> None:
                 inside = [math.exp(epsilon / 2 / 2 * utility(v, vectors[i]) / 2) for i in range(30)]
                 total = sum(inside[i] for i in range(30) if members[i] == members[y])
                 p = weight[members[y]] / sum(weight) * inside[y] / total
-                assert found[text, slot, y] == pytest.approx(p, rel=1e-5)
-    np.testing.assert_allclose(found[3], 1 / 30)  # an empty slot is a uniform draw
+                assert probabilities[text, slot, y] == pytest.approx(p, rel=1e-5)
+    np.testing.assert_allclose(probabilities[3], 1 / 30)  # an empty slot is a uniform draw
 
 
 @pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
@@ -169,22 +171,22 @@ def test_single_entries_are_the_laws(settings: dict[str, Any]) -> None:
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
     row, output = np.meshgrid(rows, np.arange(laws.outputs), indexing="ij")
     assert laws.entries is not None
-    (found,) = laws.entries(row.ravel(), [output.ravel()], [20.0])
-    np.testing.assert_allclose(found, log_p[rows].ravel(), rtol=1e-9)
+    (entries,) = laws.entries(row.ravel(), [output.ravel()], [20.0])
+    np.testing.assert_allclose(entries, log_p[rows].ravel(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("settings", [{"triples": 2}, {"as_published": True}])
 def test_draws_follow_the_law(settings: dict[str, Any]) -> None:
     """Chi-square at 1e-6 for each of two slots: false alarm 2e-6, at a fixed seed."""
     mechanism, count, epsilon = known(unit(np.random.default_rng(3).normal(size=(2, 3))), **settings), 6000, 12.0
-    made = mechanism.rewrite(["0 1"] * count, epsilon, Noise.named(count, "law"))
-    assert made.units is not None
-    drawn = made.units.values.reshape(count, 2)
+    rewrites = mechanism.rewrite(["0 1"] * count, epsilon, Noise.named(count, "law"))
+    assert rewrites.units is not None
+    sequences = rewrites.units.values.reshape(count, 2)
     for slot, log_p in enumerate(law(mechanism, ["0 1"], epsilon)[0]):
         possible = np.isfinite(log_p)
-        found = np.bincount(drawn[:, slot], minlength=len(log_p))
-        assert found[~possible].sum() == 0
-        assert chisquare(found[possible], count * np.exp(log_p[possible])).pvalue > 1e-6
+        counts = np.bincount(sequences[:, slot], minlength=len(log_p))
+        assert counts[~possible].sum() == 0
+        assert chisquare(counts[possible], count * np.exp(log_p[possible])).pvalue > 1e-6
 
 
 def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -> None:
@@ -198,9 +200,9 @@ def test_the_likelihood_attack_keeps_below_the_claim_and_catches_the_release() -
     rates = []
     for settings in ({"triples": 1}, {"as_published": True}):
         mechanism = known(private, **settings)
-        made = mechanism.rewrite([texts[i] for i in source], 1.0, Noise.named(count, "audit"))
+        rewrites = mechanism.rewrite([texts[i] for i in source], 1.0, Noise.named(count, "audit"))
         context = Context(texts, mechanism, 1.0, Noise.named(count, "attack"), None)
-        guess = LikelihoodAttack().guess(made, np.tile([0, 1], (count, 1)), context)
+        guess = LikelihoodAttack().guess(rewrites, np.tile([0, 1], (count, 1)), context)
         rates.append((guess == source).mean())
     assert 0.5 < rates[0] < 0.76
     assert rates[1] == 1.0
@@ -215,11 +217,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_texts_become_public_triples(folder: Path) -> None:
     mechanism = DPST(resource=folder, triples=2)
-    made = mechanism.rewrite(TEXTS, 1e6, Noise.named(4, "texts"))
+    rewrites = mechanism.rewrite(TEXTS, 1e6, Noise.named(4, "texts"))
     sentences = {" ".join(triple) + "." for triple in mechanism._corpus.triples}
-    assert made.units is not None
-    assert made.units.lengths.tolist() == [2, 2, 2, 2]  # texts without triples too
-    for text in made.texts:
+    assert rewrites.units is not None
+    assert rewrites.units.lengths.tolist() == [2, 2, 2, 2]  # texts without triples too
+    for text in rewrites.texts:
         parts = [part + "." for part in text.split(". ")]
         assert len(parts) == 2
         assert {part.replace("..", ".") for part in parts} <= sentences
@@ -229,15 +231,15 @@ def test_a_rewrite_does_not_depend_on_its_batch_or_grid(folder: Path) -> None:
     mechanism, noise = DPST(resource=folder, triples=2), Noise.named(4, "batch")
     grid = mechanism.rewrite_grid(TEXTS, [1.0, 50.0], [noise, noise])
     for i, text in enumerate(TEXTS):
-        for made, epsilon in zip(grid, [1.0, 50.0], strict=True):
-            assert mechanism.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == made.texts[i]
+        for rewrites, epsilon in zip(grid, [1.0, 50.0], strict=True):
+            assert mechanism.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == rewrites.texts[i]
 
 
 def test_the_exact_check_runs_over_whole_texts(folder: Path) -> None:
-    found = check_claim(DPST(resource=folder, triples=3), 20.0)
-    assert (found.method, found.verdict, found.claimed) == ("exact", NOT_REFUTED, 20.0)
-    assert found.worst is not None
-    assert 2 < found.worst <= 20
+    finding = check_claim(DPST(resource=folder, triples=3), 20.0)
+    assert (finding.method, finding.verdict, finding.claimed) == ("exact", NOT_REFUTED, 20.0)
+    assert finding.worst is not None
+    assert 2 < finding.worst <= 20
 
 
 def test_a_triple_with_a_mark_is_no_input(folder: Path) -> None:
@@ -251,21 +253,21 @@ def test_a_triple_with_a_mark_is_no_input(folder: Path) -> None:
 
 def test_the_released_form_is_refuted_with_a_witness(folder: Path) -> None:
     mechanism = DPST(resource=folder, as_published=True)
-    found = check_claim(mechanism, 20.0)
-    assert (found.verdict, found.claimed, found.worst) == (VIOLATED, 20.0, math.inf)
-    assert found.witness is not None
-    x, other, _ = found.witness
+    finding = check_claim(mechanism, 20.0)
+    assert (finding.verdict, finding.claimed, finding.worst) == (VIOLATED, 20.0, math.inf)
+    assert finding.witness is not None
+    x, other, _ = finding.witness
     assert x != other
     assert {x, other} <= set(mechanism.inputs)
 
 
 def test_the_released_form_returns_texts_without_triples(folder: Path) -> None:
-    made = DPST(resource=folder, as_published=True).rewrite(TEXTS, 0.01, Noise.named(4, "as is"))
-    assert [made.texts[i] for i in (1, 2)] == [TEXTS[i] for i in (1, 2)]
-    assert made.texts[0] != TEXTS[0]
-    assert made.units is not None
-    assert made.units.lengths.tolist()[1:3] == [1, 1]
-    assert made.units.row(1) != made.units.row(2)  # told apart by the likelihood
+    rewrites = DPST(resource=folder, as_published=True).rewrite(TEXTS, 0.01, Noise.named(4, "as is"))
+    assert [rewrites.texts[i] for i in (1, 2)] == [TEXTS[i] for i in (1, 2)]
+    assert rewrites.texts[0] != TEXTS[0]
+    assert rewrites.units is not None
+    assert rewrites.units.lengths.tolist()[1:3] == [1, 1]
+    assert rewrites.units.row(1) != rewrites.units.row(2)  # told apart by the likelihood
 
 
 def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
@@ -273,13 +275,13 @@ def test_a_model_may_write_the_text(folder: Path, tmp_path: Path) -> None:
     assemble(trained, locate("all-MiniLM-L6-v2"), tmp_path)
     noise = Noise.named(4, "writer")
     plain = DPST(resource=folder, triples=1).rewrite(TEXTS, 50.0, noise)
-    made = DPST(resource=folder, triples=1, writer=str(tmp_path), longest=3).rewrite(TEXTS, 50.0, noise)
-    assert made.units is not None
+    rewrites = DPST(resource=folder, triples=1, writer=str(tmp_path), longest=3).rewrite(TEXTS, 50.0, noise)
+    assert rewrites.units is not None
     assert plain.units is not None
-    assert made.units.values.tolist() == plain.units.values.tolist()
-    assert all(len(text.split()) <= 3 for text in made.texts)  # the longest output is public
-    kept = [set(new.split()) & set(old.split()) for new, old in zip(made.texts, plain.texts, strict=True)]
-    assert sum(map(bool, kept)) >= 3  # a copier keeps most words
+    assert rewrites.units.values.tolist() == plain.units.values.tolist()
+    assert all(len(text.split()) <= 3 for text in rewrites.texts)  # the longest output is public
+    shared = [set(new.split()) & set(old.split()) for new, old in zip(rewrites.texts, plain.texts, strict=True)]
+    assert sum(map(bool, shared)) >= 3  # a copier keeps most words
 
 
 @pytest.mark.parametrize(("as_published", "limits"), [(True, [5, 15]), (False, [20, 20])])

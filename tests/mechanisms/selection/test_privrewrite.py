@@ -67,11 +67,11 @@ class Enumerable(Provider):
 
 def small(kind: type[PrivRewrite] = PrivRewrite, vectors: NDArray[Any] = VECTORS, **settings: Any) -> PrivRewrite:
     """PrivRewrite over four words in the plane, with the enumerable provider."""
-    made = kind(resource="none", **{"k": 2, "tau": 1.0, **settings})
+    mechanism = kind(resource="none", **{"k": 2, "tau": 1.0, **settings})
     sanitiser = CosineMechanism(resource=Path("none"))
     sanitiser.__dict__["vectors"] = WordVectors(WORDS[: len(vectors)], vectors).normalised()
-    made.__dict__.update(sanitiser=sanitiser, provider=Enumerable())
-    return made
+    mechanism.__dict__.update(sanitiser=sanitiser, provider=Enumerable())
+    return mechanism
 
 
 def outcomes(mechanism: PrivRewrite, length: int) -> tuple[list[str], Rewrites]:
@@ -79,9 +79,9 @@ def outcomes(mechanism: PrivRewrite, length: int) -> tuple[list[str], Rewrites]:
     texts = [" ".join(t) for t in itertools.product(mechanism.sanitiser.vocabulary.words, repeat=length)]
     units, released = [], []
     for sanitised, pool in mechanism._pools(texts).items():
-        drawn = mechanism.sanitiser.vocabulary.encode([sanitised]).row(0)
+        tokens = mechanism.sanitiser.vocabulary.encode([sanitised]).row(0)
         for number, text in enumerate(pool.texts) if pool.texts else [(SANITISED, sanitised)]:
-            units.append([*drawn, number])
+            units.append([*tokens, number])
             released.append(text)
     return texts, Rewrites(released, Ragged.of(units))
 
@@ -90,8 +90,8 @@ def law(mechanism: PrivRewrite, length: int, epsilon: float) -> tuple[list[str],
     """The texts, the outcomes, and ln P(outcome | text): [texts, outcomes]."""
     texts, possible = outcomes(mechanism, length)
     every = np.tile(np.arange(len(texts)), (len(possible.texts), 1))
-    (found,) = mechanism.log_likelihoods(texts, every, [possible], [epsilon])
-    return texts, possible, found.T
+    (table,) = mechanism.log_likelihoods(texts, every, [possible], [epsilon])
+    return texts, possible, table.T
 
 
 def neighbours(texts: Sequence[str]) -> list[tuple[int, int]]:
@@ -192,8 +192,10 @@ def attacked(mechanism: PrivRewrite, texts: Sequence[str], epsilon: float, trial
     """The verdict of the audit's own path: rewrite, the optimal adversary, successes against the claim."""
     candidates = np.tile([0, 1], (trials, 1))
     target = (Noise.named(trials, "target").uniforms()[:, 0] * 2).astype(int)
-    made = mechanism.rewrite([texts[i] for i in target], epsilon, Noise.named(trials, "privrewrite"))
-    guess = LikelihoodAttack().guess(made, candidates, Context(texts, mechanism, epsilon, Noise.named(trials, "guess")))
+    rewrites = mechanism.rewrite([texts[i] for i in target], epsilon, Noise.named(trials, "privrewrite"))
+    guess = LikelihoodAttack().guess(
+        rewrites, candidates, Context(texts, mechanism, epsilon, Noise.named(trials, "guess"))
+    )
     claims = trial_claims(mechanism, epsilon, texts, candidates)
     return verdict(p_value(int((guess == target).sum()), trials, expected_successes(claims, 2, 0)), 0.001)
 
@@ -212,18 +214,18 @@ def test_draws_between_two_texts_give_what_enumeration_gives(epsilon: float, set
     mechanism, count, alpha = small(**settings), 4000, 1e-9
     texts, _, joint = law(mechanism, 2, epsilon)
     pair = np.array([texts.index("good bad"), texts.index("fine poor")])
-    drawn = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
-    assert (drawn.log_rho <= drawn.log_bound + 1e-12).all()
-    assert np.ptp(drawn.log_bound) == 0
-    assert drawn.log_bound[0] < 0
+    sample = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
+    assert (sample.log_rho <= sample.log_bound + 1e-12).all()
+    assert np.ptp(sample.log_bound) == 0
+    assert sample.log_bound[0] < 0
     first, second = joint[pair]
     for level in (0.0, 1.0):
-        truth = np.exp(np.minimum(first, second + level) - level / 2 - drawn.log_bound[0]).sum()
-        weights = np.exp(drawn.log_rho - np.abs(drawn.loss - level) / 2 - drawn.log_bound)
+        truth = np.exp(np.minimum(first, second + level) - level / 2 - sample.log_bound[0]).sum()
+        weights = np.exp(sample.log_rho - np.abs(sample.loss - level) / 2 - sample.log_bound)
         low, high = interval(np.minimum(weights, 1), alpha)
         assert low <= truth <= high
         assert high - low < 0.5 * truth
-    whole = np.exp(drawn.log_rho - drawn.loss / 2)
+    whole = np.exp(sample.log_rho - sample.loss / 2)
     assert whole.mean() == pytest.approx(1, abs=6 * whole.std() / count**0.5)
     (uneven,) = mechanism.draws_between(["good", "good bad"], np.array([[0, 1]]), epsilon, Noise.named(1, "b")).log_rho
     assert uneven == -np.inf
@@ -235,12 +237,12 @@ def test_what_is_drawn_has_the_law_that_is_checked(settings: dict[str, Any]) -> 
     mechanism, epsilon, count = small(**settings), 4.0, 3000
     texts, possible, joint = law(mechanism, 2, epsilon)
     private = texts.index("good poor")
-    drawn = mechanism.rewrite([texts[private]] * count, epsilon, Noise.named(count, "drawn"))
-    assert drawn.units is not None
+    rewrites = mechanism.rewrite([texts[private]] * count, epsilon, Noise.named(count, "drawn"))
+    assert rewrites.units is not None
     assert possible.units is not None
     place = {tuple(possible.units.row(i)): i for i in range(len(possible.texts))}
-    at = [place[tuple(drawn.units.row(i))] for i in range(count)]
-    assert all(drawn.texts[i] == possible.texts[at[i]] for i in range(count))
+    at = [place[tuple(rewrites.units.row(i))] for i in range(count)]
+    assert all(rewrites.texts[i] == possible.texts[at[i]] for i in range(count))
     assert chisquare(np.bincount(at, minlength=len(place)), count * np.exp(joint[private])).pvalue > 0.001
 
 
@@ -248,11 +250,11 @@ def test_a_release_draws_exactly_and_by_the_same_law() -> None:
     """Chi-square as above, 1,000 draws from the operating system: fails once in 10,000 runs."""
     mechanism, count = small(), 1000
     texts, possible, joint = law(mechanism, 2, 4.0)
-    drawn = mechanism.rewrite([texts[3]] * count, 4.0, Noise.operating_system(count))
-    assert drawn.units is not None
+    rewrites = mechanism.rewrite([texts[3]] * count, 4.0, Noise.operating_system(count))
+    assert rewrites.units is not None
     assert possible.units is not None
     place = {tuple(possible.units.row(i)): i for i in range(len(possible.texts))}
-    at = [place[tuple(drawn.units.row(i))] for i in range(count)]
+    at = [place[tuple(rewrites.units.row(i))] for i in range(count)]
     assert chisquare(np.bincount(at, minlength=len(place)), count * np.exp(joint[3])).pvalue > 1e-4
 
 
@@ -274,11 +276,11 @@ def largest_change(mechanism: PrivRewrite, length: int) -> float:
 def test_the_bound_of_the_lemma_holds_and_is_tight(beta: float, length: int) -> None:
     """Opposite words reach it wherever nothing is clipped, so a bound 10 % smaller is false."""
     mechanism = small(beta=beta)
-    bound, found = float(mechanism.sensitivity(np.array([length]))[0]), largest_change(mechanism, length)
-    assert found <= bound + 1e-6
+    bound, change = float(mechanism.sensitivity(np.array([length]))[0]), largest_change(mechanism, length)
+    assert change <= bound + 1e-6
     if beta >= 1:  # never clipped
-        assert found > 0.9 * bound
-        assert found == pytest.approx(bound, abs=1e-6)
+        assert change > 0.9 * bound
+        assert change == pytest.approx(bound, abs=1e-6)
 
 
 def test_the_bound_is_tight_with_clipping_too() -> None:
@@ -306,8 +308,8 @@ def test_beta_cancels_where_nothing_is_clipped() -> None:
     texts = ["good fine poor fine", "fine fine good good"] * 250
     first = small(beta=1.0).rewrite(texts, 6.0, noise)
     for beta in (2.0, 7.0, 40.0):
-        made = small(beta=beta).rewrite(texts, 6.0, noise)
-        assert made.texts == first.texts
+        rewrites = small(beta=beta).rewrite(texts, 6.0, noise)
+        assert rewrites.texts == first.texts
         laws = [law(small(beta=b), 3, 6.0)[2] for b in (1.0, beta)]
         np.testing.assert_allclose(laws[0], laws[1], atol=1e-9)
     clipped = law(small(beta=0.0), 3, 6.0)[2]  # opposite averages are clipped below beta = 1
@@ -329,16 +331,16 @@ def test_near_duplicates_are_pruned_greedily_in_order() -> None:
         def encode(self, texts: Sequence[str]) -> NDArray[np.float64]:
             return np.array([[np.cos(np.radians(angles[t])), np.sin(np.radians(angles[t]))] for t in texts])
 
-    for tau, kept in ((1.0, "abcdea"), (0.995, "abce"), (0.9, "ace"), (0.79, "ade"), (0.2, "a")):
+    for tau, expected in ((1.0, "abcdea"), (0.995, "abce"), (0.9, "ace"), (0.79, "ade"), (0.2, "a")):
         mechanism = small(tau=tau)
         mechanism.__dict__["_sentences"] = Angles()
-        (found,) = dict(mechanism._pruned({"z": list("abcdea")})).values()
+        (remaining,) = dict(mechanism._pruned({"z": list("abcdea")})).values()
         twin: list[str] = []
         for y in "abcdea":
             if all((1 + np.cos(np.radians(angles[y] - angles[other]))) / 2 <= tau for other in twin):
                 twin.append(y)
-        assert "".join(found) == kept
-        assert found == twin or tau == 1.0
+        assert "".join(remaining) == expected
+        assert remaining == twin or tau == 1.0
 
 
 def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanitised_text() -> None:
@@ -347,15 +349,15 @@ def test_incoherent_candidates_are_left_out_and_an_empty_pool_releases_the_sanit
             return [["", "I cannot do that.", "???"][i] for _, i in wanted]
 
     mechanism = small(k=3)
-    made = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
-    assert made.units is not None
-    assert set(made.units.values[made.units.offsets[1:] - 1]) == {0, 1}  # "???" is never chosen
+    rewrites = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
+    assert rewrites.units is not None
+    assert set(rewrites.units.values[rewrites.units.offsets[1:] - 1]) == {0, 1}  # "???" is never chosen
     mechanism.__dict__["provider"] = Refuses()
-    made = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
+    rewrites = mechanism.rewrite(["good poor"] * 50, 3.0, Noise.named(50, "x"))
     alone = small().sanitiser.rewrite(["good poor"] * 50, 1.5, Noise.named(50, "x"))
-    assert made.texts == alone.texts
-    assert made.units is not None
-    assert set(made.units.values[made.units.offsets[1:] - 1]) == {SANITISED}
+    assert rewrites.texts == alone.texts
+    assert rewrites.units is not None
+    assert set(rewrites.units.values[rewrites.units.offsets[1:] - 1]) == {SANITISED}
 
 
 def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> None:
@@ -364,9 +366,9 @@ def test_a_trial_depends_on_no_other_and_a_text_without_words_asks_nobody() -> N
     whole = mechanism.rewrite_grid(texts, [2.0, 9.0], [noise, noise])
     for i in range(5):
         rows = np.array([i])
-        for epsilon, made in zip([2.0, 9.0], whole, strict=True):
-            assert small().rewrite([texts[i]], epsilon, noise[rows]).texts == [made.texts[i]]
-    assert [made.texts[1] for made in whole] == ["", ""]
+        for epsilon, rewrites in zip([2.0, 9.0], whole, strict=True):
+            assert small().rewrite([texts[i]], epsilon, noise[rows]).texts == [rewrites.texts[i]]
+    assert [rewrites.texts[1] for rewrites in whole] == ["", ""]
     assert "" not in mechanism.provider.seen  # type: ignore[attr-defined]
     assert small().rewrite([], 1.0, Noise.named(0, "none")).texts == []
 
@@ -393,10 +395,10 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
     model = CausalLM(folder)
     logits = model.read(np.array(model.tokens(["a b >>>>>"]) * 8))[0][0].double().numpy()
     p = np.exp(logits / 0.75 - np.logaddexp.reduce(logits / 0.75))
-    drawn = Local(folder, None, 0.75, 1).candidates(["a b"], 3000)[0]
+    candidates = Local(folder, None, 0.75, 1).candidates(["a b"], 3000)[0]
     names = [model.text([i]) for i in model.outputs]
     order = np.argsort(-p)[:6]
-    counts = [sum(y == names[i] for y in drawn) for i in order]
+    counts = [sum(y == names[i] for y in candidates) for i in order]
     rest = 3000 - sum(counts)
     expected = 3000 * p[order]
     assert chisquare([*counts, rest], [*expected, 3000 - expected.sum()]).pvalue > 0.001
@@ -414,16 +416,16 @@ def remote(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def endpoint(**settings: Any) -> PrivRewrite:
-    made = PrivRewrite(endpoint="m", **{"k": 3, "tau": 1.0, "workers": 4, "max_new_tokens": 50, **settings})
-    made.__dict__["sanitiser"] = small().sanitiser
-    return made
+    mechanism = PrivRewrite(endpoint="m", **{"k": 3, "tau": 1.0, "workers": 4, "max_new_tokens": 50, **settings})
+    mechanism.__dict__["sanitiser"] = small().sanitiser
+    return mechanism
 
 
 def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRewrite) -> None:
     """Every byte that was sent: the instruction, sanitised words, and no word of the source outside the vocabulary."""
     private = ["Zorblax Quimby good bad", "good bad fine 555-0199"]
-    made = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
-    assert made.units is not None
+    rewrites = remote.rewrite(private * 10, 2.0, Noise.named(20, "http"))
+    assert rewrites.units is not None
     sanitised = small().sanitiser.rewrite(private * 10, 1.0, Noise.named(20, "http")).texts  # phase 1 alone
     assert {message for message, _, _ in server.asked} == {INSTRUCTION.replace("{}", z) for z in sanitised}
     assert set(sanitised) != {"fine fine fine bad", *private}
@@ -434,7 +436,7 @@ def test_the_provider_sees_sanitised_texts_alone(server: Server, remote: PrivRew
         assert set(words) <= set(WORDS)
         assert len(body["messages"]) == 1
     assert sorted(body["seed"] for _, _, body in server.asked) == sorted([0, 1, 2] * len(set(sanitised)))
-    assert all(text == " ".join(z.split()[::-1]) for text, z in zip(made.texts, sanitised, strict=True))
+    assert all(text == " ".join(z.split()[::-1]) for text, z in zip(rewrites.texts, sanitised, strict=True))
 
 
 def test_what_the_provider_sees_keeps_the_claim_of_phase_1(server: Server, remote: PrivRewrite) -> None:
@@ -482,8 +484,8 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     assert not any(word in str(caught.value) for word in WORDS)
     before = sum(server.answered.values())
     server.fault = lambda message, attempt: None
-    made = endpoint().rewrite(texts, 3.0, noise)
-    assert len(made.texts) == 8
+    rewrites = endpoint().rewrite(texts, 3.0, noise)
+    assert len(rewrites.texts) == 8
     assert 5 <= before < sum(server.answered.values()) == 3 * len(server.answered)
 
 
@@ -535,8 +537,8 @@ def test_the_whole_mechanism_lists_no_inputs_and_is_attacked_by_its_likelihood()
 def test_unlike_lengths_are_not_covered_and_all_words_cost_no_more_than_the_range() -> None:
     mechanism = small(beta=1.0, split=0.5)
     texts = ["good good good good", "bad bad bad bad", "good good good", "good good good bad"]
-    found = mechanism.distance(texts, np.array([[0, 1], [0, 2], [0, 3], [0, 0]]), 1.0)
-    np.testing.assert_allclose(found, [0.5 * 4 + 0.5 * 4, np.inf, 1.0, 0.0])
+    distances = mechanism.distance(texts, np.array([[0, 1], [0, 2], [0, 3], [0, 0]]), 1.0)
+    np.testing.assert_allclose(distances, [0.5 * 4 + 0.5 * 4, np.inf, 1.0, 0.0])
     naive = small(variant="naive")
     np.testing.assert_allclose(naive.distance(texts, np.array([[0, 1], [0, 3]]), 1.0), [0.5 * 4 + 0.5, 1.0])
 
@@ -612,5 +614,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 def test_the_embedded_provider(tmp_path: Path) -> None:
     mechanism = api.mechanism("privrewrite", {"k": 3, "max_new_tokens": 16})
-    made = mechanism.rewrite(["show me the cheapest flight to boston"] * 3, 80.0, Noise.named(3, "embedded"))
-    assert any("flight" in text for text in made.texts)
+    rewrites = mechanism.rewrite(["show me the cheapest flight to boston"] * 3, 80.0, Noise.named(3, "embedded"))
+    assert any("flight" in text for text in rewrites.texts)

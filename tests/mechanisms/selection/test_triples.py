@@ -87,17 +87,17 @@ def test_near_duplicates_fall_to_one_that_stays() -> None:
     words = ["parcel", "garden", "kettle", "invoice", "weather", "museum"]
     base = [f"the {a} keeper | looked after | the {b} downstairs" for a, b in itertools.permutations(words, 2)]
     texts = base + [text.replace("looked", "looks") for text in base] + ["one | is | two", "zebras | eat | grass"]
-    found = stand_ins(texts, 0.6)
-    kept = set(np.flatnonzero(found == np.arange(len(texts))).tolist())
-    for i, representative in enumerate(found.tolist()):
-        assert representative in kept
+    representatives = stand_ins(texts, 0.6)
+    survivors = set(np.flatnonzero(representatives == np.arange(len(texts))).tolist())
+    for i, representative in enumerate(representatives.tolist()):
+        assert representative in survivors
         assert representative <= i
         if representative != i:
             assert jaccard(texts[i], texts[representative]) > 0.4
         else:
-            assert all(jaccard(texts[i], texts[j]) < 0.8 for j in kept if j < i)
-    assert 2 < len(kept) < len(texts)
-    assert {len(texts) - 2, len(texts) - 1} <= kept
+            assert all(jaccard(texts[i], texts[j]) < 0.8 for j in survivors if j < i)
+    assert 2 < len(survivors) < len(texts)
+    assert {len(texts) - 2, len(texts) - 1} <= survivors
 
 
 def test_the_threshold_decides() -> None:
@@ -257,8 +257,8 @@ def test_the_stage_makes_what_the_mechanism_reads(tmp_path: Path, monkeypatch: p
     check(params)
     triples.main("public")
     assert [path.name for path in (tmp_path / "data").glob("triples*")] == ["triples"]
-    made = DPST(resource=tmp_path / "data/triples/public", clusters=5)
-    assert made.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2
+    mechanism = DPST(resource=tmp_path / "data/triples/public", clusters=5)
+    assert mechanism.rewrite(SENTENCES[:1], 1.0, Noise.named(1, "stage")).texts[0].count(".") == 2
 
 
 def test_a_corpus_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

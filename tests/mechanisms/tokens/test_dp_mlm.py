@@ -72,21 +72,21 @@ def test_the_claim_breaks_without_clipping(mechanism: DPMLM) -> None:
 def test_draws_follow_the_law(mechanism: DPMLM) -> None:
     """Chi-square at 1e-6 over the 15 likeliest outputs and the rest: false alarm 1e-6, at a fixed seed."""
     count = 4000
-    made = mechanism.rewrite(["the"] * count, 60.0, Noise.named(count, "law"))
-    assert made.units is not None
+    rewrites = mechanism.rewrite(["the"] * count, 60.0, Noise.named(count, "law"))
+    assert rewrites.units is not None
     (log_p,) = mechanism.laws(["the"]).log_probabilities(np.array([0]), [60.0])
     best = np.argsort(-log_p[0])[:15]
     expected = np.exp(log_p[0, best])
-    found = [(made.units.values == b).sum() for b in best]
-    assert chisquare([*found, count - sum(found)], count * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
+    counts = [(rewrites.units.values == b).sum() for b in best]
+    assert chisquare([*counts, count - sum(counts)], count * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
 
 
 def test_a_rewrite_does_not_depend_on_its_batch_or_grid(mechanism: DPMLM) -> None:
     noise = Noise.named(4, "batch")
     grid = mechanism.rewrite_grid(TEXTS, [1.0, 50.0], [noise, noise])
     for i, text in enumerate(TEXTS):
-        for made, epsilon in zip(grid, [1.0, 50.0], strict=True):
-            assert mechanism.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == made.texts[i]
+        for rewrites, epsilon in zip(grid, [1.0, 50.0], strict=True):
+            assert mechanism.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == rewrites.texts[i]
 
 
 def test_nothing_passes_through(mechanism: DPMLM) -> None:
@@ -95,17 +95,19 @@ def test_nothing_passes_through(mechanism: DPMLM) -> None:
     Of 120 words, 2 or more survive with probability below 1e-5; fixed seed.
     """
     texts = TEXTS * 5
-    made = mechanism.rewrite(texts, 0.01, Noise.named(len(texts), "pass"))
+    rewrites = mechanism.rewrite(texts, 0.01, Noise.named(len(texts), "pass"))
     pieces = mechanism._model.outputs
-    kept = [word == pieces[u] for i, t in enumerate(texts) for word, u in zip(words(t), made.units.row(i), strict=True)]
-    assert len(kept) == 120
-    assert sum(kept) < 2
+    unchanged = [
+        word == pieces[u] for i, t in enumerate(texts) for word, u in zip(words(t), rewrites.units.row(i), strict=True)
+    ]
+    assert len(unchanged) == 120
+    assert sum(unchanged) < 2
 
 
 def test_as_many_units_as_words_and_the_claim_counts_them(mechanism: DPMLM) -> None:
-    made = mechanism.rewrite([*TEXTS, "", "?!"], 10.0, Noise.named(6, "units"))
-    assert made.units is not None
-    assert made.units.lengths.tolist() == [7, 8, 1, 8, 0, 0]
+    rewrites = mechanism.rewrite([*TEXTS, "", "?!"], 10.0, Noise.named(6, "units"))
+    assert rewrites.units is not None
+    assert rewrites.units.lengths.tolist() == [7, 8, 1, 8, 0, 0]
     pairs = np.array([[0, 1], [1, 3], [0, 0]])
     assert mechanism.distance(TEXTS, pairs, 1.0).tolist() == [np.inf, 8, 0]
     claim = mechanism.guarantee(2.0)
@@ -128,10 +130,10 @@ def test_where_laws_stay_on_the_device_draws_and_likelihoods_are_the_same(
     assert published.laws(TEXTS).draw is None  # words that stay have laws of their own
     there = mechanism.laws(TEXTS)
     assert there.draw is not None
-    drawn = sample(here, source, epsilons, noises)
-    for one, other in zip(drawn, sample(there, source, epsilons, noises), strict=True):
+    sequences = sample(here, source, epsilons, noises)
+    for one, other in zip(sequences, sample(there, source, epsilons, noises), strict=True):
         assert one.values.tolist() == other.values.tolist()
-    known, again = (log_likelihood(laws, source, drawn, epsilons) for laws in (here, there))
+    known, again = (log_likelihood(laws, source, sequences, epsilons) for laws in (here, there))
     np.testing.assert_allclose(known, again, rtol=0, atol=1e-6)  # numpy clips logits in float32, torch in float64
 
 
@@ -139,10 +141,10 @@ def test_kept_stop_words_are_kept_and_nothing_is_claimed(mechanism: DPMLM) -> No
     keeping = DPMLM(resource=mechanism.resource, stop_words="kept")
     assert keeping.guarantee(1.0) is None
     texts = ["Sing me the flights mightn yours sleeps", "the", "prince"]
-    made = keeping.rewrite(texts, 0.01, Noise.named(3, "stop"))
-    assert made.texts[1] == "the"
-    for kept, word in zip([0, 1, 1, 0, 1, 1, 0], made.texts[0].split(), strict=True):
-        assert (word in ("me", "the", "mightn", "yours")) == kept
+    rewrites = keeping.rewrite(texts, 0.01, Noise.named(3, "stop"))
+    assert rewrites.texts[1] == "the"
+    for stays, word in zip([0, 1, 1, 0, 1, 1, 0], rewrites.texts[0].split(), strict=True):
+        assert (word in ("me", "the", "mightn", "yours")) == stays
     laws = keeping.laws(texts)
     assert laws.outputs == len(keeping.output_texts)
     rows = laws.rows.values
@@ -172,8 +174,8 @@ def test_the_published_form_keeps_both_and_its_claim_fails(mechanism: DPMLM) -> 
     (log_p,) = laws.log_probabilities(np.arange(2), [2.0])
     output = published.output_texts.index("mightn")
     assert log_p[:, output].tolist() == [0.0, -np.inf]
-    kept = DPMLM(resource=mechanism.resource, stop_words="kept", layout="kept")
-    (plain,) = kept.laws(["mightn", "prince"]).log_probabilities(np.arange(2), [2.0])
+    keeping = DPMLM(resource=mechanism.resource, stop_words="kept", layout="kept")
+    (plain,) = keeping.laws(["mightn", "prince"]).log_probabilities(np.arange(2), [2.0])
     np.testing.assert_array_equal(log_p, plain)
 
 
@@ -209,9 +211,9 @@ class ThreeWords:
 
 
 def small(**settings: Any) -> DPMLMPlus:
-    made = DPMLMPlus(resource="none", clip=(-1, 1), **settings)
-    made.__dict__["_model"] = ThreeWords()
-    return made
+    plus = DPMLMPlus(resource="none", clip=(-1, 1), **settings)
+    plus.__dict__["_model"] = ThreeWords()
+    return plus
 
 
 EVERY = [list(units) for length in range(5) for units in product(range(3), repeat=length)]
@@ -219,16 +221,16 @@ EVERY = [list(units) for length in range(5) for units in product(range(3), repea
 
 def every_likelihood(mechanism: DPMLMPlus, texts: Sequence[str], epsilon: float) -> NDArray[np.float64]:
     """[outputs of up to four words, texts]"""
-    made = Rewrites([""] * len(EVERY), Ragged.of(EVERY))
+    rewrites = Rewrites([""] * len(EVERY), Ragged.of(EVERY))
     candidates = np.tile(np.arange(len(texts)), (len(EVERY), 1))
-    return mechanism.log_likelihoods(texts, candidates, [made], [epsilon])[0]
+    return mechanism.log_likelihoods(texts, candidates, [rewrites], [epsilon])[0]
 
 
 @pytest.mark.parametrize("coins", [{}, {"insert": 0}, {"delete": 0}, {"delete": 0, "insert": 0}, {"delete": 0.4}])
 def test_the_likelihood_of_deletions_and_insertions_is_the_sum_over_all_coins(coins: dict[str, float]) -> None:
     mechanism, epsilon, texts = small(**coins), 3.0, ["x y", "z x", "y", ""]
-    found = np.exp(every_likelihood(mechanism, texts, epsilon))
-    np.testing.assert_allclose(found.sum(axis=0), 1)  # two words give at most four
+    likelihoods = np.exp(every_likelihood(mechanism, texts, epsilon))
+    np.testing.assert_allclose(likelihoods.sum(axis=0), 1)  # two words give at most four
     d, q = mechanism.delete, mechanism.insert
     for column, text in enumerate(texts):
         split = text.split()
@@ -246,7 +248,7 @@ def test_the_likelihood_of_deletions_and_insertions_is_the_sum_over_all_coins(co
             chance = np.prod([d if x else 1 - d for x in deleted] + [q if x else 1 - q for x in inserted])
             for units in product(range(3), repeat=len(laws_in_turn)):
                 expected[units] += chance * np.prod([law[u] for law, u in zip(laws_in_turn, units, strict=True)])
-        np.testing.assert_allclose(found[:, column], list(expected.values()), atol=1e-12)
+        np.testing.assert_allclose(likelihoods[:, column], list(expected.values()), atol=1e-12)
 
 
 def test_the_claim_with_insertions_counts_every_draw() -> None:
@@ -271,15 +273,15 @@ def test_the_claim_with_insertions_counts_every_draw() -> None:
 def test_draws_with_deletions_and_insertions_follow_the_likelihood() -> None:
     """Chi-square at 1e-6 over the 20 likeliest outputs and the rest: false alarm 1e-6, at a fixed seed."""
     mechanism, count = small(delete=0.3, insert=0.4), 6000
-    made = mechanism.rewrite(["z x"] * count, 2.0, Noise.named(count, "plus"))
-    assert made.units is not None
+    rewrites = mechanism.rewrite(["z x"] * count, 2.0, Noise.named(count, "plus"))
+    assert rewrites.units is not None
     p = np.exp(every_likelihood(mechanism, ["z x"], 2.0)[:, 0])
     number = {tuple(units): i for i, units in enumerate(EVERY)}
-    drawn = np.bincount([number[tuple(made.units.row(i).tolist())] for i in range(count)], minlength=len(EVERY))
+    counts = np.bincount([number[tuple(rewrites.units.row(i).tolist())] for i in range(count)], minlength=len(EVERY))
     best = np.argsort(-p)[:20]
-    found, expected = drawn[best], p[best]
-    assert chisquare([*found, count - found.sum()], count * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
-    assert made.texts[0] == " ".join("abc"[u] for u in made.units.row(0))
+    observed, expected = counts[best], p[best]
+    assert chisquare([*observed, count - observed.sum()], count * np.append(expected, 1 - expected.sum())).pvalue > 1e-6
+    assert rewrites.texts[0] == " ".join("abc"[u] for u in rewrites.units.row(0))
 
 
 @pytest.mark.parametrize(("coins", "epsilon"), [({}, 1.0), ({"delete": 0.3, "insert": 0.4}, 3.0), ({"insert": 0}, 5.0)])
@@ -309,9 +311,9 @@ def test_the_likelihood_attack_takes_deletions_and_insertions() -> None:
     assert isinstance(mechanism, HasLikelihood)
     assert not isinstance(mechanism, HasLaws)  # units are no independent draws
     target = np.arange(count) % 2
-    made = mechanism.rewrite([texts[i] for i in target], 60.0, Noise.named(count, "plus"))
+    rewrites = mechanism.rewrite([texts[i] for i in target], 60.0, Noise.named(count, "plus"))
     context = Context(texts, mechanism, 60.0, Noise.named(count, "guess"), None)
-    guess = LikelihoodAttack().guess(made, np.tile([0, 1], (count, 1)), context)
+    guess = LikelihoodAttack().guess(rewrites, np.tile([0, 1], (count, 1)), context)
     assert (guess == target).mean() > 0.95
 
 
@@ -322,8 +324,8 @@ def test_a_rewrite_with_deletions_and_insertions_does_not_depend_on_its_batch_or
     assert grid[0].units is not None
     assert grid[0].units.lengths.tolist() != [7, 8, 1, 8]
     for i, text in enumerate(TEXTS):
-        for made, epsilon in zip(grid, [1.0, 50.0], strict=True):
-            assert plus.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == made.texts[i]
+        for rewrites, epsilon in zip(grid, [1.0, 50.0], strict=True):
+            assert plus.rewrite([text], epsilon, noise[np.array([i])]).texts[0] == rewrites.texts[i]
 
 
 @pytest.mark.parametrize(

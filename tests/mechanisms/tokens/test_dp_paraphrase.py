@@ -29,10 +29,10 @@ def attacked(mechanism: DPParaphrase, epsilon: float, count: int = 240) -> tuple
     candidates = np.random.default_rng(0).permuted(np.tile(np.arange(len(TEXTS)), (count, 1)), axis=1)[:, :2]
     target = np.arange(count) % 2
     sources = [TEXTS[i] for i in candidates[np.arange(count), target]]
-    made = mechanism.rewrite(sources, epsilon, Noise.named(count, "rewrite"))
-    (table,) = mechanism.log_likelihoods(TEXTS, candidates, [made], [epsilon])
+    rewrites = mechanism.rewrite(sources, epsilon, Noise.named(count, "rewrite"))
+    (table,) = mechanism.log_likelihoods(TEXTS, candidates, [rewrites], [epsilon])
     guesses = LikelihoodAttack().guess(
-        made, candidates, Context(TEXTS, mechanism, epsilon, Noise.named(count, "attack"))
+        rewrites, candidates, Context(TEXTS, mechanism, epsilon, Noise.named(count, "attack"))
     )
     claims = trial_claims(mechanism, epsilon, TEXTS, candidates)
     right = int((guesses == target).sum())
@@ -53,10 +53,10 @@ def test_claim_and_prompt(folder: Path) -> None:
 def test_every_token_can_come_out(folder: Path) -> None:
     """The claim holds for drawn texts under all candidates; the audit's verdict may err with probability 1e-6."""
     mechanism = DPParaphrase(resource=folder, clip=CLIP, max_new_tokens=3)
-    table, found = attacked(mechanism, 0.5)
+    table, outcome = attacked(mechanism, 0.5)
     assert np.isfinite(table).all()
     assert 0.5 < np.abs(table[:, 0] - table[:, 1]).max() <= 3 * 0.5 + 1e-9
-    assert found != VIOLATED
+    assert outcome != VIOLATED
 
 
 def test_published_form_is_seen_to_violate_its_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,10 +68,10 @@ def test_published_form_is_seen_to_violate_its_claim(folder: Path, monkeypatch: 
     monkeypatch.setattr(dp_paraphrase, "TOP_K", 5)
     mechanism = DPParaphrase(resource=folder, clip=(-4.0, 4.0), as_published=True)
     assert mechanism.law.top_k == 5
-    table, found = attacked(mechanism, 0.1)
+    table, outcome = attacked(mechanism, 0.1)
     assert (table == -np.inf).any(axis=1).mean() > 0.5
     assert (table.max(axis=1) > -np.inf).all()  # the source itself is always possible
-    assert found == VIOLATED
+    assert outcome == VIOLATED
     whole = DPParaphrase(resource=folder, clip=(-4.0, 4.0), max_new_tokens=3)
     assert attacked(whole, 0.1)[1] != VIOLATED
 

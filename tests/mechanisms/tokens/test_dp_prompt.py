@@ -49,13 +49,13 @@ def test_claim(mechanism: DPPrompt) -> None:
 def test_whole_rewrites_cost_at_most_the_claim(mechanism: DPPrompt) -> None:
     """The likelihoods of drawn sequences under all texts; and a claim of one epsilon a text would be broken."""
     epsilon, count = 6.0, 40
-    made = mechanism.rewrite([TEXTS[i % 10] for i in range(count)], epsilon, Noise.named(count, "p"))
+    rewrites = mechanism.rewrite([TEXTS[i % 10] for i in range(count)], epsilon, Noise.named(count, "p"))
     # The likeliest outputs of single texts, so that the worst case is nearly met.
     best = mechanism.rewrite(TEXTS, 200.0, Noise.named(10, "p"))
     candidates = np.tile(np.arange(len(TEXTS)), (count, 1))
-    (drawn,) = mechanism.log_likelihoods(TEXTS, candidates, [made], [epsilon])
+    (of_rewrites,) = mechanism.log_likelihoods(TEXTS, candidates, [rewrites], [epsilon])
     (greedy,) = mechanism.log_likelihoods(TEXTS, candidates[:10], [best], [epsilon])
-    losses = np.ptp(np.concatenate([drawn, greedy]), axis=1)
+    losses = np.ptp(np.concatenate([of_rewrites, greedy]), axis=1)
     assert np.isfinite(losses).all()
     assert losses.max() <= 4 * epsilon + 1e-9
     assert losses.max() > 1.5 * epsilon
@@ -88,15 +88,15 @@ def test_draws_between_two_texts_give_what_enumeration_gives(folders: dict[str, 
     for pair in ([0, 1], [1, 2]):
         (table,) = mechanism.log_likelihoods(texts, np.tile(pair, (len(possible.texts), 1)), [possible], [epsilon])
         first, second = table.T
-        drawn = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
-        assert drawn.log_rho.max() <= 0
-        assert np.ptp(drawn.log_rho) > 1e-3  # a product over prefixes that differ
+        sample = mechanism.draws_between(texts, np.tile(pair, (count, 1)), epsilon, Noise.named(count, "between"))
+        assert sample.log_rho.max() <= 0
+        assert np.ptp(sample.log_rho) > 1e-3  # a product over prefixes that differ
         for level in (0.0, 1.0):
-            low, high = interval(np.exp(drawn.log_rho - np.abs(drawn.loss - level) / 2), 1e-9)
+            low, high = interval(np.exp(sample.log_rho - np.abs(sample.loss - level) / 2), 1e-9)
             assert low <= np.exp(np.minimum(first, second + level) - level / 2).sum() <= high
             assert high - low < 0.25
         for sign in (1, -1):
-            whole = np.exp(drawn.log_rho + sign * drawn.loss / 2)
+            whole = np.exp(sample.log_rho + sign * sample.loss / 2)
             assert whole.mean() == pytest.approx(1, abs=6 * whole.std() / count**0.5)
 
 
@@ -118,23 +118,25 @@ def test_draws_between_two_texts_do_not_depend_on_their_batch(
 def test_the_published_length_rules_outputs_out_between_texts_as_well(folders: dict[str, Path]) -> None:
     """Prompts of 9 and 16 tokens: 9 tokens without an end are possible under the shorter alone."""
     mechanism = DPPrompt(resource=folders["t5"], clip=(-40.0, 40.0), as_published=True)
-    drawn = mechanism.draws_between(["a", "a b c d e f g h"], np.tile([0, 1], (80, 1)), 0.1, Noise.named(80, "p"))
-    assert 0 < np.isneginf(drawn.log_rho).sum() < 80
+    sample = mechanism.draws_between(["a", "a b c d e f g h"], np.tile([0, 1], (80, 1)), 0.1, Noise.named(80, "p"))
+    assert 0 < np.isneginf(sample.log_rho).sum() < 80
 
 
 def test_epsilons_together_equal_one_by_one(mechanism: DPPrompt, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, epsilons = [*TEXTS, *TEXTS], [1.0, 10.0, 100.0]
     noises = [Noise.named(len(texts), "grid", epsilon) for epsilon in epsilons]
     together = mechanism.rewrite_grid(texts, epsilons, noises)
-    for epsilon, noise, made in zip(epsilons, noises, together, strict=True):
+    for epsilon, noise, rewrites in zip(epsilons, noises, together, strict=True):
         alone = mechanism.rewrite(texts[5:9], epsilon, noise[5:9])
-        assert alone.texts == made.texts[5:9]
+        assert alone.texts == rewrites.texts[5:9]
     units = together[0].units
     assert units is not None
     assert units.lengths.max() == 4
     assert together[0].texts == [mechanism.model.text(units.row(i)) for i in range(len(texts))]
     monkeypatch.setattr(generation, "BATCHES", 1)
-    assert [made.texts for made in mechanism.rewrite_grid(texts, epsilons, noises)] == [m.texts for m in together]
+    assert [rewrites.texts for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)] == [
+        m.texts for m in together
+    ]
 
 
 def test_prompts(folders: dict[str, Path]) -> None:
@@ -171,17 +173,17 @@ def test_long_texts_are_cut_and_the_cue_stays(folders: dict[str, Path]) -> None:
 def test_published_form_ends_at_the_length_of_the_prompt(folders: dict[str, Path]) -> None:
     mechanism = DPPrompt(resource=folders["t5"], clip=(-40.0, 40.0), as_published=True)
     texts = ["a", "a b c d e f g h"]  # prompts of 9 and 16 tokens
-    made = mechanism.rewrite([text for text in texts for _ in range(40)], 0.1, Noise.named(80, "published"))
-    assert made.units is not None
-    assert made.units.lengths[:40].max() == 9
-    assert made.units.lengths[40:].max() == 16
+    rewrites = mechanism.rewrite([text for text in texts for _ in range(40)], 0.1, Noise.named(80, "published"))
+    assert rewrites.units is not None
+    assert rewrites.units.lengths[:40].max() == 9
+    assert rewrites.units.lengths[40:].max() == 16
     assert pair_claims(mechanism, 0.1, texts, np.array([[0, 1]])) == pytest.approx([1.6])
     candidates = np.tile([0, 1], (80, 1))
-    (table,) = mechanism.log_likelihoods(texts, candidates, [made], [0.1])
-    longer = made.units.lengths > 9
+    (table,) = mechanism.log_likelihoods(texts, candidates, [rewrites], [0.1])
+    longer = rewrites.units.lengths > 9
     assert longer.any()
     assert (table[longer, 0] == -np.inf).all()  # rules the shorter text out: no finite claim is true
-    guesses = LikelihoodAttack().guess(made, candidates, Context(texts, mechanism, 0.1, Noise.named(80, "attack")))
+    guesses = LikelihoodAttack().guess(rewrites, candidates, Context(texts, mechanism, 0.1, Noise.named(80, "attack")))
     assert (guesses[longer] == 1).all()
 
 
@@ -198,9 +200,9 @@ def test_embedded_model() -> None:
     assert asked.count(model.end) == 1  # "[SEP]" written in a text is text
     assert len(model.outputs) == 12_000
     texts = ["show me the cheapest flight from boston to denver", "the staff were rude"]
-    made = mechanism.rewrite(texts, 500.0, Noise.named(2, "embedded"))
-    assert {"flight", "flights"} & set(made.texts[0].split())
-    assert "staff" in made.texts[1]
+    rewrites = mechanism.rewrite(texts, 500.0, Noise.named(2, "embedded"))
+    assert {"flight", "flights"} & set(rewrites.texts[0].split())
+    assert "staff" in rewrites.texts[1]
     noisy = mechanism.rewrite(texts, 1.0, Noise.named(2, "embedded"))
     assert "staff" not in noisy.texts[1]
     assert mechanism.rewrite(texts[1:], 1.0, Noise.named(2, "embedded")[1:]).texts == noisy.texts[1:]
@@ -249,9 +251,9 @@ def test_unlike_texts_are_told_apart_by_the_optimal_adversary(mechanism: DPPromp
     count = 300
     candidates = np.tile([2, 3], (count, 1))
     target = np.arange(count) % 2
-    made = mechanism.rewrite([TEXTS[i] for i in candidates[np.arange(count), target]], 6.0, Noise.named(count, "t"))
+    rewrites = mechanism.rewrite([TEXTS[i] for i in candidates[np.arange(count), target]], 6.0, Noise.named(count, "t"))
     context = Context(TEXTS, mechanism, 6.0, Noise.named(count, "attack"))
-    right = int((LikelihoodAttack().guess(made, candidates, context) == target).sum())
+    right = int((LikelihoodAttack().guess(rewrites, candidates, context) == target).sum())
     assert right > count / 2 + 5 * np.sqrt(count / 4)
 
 
@@ -263,10 +265,10 @@ def test_a_text_falls_into_what_the_model_would_write(mechanism: DPPrompt) -> No
 def test_the_first_tokens_law_is_that_of_rewrites_of_one_token(folders: dict[str, Path], kind: str) -> None:
     one = DPPrompt(resource=folders[kind], clip=CLIP, max_new_tokens=1)
     outputs = len(one.model.outputs)
-    (found,) = one.first_tokens(TEXTS[2], [4.0], outputs)
-    assert sum(p for _, p in found) == pytest.approx(1)
-    assert [p for _, p in found] == sorted((p for _, p in found), reverse=True)
+    (tokens,) = one.first_tokens(TEXTS[2], [4.0], outputs)
+    assert sum(p for _, p in tokens) == pytest.approx(1)
+    assert [p for _, p in tokens] == sorted((p for _, p in tokens), reverse=True)
     units = [Ragged.of([[int(i)] for i in one.model.outputs])]
-    made = [Rewrites([""] * outputs, units[0])]
-    (likelihoods,) = one.log_likelihoods(TEXTS, np.full((outputs, 1), 2), made, [4.0])
-    np.testing.assert_allclose(sorted(np.exp(likelihoods[:, 0]), reverse=True), [p for _, p in found], atol=1e-9)
+    rewrites = [Rewrites([""] * outputs, units[0])]
+    (likelihoods,) = one.log_likelihoods(TEXTS, np.full((outputs, 1), 2), rewrites, [4.0])
+    np.testing.assert_allclose(sorted(np.exp(likelihoods[:, 0]), reverse=True), [p for _, p in tokens], atol=1e-9)

@@ -93,7 +93,7 @@ METRIC = {
 ALL = {**METRIC, **PLAIN, **UNCLAIMED, **PUBLISHED}
 
 
-def made(folder: Path, key: str, data: str) -> Any:
+def mechanism_of(folder: Path, key: str, data: str) -> Any:
     name, lists, settings = ALL[key]
     if not (folder / f"{data}.npz").exists():
         pytest.skip("no shared data beside the project")
@@ -124,14 +124,14 @@ def excess(mechanism: Any, epsilon: float, cap: float = np.inf) -> float:
 @pytest.mark.parametrize("data", ["clustered", "glove"])
 @pytest.mark.parametrize("key", [*LAWFUL, *PLAIN])
 def test_the_claim_holds_for_all_words_and_outputs(folder: Path, key: str, data: str) -> None:
-    mechanism = made(folder, key, data)
+    mechanism = mechanism_of(folder, key, data)
     for epsilon in (0.05, 1, 5, 20):
         assert excess(mechanism, epsilon) <= 1e-9
 
 
 @pytest.mark.parametrize("key", ["tem_1", "tem_3"])
 def test_the_loss_of_list_tem_is_at_most_epsilon_gamma(folder: Path, key: str) -> None:
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     for epsilon in (0.05, 1, 5):
         cap = 2 / epsilon * np.log(999 * 199) if mechanism.gamma == "auto" else mechanism.gamma
         assert excess(mechanism, epsilon, cap=cap) <= 1e-9
@@ -142,7 +142,7 @@ def test_the_gamma_of_list_tem_depends_on_epsilon(folder: Path) -> None:
 
     The claim for two words ends at 2 ln(999 (V - 1)) at every epsilon.
     """
-    mechanism = made(folder, "tem_1", "clustered")
+    mechanism = mechanism_of(folder, "tem_1", "clustered")
     place = mechanism.lists.place[0].astype(int)
     apart = np.abs(place[:, None] - place)
     for epsilon in (0.2, 1, 5):
@@ -158,10 +158,10 @@ def test_the_gamma_of_list_tem_depends_on_epsilon(folder: Path) -> None:
 
 def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
     """With one place less it fails, so the check has power; so it does for the others with far less distance."""
-    mechanism = made(folder, "geometric_1", "tiny")
+    mechanism = mechanism_of(folder, "geometric_1", "tiny")
     assert excess(mechanism, 1.0, cap=28) > 0.999  # the list's ends are 29 places apart
     for key in ("tem", "santext", "geometric_3", "tem_1"):
-        mechanism = made(folder, key, "clustered")
+        mechanism = mechanism_of(folder, key, "clustered")
         assert excess(mechanism, 5, cap=0.1) > 1
 
 
@@ -169,7 +169,7 @@ def test_the_claim_of_geometric_noise_is_tight(folder: Path) -> None:
 def test_the_released_tem_breaks_the_claim(folder: Path, epsilon: float) -> None:
     """By its own gamma, where some words see fewer words within it than others do."""
     assert excess(make("tem", folder / "clustered.npz", as_published=True), epsilon) > 0.5
-    assert excess(made(folder, "tem", "clustered"), epsilon) <= 1e-9
+    assert excess(mechanism_of(folder, "tem", "clustered"), epsilon) <= 1e-9
 
 
 def test_the_released_diffractor_breaks_the_claim(folder: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_released_diffractor_breaks_the_claim(folder: Path) -> None:
 def test_tem_is_the_two_step_mechanism_with_the_rest_candidate(folder: Path) -> None:
     """The naive twin: words within gamma, and one candidate for the rest that is then drawn from uniformly."""
     for epsilon in (1, 5, 20):
-        mechanism = made(folder, "tem", "clustered")
+        mechanism = mechanism_of(folder, "tem", "clustered")
         gamma, log_p = mechanism.gamma(epsilon), law(mechanism, epsilon)
         for x in (0, 50, 150):
             d = np.linalg.norm(mechanism.vectors.exact - mechanism.vectors.exact[x], axis=1)
@@ -215,9 +215,9 @@ def test_closed_forms_invert_their_laws(moves: Any, epsilon: float) -> None:
     """Each place takes one stretch of the uniform: of 10,000 even steps it must get its share to within one."""
     uniforms = (np.arange(10_000) + 0.5) / 10_000
     for place in (0, 1, 6, 11):
-        drawn = moves.draw(np.full(10_000, place), epsilon, uniforms)
+        places = moves.draw(np.full(10_000, place), epsilon, uniforms)
         expected = 10_000 * np.exp(moves.log_law(np.array(place), np.arange(12), epsilon))
-        assert np.abs(np.bincount(drawn, minlength=12) - expected).max() <= 1 + 1e-6
+        assert np.abs(np.bincount(places, minlength=12) - expected).max() <= 1 + 1e-6
 
 
 def test_closed_forms_survive_the_ends_of_the_uniform() -> None:
@@ -225,18 +225,18 @@ def test_closed_forms_survive_the_ends_of_the_uniform() -> None:
     for moves, epsilon in itertools.product(
         (Geometric(9), Truncated(9), Truncated(9, 5), Truncated(9, 99)), (1e-300, 1e-9, 1.0, 1e4)
     ):
-        drawn = moves.draw(np.array([4, 4]), epsilon, ends)
-        assert ((drawn >= 0) & (drawn < 9)).all()
+        places = moves.draw(np.array([4, 4]), epsilon, ends)
+        assert ((places >= 0) & (places < 9)).all()
 
 
-def fit(drawn: np.ndarray, log_p: np.ndarray) -> float:
+def fit(sample: np.ndarray, log_p: np.ndarray) -> float:
     """p-value of Pearson's chi-square, outputs of small expectation pooled; 0 if an impossible one was drawn."""
-    if np.isneginf(log_p[drawn]).any():
+    if np.isneginf(log_p[sample]).any():
         return 0.0
     order = np.argsort(log_p)
     order = order[np.isfinite(log_p[order])]
-    expected = np.exp(log_p[order]) * len(drawn)
-    seen = np.bincount(drawn, minlength=len(log_p))[order]
+    expected = np.exp(log_p[order]) * len(sample)
+    seen = np.bincount(sample, minlength=len(log_p))[order]
     pool = np.maximum(np.cumsum(expected) // 20, 0)
     pool = np.minimum(np.unique(pool, return_inverse=True)[1], np.unique(pool).size - 2)
     return float(stats.chisquare(np.bincount(pool, seen), np.bincount(pool, expected)).pvalue)
@@ -245,7 +245,7 @@ def fit(drawn: np.ndarray, log_p: np.ndarray) -> float:
 @pytest.mark.parametrize("key", [*LAWFUL, *PLAIN, *UNCLAIMED, *PUBLISHED, "santext_normalised"])
 def test_draws_follow_the_law(folder: Path, key: str) -> None:
     """Chi-square of 20,000 draws of one word of a text; a law whose epsilon is off is told apart."""
-    mechanism, count = made(folder, key, "tiny"), 20_000
+    mechanism, count = mechanism_of(folder, key, "tiny"), 20_000
     epsilon, off = {
         "truncated_gumbel": (200.0, 10.0),
         "exponential": (4.0, 1.25),
@@ -254,20 +254,20 @@ def test_draws_follow_the_law(folder: Path, key: str) -> None:
     }.get(key.split("_released")[0].removesuffix("_plus"), (1.0, 1.25))
     units = mechanism.rewrite(["w3 w100 w90"] * count, epsilon, Noise.named(count, 0, key)).units
     for place, word in ((1, "w100"), (2, "w90")):
-        drawn = units.values[place::3]
+        outputs = units.values[place::3]
         x = mechanism.vocabulary.index[word]
-        assert fit(drawn, law(mechanism, epsilon)[x]) > ALPHA
-        assert fit(drawn, law(mechanism, off * epsilon)[x]) < ALPHA
+        assert fit(outputs, law(mechanism, epsilon)[x]) > ALPHA
+        assert fit(outputs, law(mechanism, off * epsilon)[x]) < ALPHA
 
 
 @pytest.mark.parametrize("key", ["tem", "santext", "exponential", "geometric_3", "tem_3", "diffractor_released"])
 def test_single_entries_are_the_law(folder: Path, key: str) -> None:
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     laws = mechanism.laws(mechanism.vocabulary.words)
     word, low = np.meshgrid(np.arange(200), np.arange(200), indexing="ij")
     high = low[:, ::-1]
-    found = laws.entries(word.ravel(), [low.ravel(), high.ravel()], [2.0, 9.0])
-    for outputs, epsilon, entries in zip([low, high], [2.0, 9.0], found, strict=True):
+    values = laws.entries(word.ravel(), [low.ravel(), high.ravel()], [2.0, 9.0])
+    for outputs, epsilon, entries in zip([low, high], [2.0, 9.0], values, strict=True):
         log_p = law(mechanism, epsilon)[word, outputs]
         np.testing.assert_allclose(entries, log_p.ravel(), rtol=1e-9, atol=1e-9)
 
@@ -297,9 +297,9 @@ def test_mvc_on_a_line_follows_its_law_and_keeps_its_claim(tmp_path: Path) -> No
     log_p, sharper = (np.log(np.diff(stats.laplace.cdf(borders, at[:, None], 1 / e), axis=1)) for e in (1.5, 1.9))
     ratio = log_p[:, None] - log_p[None] - epsilon * np.abs(at[:, None] - at)[:, :, None]
     assert ratio.max() <= 1e-9
-    drawn = mechanism.rewrite(["w2"] * count, epsilon, Noise.named(count, 0, "line")).units.values
-    assert fit(drawn, log_p[2]) > ALPHA
-    assert fit(drawn, sharper[2]) < ALPHA
+    outputs = mechanism.rewrite(["w2"] * count, epsilon, Noise.named(count, 0, "line")).units.values
+    assert fit(outputs, log_p[2]) > ALPHA
+    assert fit(outputs, sharper[2]) < ALPHA
 
 
 def test_mvc_is_its_naive_twin(folder: Path) -> None:
@@ -320,7 +320,7 @@ def test_mvc_is_its_naive_twin(folder: Path) -> None:
 
 @pytest.mark.parametrize("key", ALL)
 def test_texts_keep_their_length_and_do_not_depend_on_the_batch(folder: Path, key: str) -> None:
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     texts = ["w1 W2, w3!", "", "zebra w7", "w1 W2, w3!", "...", "w199 " * 40] * 20
     noise = Noise.named(len(texts), 2, key)
     whole = mechanism.rewrite(texts, 2.0, noise)
@@ -341,7 +341,7 @@ def test_texts_keep_their_length_and_do_not_depend_on_the_batch(folder: Path, ke
 
 @pytest.mark.parametrize("key", ["tem", "santext", "exponential", "santext_plus", "tem_released"])
 def test_a_grid_equals_its_parts(folder: Path, key: str) -> None:
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     assert isinstance(mechanism, RewritesGrid)
     texts, noises = ["w1 w2", "w150", ""] * 10, [Noise.named(30, e) for e in range(3)]
     grid = mechanism.rewrite_grid(texts, [0.5, 2, 9], noises)
@@ -355,9 +355,9 @@ def test_words_draw_alike_in_whatever_order_they_came(folder: Path, key: str) ->
     words = clustered().words
     texts, epsilons = [*words, *words[::-1]], [3.0, 12.0]
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
-    late = made(folder, key, "clustered")
+    late = mechanism_of(folder, key, "clustered")
     late.rewrite(words[::-2], 12.0, Noise.named(len(words[::-2]), "first"))
-    grids = [m.rewrite_grid(texts, epsilons, noises) for m in (late, made(folder, key, "clustered"))]
+    grids = [m.rewrite_grid(texts, epsilons, noises) for m in (late, mechanism_of(folder, key, "clustered"))]
     for one, other in zip(*grids, strict=True):
         assert list(one.texts) == list(other.texts)
     for table in late._tables.values():
@@ -371,21 +371,21 @@ def test_tem_draws_from_its_law_however_few_words_lie_within_gamma(
     """The published form keeps the same table as the others: its blocks' probabilities are those of its law."""
     texts, epsilons = clustered().words, [3.0, 12.0, 60.0]
     noises = [Noise.named(len(texts), epsilon) for epsilon in epsilons]
-    drawn = []
+    grids = []
     for share in (0, 1):  # all words weighed one by one, or those within gamma alone
         monkeypatch.setattr("epsilometer.mechanisms.words.tem._FEW", share)
-        mechanism = made(folder, key, "clustered")
-        drawn.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
+        mechanism = mechanism_of(folder, key, "clustered")
+        grids.append([list(rewrites.texts) for rewrites in mechanism.rewrite_grid(texts, epsilons, noises)])
         for epsilon in epsilons:
             expected = np.add.reduceat(np.exp(law(mechanism, epsilon)), range(0, 200, 32), axis=1).cumsum(axis=1)
             table = mechanism._tables[epsilon]
             np.testing.assert_allclose(table.cumulative[table.place], expected, rtol=0, atol=1e-12)
-    assert drawn[0] == drawn[1]
+    assert grids[0] == grids[1]
 
 
 @pytest.mark.parametrize("key", METRIC)
 def test_claims_and_distances(folder: Path, key: str) -> None:
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     claim = mechanism.guarantee(0.5)
     assert (claim.epsilon, claim.granularity, claim.neighbours) == (0.5, Granularity.WORD, Neighbours.SAME_LENGTH)
     assert claim.delta == 0
@@ -416,7 +416,10 @@ def test_claims_and_distances(folder: Path, key: str) -> None:
 def test_plain_claims_count_words(folder: Path) -> None:
     texts = ["w3 w100", "w3 w20", "w150 w20", "w3"]
     pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 1)])
-    exponential, custext = made(folder, "exponential", "clustered"), made(folder, "custext", "clustered")
+    exponential, custext = (
+        mechanism_of(folder, "exponential", "clustered"),
+        mechanism_of(folder, "custext", "clustered"),
+    )
     assert exponential.distance(texts, pairs, 1.0).tolist() == [1, 2, np.inf, 0]
     assert (exponential.guarantee(1).metric, custext.guarantee(1).metric) == (None, "0 or 1 within a group")
     group, sets = custext._sets
@@ -465,7 +468,7 @@ def test_the_released_custext_has_the_sets_of_each_strategy(folder: Path, mappin
 
 def test_groups_of_custext_are_greedy_and_nearest(folder: Path) -> None:
     """The naive twin: word after word, each with the nearest of those that are left."""
-    mechanism = made(folder, "custext", "clustered")
+    mechanism = mechanism_of(folder, "custext", "clustered")
     v, left, groups = mechanism.vectors.exact, set(range(200)), []
     for word in range(200):
         if word in left:
@@ -476,7 +479,7 @@ def test_groups_of_custext_are_greedy_and_nearest(folder: Path) -> None:
 
 
 def test_vickrey_prices_the_two_nearest_words(folder: Path) -> None:
-    mechanism = made(folder, "vickrey", "clustered")
+    mechanism = mechanism_of(folder, "vickrey", "clustered")
     points = np.random.default_rng(1).normal(size=(50, 20))
     d = np.linalg.norm(points[:, None] - mechanism.vectors.exact, axis=2)
     order = np.argsort(d, axis=1)[:, :2]
@@ -534,14 +537,14 @@ def test_the_released_vickrey_hardly_ever_writes_the_word(folder: Path) -> None:
     texts, noise = ["w3 w50 w100 w150"] * 500, Noise.named(500, 2)
     stays = [
         np.mean(mechanism.rewrite(texts, 30.0, noise).units.values.reshape(500, 4) == [3, 50, 100, 150])
-        for mechanism in (released, made(folder, "vickrey", "clustered"))
+        for mechanism in (released, mechanism_of(folder, "vickrey", "clustered"))
     ]
     assert stays[0] < 0.1 < 0.3 < stays[1]
 
 
 def test_noise_of_mahalanobis_has_the_covariance_of_its_matrix(folder: Path) -> None:
     """Of 50,000 draws; a deviation of 6.2 standard errors in one of 210 entries has probability 210 * 6e-10."""
-    mechanism, count = made(folder, "mahalanobis", "clustered"), 50_000
+    mechanism, count = mechanism_of(folder, "mahalanobis", "clustered"), 50_000
     z = mechanism.stretched(spherical(Noise.named(count, 0, "ellipsoid").uniforms(21), 1.0))
     s = np.cov(mechanism.vectors.exact, rowvar=False, ddof=0)
     matrix = 0.2 * s / np.diag(s).mean() + 0.8 * np.eye(20)
@@ -552,7 +555,7 @@ def test_noise_of_mahalanobis_has_the_covariance_of_its_matrix(folder: Path) -> 
 
 def test_scale_and_neighbours_of_the_truncated_gumbel(folder: Path) -> None:
     """Its constants by the paper's formulas, and a large epsilon keeps the word."""
-    mechanism = made(folder, "truncated_gumbel", "tiny")
+    mechanism = mechanism_of(folder, "truncated_gumbel", "tiny")
     v = mechanism.vectors.exact
     d = np.linalg.norm(v[:, None] - v, axis=2)[np.triu_indices(30, 1)]
     low, high, epsilon = d.min(), d.max(), 100.0
@@ -569,13 +572,13 @@ def test_scale_and_neighbours_of_the_truncated_gumbel(folder: Path) -> None:
 
 def test_a_new_word_of_the_truncated_gumbel_costs_no_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its neighbours come out of the pass over all pairs that the noise's range needs anyway."""
-    mechanism = made(folder, "truncated_gumbel", "tiny")
+    mechanism = mechanism_of(folder, "truncated_gumbel", "tiny")
     mechanism.scale(1.0)
     near, far = mechanism.vectors.neighbours(mechanism.vectors.exact, len(mechanism._competitors))
     monkeypatch.setattr(WordVectors, "neighbours", None)
     monkeypatch.setattr(WordVectors, "survey", None)
-    found, distances = mechanism._nearest(np.arange(30))
-    assert np.array_equal(found, near)
+    nearest, distances = mechanism._nearest(np.arange(30))
+    assert np.array_equal(nearest, near)
     assert np.array_equal(distances, far)
     mechanism.rewrite(mechanism.vocabulary.words[:3], 1.0, Noise.named(3, "new"))
 
@@ -591,8 +594,8 @@ def test_the_released_diffractor_lets_words_through(tmp_path: Path) -> None:
         assert len({text.split()[place] for text in released}) > 1
     outside = make("diffractor", tmp_path / "l.npz", as_published=True).rewrite(["2001"], 0.01, Noise.named(1, 0))
     assert outside.texts == ["2001"]
-    kept = make("diffractor", tmp_path / "l.npz").rewrite(texts, 0.01, Noise.named(30, 0)).texts
-    assert not any("schmidt" in text for text in kept)
+    rewrites = make("diffractor", tmp_path / "l.npz").rewrite(texts, 0.01, Noise.named(30, 0)).texts
+    assert not any("schmidt" in text for text in rewrites)
 
 
 def test_sensitive_words_of_a_file(tmp_path: Path) -> None:
@@ -608,7 +611,7 @@ def test_sensitive_words_of_a_file(tmp_path: Path) -> None:
 
 
 def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
-    mechanism = made(folder, "truncated_gumbel", "clustered")  # its first two words are equal
+    mechanism = mechanism_of(folder, "truncated_gumbel", "clustered")  # its first two words are equal
     assert mechanism.scale(1e6) == np.inf
     noise = mechanism._noise(np.array([0.25, 0.5]), 1e6) / mechanism._range[1]
     assert noise.tolist() == [-0.5, 0]  # uniform
@@ -617,11 +620,14 @@ def test_equal_vectors_have_no_gumbel_scale(folder: Path) -> None:
 @pytest.mark.parametrize("key", ALL)
 def test_keeping_the_layout_drops_the_claim(folder: Path, key: str) -> None:
     name, lists, settings = ALL[key]
-    kept = make(name, folder / f"clustered{lists}.npz", layout="kept", **settings)
-    assert kept.guarantee(1.0) is None
+    with_layout = make(name, folder / f"clustered{lists}.npz", layout="kept", **settings)
+    assert with_layout.guarantee(1.0) is None
     noise = Noise.named(3, 5, key)
     texts = ["W3,  (w20)! W100?", "", "..."]
-    plain, laid = made(folder, key, "clustered").rewrite(texts, 9.0, noise), kept.rewrite(texts, 9.0, noise)
+    plain, laid = (
+        mechanism_of(folder, key, "clustered").rewrite(texts, 9.0, noise),
+        with_layout.rewrite(texts, 9.0, noise),
+    )
     one, two, three = plain.texts[0].split()
     assert list(laid.texts) == [f"{one.upper()},  ({two})! {three.upper()}?", "", "..."]
     assert laid.units.values.tolist() == plain.units.values.tolist()
@@ -630,7 +636,7 @@ def test_keeping_the_layout_drops_the_claim(folder: Path, key: str) -> None:
 @pytest.mark.parametrize("key", ALL)
 def test_texts_of_any_script(folder: Path, key: str) -> None:
     """Right-to-left, emoji, combining characters, no known word: as many words out as in, all of the vocabulary."""
-    mechanism = made(folder, key, "clustered")
+    mechanism = mechanism_of(folder, key, "clustered")
     texts = [
         "שלום עולם w3",
         "👍🏽 🎉",
@@ -671,8 +677,8 @@ def test_the_likelihood_attack_reads_the_words_that_are_let_through(tmp_path: Pa
     texts = ["a Zanzibar b", "a quixotic b"]
     for settings in ({"as_published": True}, {"as_published": True, "layout": "kept"}):
         released = Diffractor(resource=tmp_path / "l.npz", **settings)
-        found = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, design=Design(temperature=0))
-        assert found["successes"].item() == 200
+        table = epsilometer.audit(texts, released, [0.1], ["likelihood"], 200, design=Design(temperature=0))
+        assert table["successes"].item() == 200
     ours = epsilometer.audit(
         texts, Diffractor(resource=tmp_path / "l.npz"), [0.1], ["likelihood"], 200, design=Design(temperature=0)
     )
@@ -683,6 +689,6 @@ def test_the_likelihood_attack_reads_the_layout(tmp_path: Path) -> None:
     vectors = WordVectors([*"abcdefgh"], np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32))
     vectors.save(tmp_path / "v.npz")
     texts = ["A, b!", "a b"]
-    kept = TEM(resource=tmp_path / "v.npz", layout="kept")
-    found = epsilometer.audit(texts, kept, [0.1], ["likelihood"], 200, design=Design(temperature=0))
-    assert found["successes"].item() == 200
+    mechanism = TEM(resource=tmp_path / "v.npz", layout="kept")
+    table = epsilometer.audit(texts, mechanism, [0.1], ["likelihood"], 200, design=Design(temperature=0))
+    assert table["successes"].item() == 200
