@@ -103,8 +103,8 @@ def test_cosine_is_that_of_the_encoder() -> None:
 
     texts = ["play a song", "play some music", ""]
     vectors = Encoder("all-MiniLM-L6-v2").encode(texts).astype(float)
-    found = Cosine().measure([texts[0], texts[0], texts[2]], [texts[1], texts[0], texts[0]])
-    np.testing.assert_allclose(found, [vectors[0] @ vectors[1], 1, vectors[2] @ vectors[0]], atol=1e-6)
+    cosines = Cosine().measure([texts[0], texts[0], texts[2]], [texts[1], texts[0], texts[0]])
+    np.testing.assert_allclose(cosines, [vectors[0] @ vectors[1], 1, vectors[2] @ vectors[0]], atol=1e-6)
 
 
 def test_bertscore_by_its_definition() -> None:
@@ -120,17 +120,17 @@ def test_bertscore_by_its_definition() -> None:
 
     def states(text: str) -> NDArray[np.float64]:
         with torch.inference_mode():
-            found = network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-        return torch.nn.functional.normalize(found.double(), dim=-1).numpy()
+            last = network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        return torch.nn.functional.normalize(last.double(), dim=-1).numpy()
 
     similar = states(original) @ states(rewrite).T
     recall, precision = similar.max(axis=1)[1:-1].mean(), similar.max(axis=0)[1:-1].mean()
     one = BertScore()
     assert of(one, original, rewrite) == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-5)
-    found = one.measure([*BEFORE, original, "x"], [*AFTER, original, "x" * 10_000 + " y" * 1000])
-    assert found[:3].tolist() == [0, 0, 1]
-    assert found[6] == pytest.approx(1, abs=1e-5)
-    assert np.isfinite(found).all()
+    scores = one.measure([*BEFORE, original, "x"], [*AFTER, original, "x" * 10_000 + " y" * 1000])
+    assert scores[:3].tolist() == [0, 0, 1]
+    assert scores[6] == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(scores).all()
 
 
 def test_bertscore_takes_fewer_texts_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,12 +179,12 @@ def test_perplexity_is_e_to_the_mean_loss(tmp_path: Path) -> None:
     text, ids = "a b c the", [1, 8, 9, 10, 6]  # opened by </s>, as the tokeniser's only special token
     with torch.inference_mode():
         logits = AutoModelForCausalLM.from_pretrained(folder).eval()(torch.tensor([ids])).logits[0].double()
-    kept = [i for i in range(17) if i not in (0, 2)]  # <pad> and <unk> are never put out
-    loss = [-logits[t][kept].log_softmax(-1)[kept.index(token)].item() for t, token in enumerate(ids[1:])]
+    possible = [i for i in range(17) if i not in (0, 2)]  # <pad> and <unk> are never put out
+    loss = [-logits[t][possible].log_softmax(-1)[possible.index(token)].item() for t, token in enumerate(ids[1:])]
     one = Perplexity(model=str(folder))
     assert of(one, "whatever", text) == pytest.approx(math.exp(np.mean(loss)), rel=2e-3)  # logits on a grid of 1/1024
-    found = one.measure([""] * 4, [text, "", "🙂", "a " * 500])
-    assert np.isnan(found).tolist() == [False, True, True, False]
+    values = one.measure([""] * 4, [text, "", "🙂", "a " * 500])
+    assert np.isnan(values).tolist() == [False, True, True, False]
 
 
 def test_the_embedded_model_finds_sentences_likelier_than_their_words_shuffled() -> None:
@@ -215,9 +215,9 @@ def test_grammaticality_is_the_probability_of_the_acceptable_class(tmp_path: Pat
     usual = saved("usual", 2)
     named = saved("named", 2, id2label={0: "acceptable", 1: "unacceptable"}, label2id={"acceptable": 0})
     rewrites = ["a b", "", "a b " * 300, "the c d e f"]
-    found = Grammaticality(model=usual).measure(rewrites, rewrites)
-    assert found[0] == pytest.approx(logits[0][1].item(), abs=1e-5)
-    assert np.isnan(found).tolist() == [False, True, False, False]
+    values = Grammaticality(model=usual).measure(rewrites, rewrites)
+    assert values[0] == pytest.approx(logits[0][1].item(), abs=1e-5)
+    assert np.isnan(values).tolist() == [False, True, False, False]
     assert of(Grammaticality(model=named), "", "a b") == pytest.approx(logits[1][0].item(), abs=1e-5)
     with pytest.raises(UserError, match=r"not a classifier of two classes \(3 classes"):
         of(Grammaticality(model=saved("three", 3)), "", "a b")
@@ -241,22 +241,22 @@ class Counting:
 
 def test_equal_pairs_are_measured_once_and_nothing_is_null() -> None:
     counting = Counting()
-    found = measure(["aa", "a", "aa", "a"], ["b", "b", "b", ""], {"length": counting})
-    assert found["length"].to_list() == [1, 0, 1, None]
+    table = measure(["aa", "a", "aa", "a"], ["b", "b", "b", ""], {"length": counting})
+    assert table["length"].to_list() == [1, 0, 1, None]
     assert counting.asked == 3
     assert measure([], [], {"length": counting}).shape == (0, 1)
 
 
 def test_a_token_of_a_megabyte_is_cut() -> None:
-    found = epsilometer.similarity(["x" * 1_000_000, "play a song"], ["x" * 999_999 + "y", "y" * 1_000_000])
-    assert found.null_count().row(0) == (0,) * 7
-    assert found["changed"].to_list() == [0, 1]  # alike in the first 10,000 characters
+    table = epsilometer.similarity(["x" * 1_000_000, "play a song"], ["x" * 999_999 + "y", "y" * 1_000_000])
+    assert table.null_count().row(0) == (0,) * 7
+    assert table["changed"].to_list() == [0, 1]  # alike in the first 10,000 characters
 
 
 def test_the_call_gives_a_row_a_pair() -> None:
-    found = epsilometer.similarity(["play a song", "one two"], ["play a tune", ""], metrics=["jaccard", Counting()])
-    assert found.columns == ["jaccard", "Counting"]
-    assert found.rows() == [(0.5, 0), (0, None)]
+    table = epsilometer.similarity(["play a song", "one two"], ["play a tune", ""], metrics=["jaccard", Counting()])
+    assert table.columns == ["jaccard", "Counting"]
+    assert table.rows() == [(0.5, 0), (0, None)]
     cheap = epsilometer.similarity(["play a song"], ["play a song"])
     assert cheap.columns == ["cosine", "levenshtein", "jaccard", "changed", "bleu", "rouge_l", "meteor"]
     assert cheap.row(0) == pytest.approx((1, 1, 1, 0, 1, 1, 1 - 0.5 / 27))
