@@ -27,8 +27,8 @@ QUESTIONS = [Question("say", text) for text in ("a b", "c", "a b", "d e f g h", 
 
 
 def read(answer: str) -> str | None:
-    found = read_object(answer, "text")
-    return None if found is None else read_text(found["text"])
+    answer_object = read_object(answer, "text")
+    return None if answer_object is None else read_text(answer_object["text"])
 
 
 BROKEN = {

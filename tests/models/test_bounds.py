@@ -43,12 +43,12 @@ def test_published_bounds_belong_to_pinned_revisions() -> None:
 def test_measure() -> None:
     """Against numpy on all logits at once, whatever the parts."""
     logits = np.random.default_rng(0).normal(-7.0, 3.0, (500, 40)).astype(np.float32)
-    found = measure([logits[:7], logits[7:7], logits[7:300], logits[300:]], "noise")
-    assert found["low"] == pytest.approx(logits.mean(dtype=float), abs=1e-4)
-    assert found["high"] == pytest.approx(np.quantile(logits.max(1), 0.9), abs=1e-4)
-    assert found["mean + 4 standard deviations"] == pytest.approx(logits.mean() + 4 * logits.std(), abs=1e-3)
-    assert found["positions"] == 500
-    assert found["quantiles"]["smallest logit"]["0.5"] == pytest.approx(np.median(logits.min(1)), abs=1e-4)
+    result = measure([logits[:7], logits[7:7], logits[7:300], logits[300:]], "noise")
+    assert result["low"] == pytest.approx(logits.mean(dtype=float), abs=1e-4)
+    assert result["high"] == pytest.approx(np.quantile(logits.max(1), 0.9), abs=1e-4)
+    assert result["mean + 4 standard deviations"] == pytest.approx(logits.mean() + 4 * logits.std(), abs=1e-3)
+    assert result["positions"] == 500
+    assert result["quantiles"]["smallest logit"]["0.5"] == pytest.approx(np.median(logits.min(1)), abs=1e-4)
     with pytest.raises(UserError, match="gave no position"):
         measure([], "nothing")
     with pytest.raises(UserError, match="cannot be given bounds"):

@@ -33,8 +33,8 @@ def ask(*messages: str) -> list[list[dict[str, str]]]:
 
 def test_each_question_is_asked_once_and_kept(server: Server, tmp_path: Path) -> None:
     store = tmp_path / "made" / "answers.sqlite"
-    found = Chat("m", store).complete(ask("a", "b", "a", "c"), 5)
-    assert found == [Completion(f"re: {m}", 7, 3) for m in ("a", "b", "a", "c")]
+    answers = Chat("m", store).complete(ask("a", "b", "a", "c"), 5)
+    assert answers == [Completion(f"re: {m}", 7, 3) for m in ("a", "b", "a", "c")]
     assert server.answered == {"a": 1, "b": 1, "c": 1}
     assert server.asked[0][2] == {
         "model": "m", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0.0
@@ -55,8 +55,8 @@ def test_a_seed_makes_another_question(server: Server, tmp_path: Path) -> None:
 
 
 def test_only_what_is_to_be_kept_is_stored(server: Server, tmp_path: Path) -> None:
-    found = Chat("m", tmp_path / "s").complete(ask("private words"), 5, keep=lambda text: str(len(text)))
-    assert found[0].text == "17"
+    answers = Chat("m", tmp_path / "s").complete(ask("private words"), 5, keep=lambda text: str(len(text)))
+    assert answers[0].text == "17"
     assert b"private" not in (tmp_path / "s").read_bytes()
 
 
@@ -74,8 +74,8 @@ def test_after_every_fault_nothing_is_lost_and_nothing_is_answered_twice(server:
     faults = {fault: [fault] for fault in FAULTS}
     faults |= {"thrice": ["500", "reset", "429"], "malformed twice": ["page", "broken"], "fine": []}
     server.fault = lambda message, attempt: dict(enumerate(faults[message])).get(attempt)
-    found = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
-    assert [answer.text for answer in found] == [f"re: {message}" for message in faults]
+    answers = Chat("m", tmp_path / "s", workers=16, timeout=0.8).complete(ask(*faults), 5)
+    assert [answer.text for answer in answers] == [f"re: {message}" for message in faults]
     assert server.answered == dict.fromkeys(faults, 1)
     assert Counter(m for m, _, _ in server.asked) == {m: len(before) + 1 for m, before in faults.items()}
     first, second = (at for message, at, _ in server.asked if message == "429 after 1")
@@ -113,8 +113,8 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
         assert hidden not in str(caught.value)
     assert server.answered["a"] == server.answered["b"] == 1
     server.fault = lambda message, attempt: None
-    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "bad", "c"), 5)
-    assert [answer.text for answer in found] == ["re: a", "re: b", "re: bad", "re: c"]
+    answers = Chat("m", tmp_path / "s").complete(ask("a", "b", "bad", "c"), 5)
+    assert [answer.text for answer in answers] == ["re: a", "re: b", "re: bad", "re: c"]
     assert max(server.answered.values()) == 1
 
 
@@ -152,8 +152,8 @@ def test_answers_of_two_revisions_are_never_mixed(server: Server, tmp_path: Path
     Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
     server.model, server.reply = "m-2025-01-01", lambda message: f"new: {message}"
     assert [one.text for one in Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)] == ["old: a", "old: b"]
-    found = Chat("m", tmp_path / "s").complete(ask("a", "b", "c"), 5)  # c shows that the revision is another
-    assert [(one.text, one.revision) for one in found] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
+    answers = Chat("m", tmp_path / "s").complete(ask("a", "b", "c"), 5)  # c shows that the revision is another
+    assert [(one.text, one.revision) for one in answers] == [(f"new: {m}", "m-2025-01-01") for m in "abc"]
     assert server.answered == {"a": 2, "b": 2, "c": 1}
 
 
@@ -165,8 +165,8 @@ def test_a_revision_that_changes_on_the_way_is_named(server: Server, tmp_path: P
     server.model, server.reply = "m-2024-08-06", reply
     with pytest.raises(UserError, match=r"changed from 'm-2024-08-06' to 'm-2025-01-01'.*run again"):
         Chat("m", tmp_path / "s", workers=1).complete(ask("a", "b"), 5)
-    found = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
-    assert [one.revision for one in found] == ["m-2025-01-01"] * 2
+    answers = Chat("m", tmp_path / "s").complete(ask("a", "b"), 5)
+    assert [one.revision for one in answers] == ["m-2025-01-01"] * 2
     assert server.answered == {"a": 2, "b": 1}
 
 
@@ -278,12 +278,12 @@ def test_a_killed_run_is_taken_up_where_it_was(server: Server, tmp_path: Path) -
     time.sleep(0.1)
     before = Counter(server.answered)
     with sqlite3.connect(tmp_path / "s") as store:
-        kept = store.execute("SELECT count(*) FROM completions").fetchone()[0]
-    assert 15 - 5 <= kept <= sum(before.values()) < 40
-    found = Chat("m", tmp_path / "s").complete(ask(*messages), 5)
-    assert [answer.text for answer in found] == [f"re: {message}" for message in messages]
-    assert sum(server.answered.values()) == sum(before.values()) + 40 - kept
-    assert sum(count > 1 for count in server.answered.values()) == sum(before.values()) - kept <= 4
+        stored = store.execute("SELECT count(*) FROM completions").fetchone()[0]
+    assert 15 - 5 <= stored <= sum(before.values()) < 40
+    answers = Chat("m", tmp_path / "s").complete(ask(*messages), 5)
+    assert [answer.text for answer in answers] == [f"re: {message}" for message in messages]
+    assert sum(server.answered.values()) == sum(before.values()) + 40 - stored
+    assert sum(count > 1 for count in server.answered.values()) == sum(before.values()) - stored <= 4
 
 
 @pytest.mark.parametrize("fault", ["401", "half"])
@@ -381,10 +381,10 @@ def test_against_transformers_serve(tmp_path: Path, cache: Path, monkeypatch: py
         from epsilometer.attacks.identification.shared.judge_prompt import message
 
         asked = [("boston", ["show flights to boston", "play some jazz"]), ("paris", ["set an alarm", "rain in paris"])]
-        found = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)
+        answers = Chat(str(folder), tmp_path / "s").complete(ask(*(message(*one) for one in asked)), 8)
         local = JudgeModel(folder).replies(asked, 8)
-        assert [answer.text for answer in found] == [answer.text for answer in local]
-        assert [answer.prompt_tokens for answer in found] == [answer.prompt_tokens for answer in local]
+        assert [answer.text for answer in answers] == [answer.text for answer in local]
+        assert [answer.prompt_tokens for answer in answers] == [answer.prompt_tokens for answer in local]
         attack = JudgeAttack(model=str(folder), endpoint=True, reading="generate")
         assert set(judged(attack)) <= {0, 1}
         assert attack.tally(1.0)["at_random"] == 4  # a random model keeps no form

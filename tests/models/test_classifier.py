@@ -105,19 +105,19 @@ def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: py
 def test_the_linear_kind_is_tf_idf_times_weights_by_hand() -> None:
     """log((1 + n) / (1 + df)) + 1 for each word, rows of length 1, and scikit-learn's two-class logit cut in halves."""
     examples = Examples(["good film", "bad film", "good good song"], ["up", "down", "up"])
-    made = train("linear", examples, TINY, STREAM)
-    assert isinstance(made, Linear)
+    model = train("linear", examples, TINY, STREAM)
+    assert isinstance(model, Linear)
     frequencies = {
-        word: np.log(4 / (1 + sum(word in words(t) for t in examples.texts))) + 1 for word in made.vocabulary
+        word: np.log(4 / (1 + sum(word in words(t) for t in examples.texts))) + 1 for word in model.vocabulary
     }
-    np.testing.assert_allclose(made.frequencies, [*frequencies.values()])
-    row = np.array([{"good": 2, "film": 1}.get(word, 0) * frequencies[word] for word in made.vocabulary])
+    np.testing.assert_allclose(model.frequencies, [*frequencies.values()])
+    row = np.array([{"good": 2, "film": 1}.get(word, 0) * frequencies[word] for word in model.vocabulary])
     row /= np.linalg.norm(row)
-    np.testing.assert_allclose(made.features(["Film, good good?"]).toarray()[0], row)
-    logit = made.coefficients @ row + made.intercepts
+    np.testing.assert_allclose(model.features(["Film, good good?"]).toarray()[0], row)
+    logit = model.coefficients @ row + model.intercepts
     np.testing.assert_allclose(logit[0], -logit[1])
     chance = 1 / (1 + np.exp(-2 * logit[1]))
-    np.testing.assert_allclose(made.probabilities(["film good good"])[0, 1], chance, atol=1 / GRID)
+    np.testing.assert_allclose(model.probabilities(["film good good"])[0, 1], chance, atol=1 / GRID)
 
 
 def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTuning) -> None:
@@ -132,8 +132,8 @@ def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTun
     assert len(right.losses) == len(misled.losses) == 4
     assert min(right.losses) < right.losses[0]  # it learns
     assert min(misled.losses) == misled.losses[0] < misled.losses[-1]
-    for made, texts in ((right, validation), (misled, wrong)):
-        assert made._loss(texts) == min(made.losses)
+    for model, texts in ((right, validation), (misled, wrong)):
+        assert model._loss(texts) == min(model.losses)
     last = fine_tune(examples, ["bad", "good"], settings, STREAM)
     assert last.losses == []
     assert last._loss(wrong) == misled.losses[-1]

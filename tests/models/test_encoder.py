@@ -236,9 +236,9 @@ def test_embeddings_of_an_audit_are_the_same_on_every_processor(tmp_path: Path) 
         "np.save(sys.argv[1], on_grid(Encoder('all-MiniLM-L6-v2', 'float64').encode(texts)))\n"
     )
     plain = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}
-    made = []
+    contents = []
     for name, setting in (("plain", plain), ("own", {})):
         path = tmp_path / f"{name}.npy"
         subprocess.run([sys.executable, "-c", code, str(path)], env=os.environ | setting, cwd=ROOT, check=True)
-        made.append(path.read_bytes())
-    assert made[0] == made[1]
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]

@@ -24,11 +24,11 @@ TEXTS = ["document : a b c", "a b", "e f g h a", "d d d", "h g f", "a b c d e f 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Generator]:
-    made: dict[str, Generator] = {}
+    loaded: dict[str, Generator] = {}
     for name, save in tiny_models.SAVE.items():
         folder = save(tmp_path_factory.mktemp(name))
-        made[name] = (CausalLM if name in ("gpt2", "qwen") else Seq2Seq)(folder)
-    return made
+        loaded[name] = (CausalLM if name in ("gpt2", "qwen") else Seq2Seq)(folder)
+    return loaded
 
 
 def draw(model: Generator, law: TokenLaw, source: np.ndarray, epsilon: float, limit: int, seed: int = 0) -> Ragged:
@@ -40,31 +40,31 @@ def draw(model: Generator, law: TokenLaw, source: np.ndarray, epsilon: float, li
 
 def slowly(model: Generator, text: str, epsilon: float, uniforms: np.ndarray) -> list[int]:
     """The naive twin: transformers without a cache, one text, the whole sequence anew for every token."""
-    prompt, made = model.tokens([text])[0], []
+    prompt, tokens = model.tokens([text])[0], []
     for uniform in uniforms:
         with torch.inference_mode():
             if isinstance(model, Seq2Seq):
                 out = model.network(
-                    input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[model.start, *made]])
+                    input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[model.start, *tokens]])
                 )
             else:
-                out = model.network(input_ids=torch.tensor([prompt + made]))
+                out = model.network(input_ids=torch.tensor([prompt + tokens]))
         logits = np.round(out.logits[0, -1].double().numpy() * GRID) / GRID
         weights = np.exp(epsilon * np.clip(logits[model.outputs], LAW.low, LAW.high) / (2 * (LAW.high - LAW.low)))
-        made.append(int(model.outputs[np.searchsorted(np.cumsum(weights) / weights.sum(), uniform)]))
-        if made[-1] == model.end:
+        tokens.append(int(model.outputs[np.searchsorted(np.cumsum(weights) / weights.sum(), uniform)]))
+        if tokens[-1] == model.end:
             break
-    return made
+    return tokens
 
 
 @pytest.mark.parametrize("name", tiny_models.SAVE)
 def test_equals_a_slow_loop(models: dict[str, Generator], name: str) -> None:
     model, limit = models[name], 7
     source = np.tile(np.arange(len(TEXTS)), 2)
-    drawn = draw(model, LAW, source, 20.0, limit)
+    sequences = draw(model, LAW, source, 20.0, limit)
     uniforms = Noise.named(np.arange(len(source)), "generation", 0).uniforms(limit)
     twins = [slowly(model, TEXTS[text], 20.0, u) for text, u in zip(source, uniforms, strict=True)]
-    assert [drawn.row(i).tolist() for i in range(len(source))] == twins
+    assert [sequences.row(i).tolist() for i in range(len(source))] == twins
     assert min(map(len, twins)) < max(map(len, twins)) == limit  # some ended early
 
 
@@ -89,15 +89,15 @@ def test_a_trial_does_not_feel_its_batch(
 def test_draws_follow_the_law(models: dict[str, Generator], name: str) -> None:
     """Chi-square of the first token and of the second after one fixed first token; false alarm 1e-3 for each."""
     model, count = models[name], 3000
-    drawn = draw(model, LAW, np.zeros(count, int), 4.0, 2)
-    first = np.array([drawn.row(i)[0] for i in range(count)])
+    sequences = draw(model, LAW, np.zeros(count, int), 4.0, 2)
+    first = np.array([sequences.row(i)[0] for i in range(count)])
     prompt = model.tokens(TEXTS[:1])
     logits, _ = model.read(np.array(prompt))
     law = LAW.log_probabilities(logits, torch.tensor([4.0])).exp()[0].numpy()
     counts = np.array([(first == token).sum() for token in model.outputs])
     assert chisquare(counts, law * count).pvalue > 1e-3
     fixed = int(np.bincount(first[first != model.end]).argmax())
-    second = np.array([drawn.row(i)[1] for i in np.flatnonzero(first == fixed)])
+    second = np.array([sequences.row(i)[1] for i in np.flatnonzero(first == fixed)])
     exact = np.exp(
         log_likelihoods(
             model, LAW, prompt, np.zeros(len(model.outputs), int), [[fixed, int(y)] for y in model.outputs],
@@ -115,8 +115,8 @@ def test_given_sequences_have_the_likelihood_of_being_drawn(models: dict[str, Ge
     source = np.array([0, 3, 1, 0, 5, 0])
     sequences = [[7, 8, 1], [9], [3, 4, 5, 6, 7, 8, 9, 10, 11], [7, 8, 9, 1], [1], list(range(3, 16)) * 2]
     epsilons = np.array([1.0, 5.0, 20.0, 5.0, 2.0, 1.0])
-    found = log_likelihoods(model, LAW, model.tokens(TEXTS), source, sequences, epsilons)
-    for text, sequence, epsilon, value in zip(source, sequences, epsilons, found, strict=True):
+    likelihoods = log_likelihoods(model, LAW, model.tokens(TEXTS), source, sequences, epsilons)
+    for text, sequence, epsilon, value in zip(source, sequences, epsilons, likelihoods, strict=True):
         logits, cache = model.read(np.array([model.tokens([TEXTS[text]])[0]]))
         total = 0.0
         for token in sequence:
@@ -168,17 +168,17 @@ def test_rows_that_ended_leave_the_batch(models: dict[str, Generator], monkeypat
         return step(tokens, cache)
 
     monkeypatch.setattr(model, "step", counted)
-    drawn = draw(model, LAW, np.zeros(128, int), 1.0, 30)
+    sequences = draw(model, LAW, np.zeros(128, int), 1.0, 30)
     # Step t is for the rows that are longer than t, those that drew the same so far counted once.
-    rows = [tuple(drawn.row(i)) for i in range(128)]
+    rows = [tuple(sequences.row(i)) for i in range(128)]
     least = sum(-(-len({row[:t] for row in rows if len(row) > t}) // 16) for t in range(1, 30))
     assert steps == least < 8 * 29
 
 
 def test_special_and_padding_entries_are_never_drawn(models: dict[str, Generator]) -> None:
     assert models["t5"].outputs.tolist() == [1, *range(3, tiny_models.SIZE)]  # three entries stand for no token
-    drawn = draw(models["t5"], LAW, np.zeros(500, int), 0.1, 8)
-    assert set(drawn.values) == set(models["t5"].outputs)
+    sequences = draw(models["t5"], LAW, np.zeros(500, int), 0.1, 8)
+    assert set(sequences.values) == set(models["t5"].outputs)
 
 
 @pytest.mark.parametrize("name", tiny_models.SAVE)

@@ -34,14 +34,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Generator]:
     }
 
 
-def drawn(model: Generator, draws: np.ndarray | Exact) -> list[list[int]]:
+def generated(model: Generator, draws: np.ndarray | Exact) -> list[list[int]]:
     budgets, limits = np.full(len(SOURCE), 10.0), np.full(len(SOURCE), 6)
-    found = generate(model, LAW, model.tokens(TEXTS), SOURCE, budgets, limits, draws)
-    return rows(found)
+    sequences = generate(model, LAW, model.tokens(TEXTS), SOURCE, budgets, limits, draws)
+    return rows(sequences)
 
 
-def rows(found: Ragged) -> list[list[int]]:
-    return [found.row(i).tolist() for i in range(len(SOURCE))]
+def rows(sequences: Ragged) -> list[list[int]]:
+    return [sequences.row(i).tolist() for i in range(len(SOURCE))]
 
 
 def uniforms() -> np.ndarray:
@@ -60,9 +60,9 @@ def test_keys_and_values_are_counted_as_models_keep_them(models: dict[str, Gener
     _, cache = model.read(np.full((3, 5), 8))
     model.step(torch.full((3, 2), 8), cache)
     parts = [cache.self_attention_cache, cache.cross_attention_cache] if isinstance(model, Seq2Seq) else [cache]
-    kept = sum(layer.keys.numel() + layer.values.numel() for part in parts for layer in part.layers)
+    entries = sum(layer.keys.numel() + layer.values.numel() for part in parts for layer in part.layers)
     tokens = 5 + 2 + isinstance(model, Seq2Seq)  # the decoder's start
-    assert kept == 3 * tokens * cached(model.network.config)
+    assert entries == 3 * tokens * cached(model.network.config)
 
 
 @pytest.mark.parametrize("name", ["qwen", "t5"])
@@ -70,12 +70,12 @@ def test_on_the_processor_the_budget_changes_no_byte(
     models: dict[str, Generator], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, given = models[name], [[7, 8], [9, 10, 11, 12, 13]] * 20
-    whole, logits = drawn(model, uniforms()), all_forced(model, given)
+    whole, logits = generated(model, uniforms()), all_forced(model, given)
     for budget in (1, 40 * model.row_bytes(7, 6)):  # one batch side by side, and two
         monkeypatch.setattr(model, "memory", Memory("cpu", "the model", budget))
         assert shape_of(model, 7, 6).rows == ROWS["cpu"]
         assert shape_of(model, 7, 6).size in (ROWS["cpu"], 2 * ROWS["cpu"])
-        assert drawn(model, uniforms()) == whole
+        assert generated(model, uniforms()) == whole
         assert all(torch.equal(*pair) for pair in zip(all_forced(model, given), logits, strict=True))
 
 
@@ -93,11 +93,11 @@ def test_elsewhere_rows_follow_the_budget(
     models: dict[str, Generator], fitting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = models["qwen"]
-    whole = drawn(model, uniforms())
+    whole = generated(model, uniforms())
     with_budget(model, fitting * model.row_bytes(9, 6), monkeypatch)
     shape = shape_of(model, 9, 6)
     assert shape.size == shape.rows == shape.prompts == {1: 1, 5: 4}[fitting]
-    assert drawn(model, uniforms()) == whole
+    assert generated(model, uniforms()) == whole
 
 
 def failing(model: Generator, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +120,10 @@ def test_where_memory_runs_out_rows_are_halved(
     models: dict[str, Generator], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = models[name]
-    whole = drawn(model, uniforms())
+    whole = generated(model, uniforms())
     with_budget(model, 1 << 30, monkeypatch)
     failing(model, 4, monkeypatch)
-    assert drawn(model, uniforms()) == whole
+    assert generated(model, uniforms()) == whole
     assert "half as many rows" in capsys.readouterr().err
     given = [[7, 8], [9, 10, 11]] * 20
     with_budget(model, 1 << 30, monkeypatch)
@@ -147,7 +147,7 @@ def test_no_token_is_drawn_twice(models: dict[str, Generator], monkeypatch: pyte
         return choose(weights, count)
 
     monkeypatch.setattr(type(exact), "choose", lambda self, *given: counted(*given))
-    assert sum(map(len, drawn(model, exact))) == chosen
+    assert sum(map(len, generated(model, exact))) == chosen
 
 
 def test_one_row_that_does_not_fit_is_an_error(models: dict[str, Generator], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_one_row_that_does_not_fit_is_an_error(models: dict[str, Generator], mon
     with_budget(model, 1 << 30, monkeypatch)
     failing(model, 0, monkeypatch)
     with pytest.raises(UserError, match=r"out of memory with one row of the model; use a smaller model.*device: cpu"):
-        drawn(model, uniforms())
+        generated(model, uniforms())
 
 
 def test_rows_are_powers_of_two_within_the_budget() -> None:

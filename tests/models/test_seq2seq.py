@@ -165,9 +165,9 @@ def test_the_stage_makes_a_folder_with_bounds(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(stage, "read", Params)
     monkeypatch.chdir(tmp_path)
     stage.main("it")
-    made = Path("data/models/it")
-    assert bounds(made) == (bounds(SOURCE) if kind == "decoder" else (-1.0, 2.0))
-    assert len(Seq2Seq(made).tokens(["a"])[0]) >= 2
+    target = Path("data/models/it")
+    assert bounds(target) == (bounds(SOURCE) if kind == "decoder" else (-1.0, 2.0))
+    assert len(Seq2Seq(target).tokens(["a"])[0]) >= 2
     monkeypatch.setattr(Params, "models", {"it": str(tmp_path)})
     with pytest.raises(UserError, match=r"models\.it: .* is neither a folder with a model"):
         stage.main("it")

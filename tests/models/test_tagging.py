@@ -43,8 +43,8 @@ def shown(tagged: Tagged) -> str:
 
 def test_the_published_examples(tagger: Tagger) -> None:
     lines = EXAMPLES.strip().splitlines()
-    found = tagger.tag([[part.split("/")[0] for part in line.split()] for line in lines])
-    assert [shown(tagged) for tagged in found] == lines
+    result = tagger.tag([[part.split("/")[0] for part in line.split()] for line in lines])
+    assert [shown(tagged) for tagged in result] == lines
 
 
 def test_the_same_labels_as_the_plain_recipe(tagger: Tagger, shared: Path) -> None:
@@ -59,10 +59,10 @@ def test_the_same_labels_as_the_plain_recipe(tagger: Tagger, shared: Path) -> No
     spec.loader.exec_module(predict)
     plain = predict.Heads(str(locate("all-MiniLM-L6-v2")), folder)
     split = [words_and_marks(text) for text in (*MIXED, "The tired gardener watered the young trees.") if text]
-    for words, found, features in zip(split, tagger.tag(split), plain.features(split), strict=True):
-        assert found.upos == plain.upos(features)
+    for words, tags, features in zip(split, tagger.tag(split), plain.features(split), strict=True):
+        assert tags.upos == plain.upos(features)
         roles = ["NONE"] * len(words)
-        for place, role in zip(found.roles or (), ("SUBJ", "VERB", "OBJ"), strict=False):
+        for place, role in zip(tags.roles or (), ("SUBJ", "VERB", "OBJ"), strict=False):
             roles[place] = role
         assert roles == plain.roles(features)
 
