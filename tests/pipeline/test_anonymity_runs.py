@@ -37,8 +37,8 @@ class Swaps:
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     stages = ("code", "resources", "prepare", "vectors", "auxiliaries", "classifiers", "anonymize")
-    made = Toy(tmp_path_factory.mktemp("anonymity"), stages=stages)
-    file = made.folder / "dvc.yaml"
+    sandbox = Toy(tmp_path_factory.mktemp("anonymity"), stages=stages)
+    file = sandbox.folder / "dvc.yaml"
     shipped = yaml.safe_load(file.read_text())
     shipped["stages"]["resources"]["deps"].append("data/auxiliaries")
     file.write_text(yaml.safe_dump(shipped, sort_keys=False))
@@ -47,32 +47,32 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         for i in range(128)
         for who in [(("F", "M")[i % 2], ("up", "down")[i // 2 % 2], f"author {i // 4}")]
     ]
-    pl.DataFrame(rows, ["text", "speaker", "mood", "author"], orient="row").write_csv(made.folder / "songs.csv")
+    pl.DataFrame(rows, ["text", "speaker", "mood", "author"], orient="row").write_csv(sandbox.folder / "songs.csv")
     vocabulary = ["she", "he", "sang", "a", "good", "bad", "of", *WORDS]
     lines = (f"{word} {i} {i * i % 7}\n" for i, word in enumerate(vocabulary, 1))
-    (made.folder / "vectors.txt").write_text("".join(lines))
-    (made.folder / "relations.csv").write_text("a,b,relation\nshe,he,antonym\n")
-    (made.folder / "swaps.py").write_text(SWAPS)
+    (sandbox.folder / "vectors.txt").write_text("".join(lines))
+    (sandbox.folder / "relations.csv").write_text("a,b,relation\nshe,he,antonym\n")
+    (sandbox.folder / "swaps.py").write_text(SWAPS)
     labels = {"attributes": ["speaker"], "tasks": ["mood"]}
     swaps = {"mechanism": "swaps", "file": "swaps.py", "resource": "data/auxiliaries/songs"}
-    made.params["datasets"]["songs"] |= {
+    sandbox.params["datasets"]["songs"] |= {
         "source": "songs.csv",
         "labels": ["speaker", "mood"],
         "group": "author",
         "resplit": {"validation": 0.1, "test": 0.25},
     }
-    made.params["auxiliaries"] = {
+    sandbox.params["auxiliaries"] = {
         "songs": {**labels, "dataset": "songs", "kinds": ["linear"], "vectors": "own", "relations": "relations.csv"}
     }
-    made.params["anonymity"] = {"songs-swaps": {**swaps, "dataset": "songs"}}
-    made.params["classification"] = {
+    sandbox.params["anonymity"] = {"songs-swaps": {**swaps, "dataset": "songs"}}
+    sandbox.params["classification"] = {
         "labels": {"songs": labels},
         "kinds": ["linear"],
         "texts": {"train": 50, "test": 50},
         "training": {"batch": 8},
     }
-    made.write_params()
-    return made
+    sandbox.write_params()
+    return sandbox
 
 
 def repro(toy: Toy) -> set[str]:

@@ -63,7 +63,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     parts = [(split, texts(count, first, count // 8)) for split, count, first in (
         ("train", 240, 0), ("validation", 80, 1_000), ("test", 320, 2_000)
     )]  # fmt: skip
-    made = pl.concat(
+    table = pl.concat(
         pl.DataFrame({"text": part.originals, "split": split, "author": part.groups, **part.labels})
         for split, part in parts
     ).with_columns(
@@ -71,7 +71,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         words=pl.lit(9, pl.Int32),
         **{GROUP: pl.col("author").rank("dense").cast(pl.Int64)},
     )
-    tables.write(made, "data/prepared/songs.parquet", PREPARED)
+    tables.write(table, "data/prepared/songs.parquet", PREPARED)
     (tmp_path / "swaps.py").write_text(SWAPS)
     (tmp_path / "answers.py").write_text(ANSWERS)
     raw = yaml.safe_load((ROOT / "params.yaml").read_text())
@@ -128,11 +128,11 @@ def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:
 def test_a_claim_for_documents_that_does_not_hold_is_violated(project: Path) -> None:
     anonymize.main("songs-answers")
     anonymity.main("songs-answers")
-    found = measured("songs-answers", "attackers").filter(attacker="adaptive")
-    assert found["epsilon"].to_list() == [0.5, 1]
-    assert found["claim"].to_list() == [f"{epsilon} per document; any two texts" for epsilon in ("0.5", "1")]
-    assert found["verdict"].to_list() == ["violated", "violated"]
-    assert found["point"].to_list() == pytest.approx([1, 2], abs=0.5)
+    table = measured("songs-answers", "attackers").filter(attacker="adaptive")
+    assert table["epsilon"].to_list() == [0.5, 1]
+    assert table["claim"].to_list() == [f"{epsilon} per document; any two texts" for epsilon in ("0.5", "1")]
+    assert table["verdict"].to_list() == ["violated", "violated"]
+    assert table["point"].to_list() == pytest.approx([1, 2], abs=0.5)
 
 
 def test_the_epsilon_of_an_attribute_loss_is_found(project: Path) -> None:
@@ -144,10 +144,10 @@ def test_the_epsilon_of_an_attribute_loss_is_found(project: Path) -> None:
     rows = {row["mechanism"]: row for row in calibrate(".", target=1.0, search=search).iter_rows(named=True)}
     assert rows["swaps"]["status"] == "not searched"
     assert "no privacy budget" in rows["swaps"]["reason"]
-    found = rows["answers"]
-    assert found["status"] in ("found", "undecided")
-    assert 0.1 < found["low"] < 0.5 < found["high"] < 2
-    assert 0 < found["trials"] <= 4_000
+    interval = rows["answers"]
+    assert interval["status"] in ("found", "undecided")
+    assert 0.1 < interval["low"] < 0.5 < interval["high"] < 2
+    assert 0 < interval["trials"] <= 4_000
     (few,) = calibrate(".", "answers", target=1.0, search=Search(measure="attribute", budget=800)).to_dicts()
     assert "raise budget, 800" in few["reason"]
     with pytest.raises(UserError, match="of a project's labelled data sets"):

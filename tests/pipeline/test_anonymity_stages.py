@@ -146,11 +146,11 @@ def run_until_victims() -> None:
 def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
     run_until_victims()
     texts = pl.read_parquet("data/prepared/songs.parquet")
-    made, victims = (
+    parts, victims = (
         Auxiliaries(Path("data/auxiliaries/songs")),
         json.loads(Path("data/classifiers/songs/about.json").read_text()),
     )
-    part = {**dict(texts.select("id", "split").iter_rows()), **dict.fromkeys(made.seen, "auxiliaries")}
+    part = {**dict(texts.select("id", "split").iter_rows()), **dict.fromkeys(parts.seen, "auxiliaries")}
     assert {part[one] for one in victims["texts"]} == {"train"}
     assert {*part.values()} == {"train", "auxiliaries", "validation", "test"}
     of_part = texts.with_columns(pl.col("id").replace_strict(part).alias("part"))
@@ -159,8 +159,8 @@ def test_the_four_parts_and_what_is_trained_on_them(project: Path) -> None:
     plain = of_part.with_columns(pl.col("text").str.to_lowercase().str.strip_chars("!"))
     assert plain["text"].n_unique() < len(plain)
     assert plain.group_by("text").agg(pl.n_unique("part"))["part"].max() == 1
-    assert made.relations is not None
-    assert made.relations.rows() == [("good", "bad", "antonym")]
+    assert parts.relations is not None
+    assert parts.relations.rows() == [("good", "bad", "antonym")]
     assert victims["labels"]["mood"] == {
         "role": "task",
         "classes": ["bad", "good"],

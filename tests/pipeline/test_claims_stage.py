@@ -116,9 +116,9 @@ def checked(public: bool = False) -> pl.DataFrame:
 
 @pytest.mark.usefixtures("project")
 def test_every_mechanism_is_checked_whatever_its_resource() -> None:
-    found = checked()
+    table = checked()
     claim = pl.concat_str("mechanism", "epsilon", separator=" ")
-    verdicts = dict(found.filter("audited").select(claim, "verdict").rows())
+    verdicts = dict(table.filter("audited").select(claim, "verdict").rows())
     assert verdicts == {
         "identity 1.0": NO_CLAIM,
         "randomized_response 2.0": NOT_REFUTED,
@@ -129,10 +129,10 @@ def test_every_mechanism_is_checked_whatever_its_resource() -> None:
         "mvc 90.0": NOT_TESTABLE,
         "diffractor 0.4": NOT_REFUTED,
     }
-    assert found.filter(mechanism="own_words")["slack"].to_list() == pytest.approx([-1, -3])
-    assert "lists no inputs" in found.filter(mechanism="writes_nothing")["reason"].item()
-    assert (found["worst"].drop_nulls() >= 0).all()
-    low = found.filter(~pl.col("audited"))
+    assert table.filter(mechanism="own_words")["slack"].to_list() == pytest.approx([-1, -3])
+    assert "lists no inputs" in table.filter(mechanism="writes_nothing")["reason"].item()
+    assert (table["worst"].drop_nulls() >= 0).all()
+    low = table.filter(~pl.col("audited"))
     assert set(low["mechanism"]) == {"mvc"}
     assert set(low["verdict"]) == {NOT_REFUTED}
     assert (low["claimed"] < 3.2).all()

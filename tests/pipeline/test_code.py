@@ -38,12 +38,12 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
     The audit's factors are varied in both cells.
     """
-    made = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
-    plain = made.params["cells"]["songs-mine"]
+    sandbox = Toy(tmp_path_factory.mktemp("code"), trials=40, stages=(*STAGES, "ablations"))
+    plain = sandbox.params["cells"]["songs-mine"]
     own = {"mechanism": "own", "file": "own.py", "epsilons": [1, 50]}
-    made.params["mechanisms"]["own"] = own
-    made.params["cells"] = {"songs-mine": plain, "songs-own": {**own, "dataset": "songs"}}
-    made.params["ablations"] = {name: {**cell, **VARIED} for name, cell in made.params["cells"].items()}
+    sandbox.params["mechanisms"]["own"] = own
+    sandbox.params["cells"] = {"songs-mine": plain, "songs-own": {**own, "dataset": "songs"}}
+    sandbox.params["ablations"] = {name: {**cell, **VARIED} for name, cell in sandbox.params["cells"].items()}
     files = {
         "own.py": MINE,
         "helper.py": "def kept(rng):\n    return rng.random() < 0.5\n",
@@ -51,11 +51,11 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         "guessing.py": "import numpy as np\n\ndef first(candidates):\n    return np.zeros(len(candidates), int)\n",
     }
     for name, text in files.items():
-        (made.folder / name).write_text(text)
-    made.params["attacks"] = {"length": {}, "guess.py": {}}
-    made.write_params()
-    repro(made)
-    return made
+        (sandbox.folder / name).write_text(text)
+    sandbox.params["attacks"] = {"length": {}, "guess.py": {}}
+    sandbox.write_params()
+    repro(sandbox)
+    return sandbox
 
 
 def test_a_record_names_the_device_of_what_computes_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,16 +128,16 @@ def test_what_a_search_has_kept_is_not_used_after_an_edit(toy: Toy) -> None:
         "--attack", "guess.py", "--width", "4", "--budget", "200", "--json",
     )  # fmt: skip
 
-    def kept() -> set[Path]:
+    def journals() -> set[Path]:
         toy.run(*search)
         return set((toy.folder / "data/calibrating").glob("*.jsonl"))
 
-    first = kept()
+    first = journals()
     assert len(first) == 1
-    assert kept() == first
+    assert journals() == first
     for number, name in enumerate(("helper.py", "guessing.py"), 2):
         append(toy, name, "\n")
-        assert len(kept()) == number
+        assert len(journals()) == number
 
 
 def test_the_record_names_the_files(toy: Toy) -> None:
@@ -181,9 +181,9 @@ def test_imports_of_every_form_are_followed(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found, elsewhere = reached(tmp_path / "mine.py")
+    sources, elsewhere = reached(tmp_path / "mine.py")
     expected = {"mine.py", "parts/__init__.py", "parts/near.py", "parts/beside.py", "parts/deep/far.py"}
-    assert {path.relative_to(tmp_path).as_posix() for path in found} == expected
+    assert {path.relative_to(tmp_path).as_posix() for path in sources} == expected
     assert elsewhere == {"numpy", "typing", "missing"}
 
     def name() -> str:

@@ -63,8 +63,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     Path("lawless.py").write_text(LAWLESS)
     prepared = {"id": map(str, range(5)), "text": TEXTS, "split": "train", "words": [len(t.split()) for t in TEXTS]}
     tables.write(pl.DataFrame(prepared, schema=dict(PREPARED)), "data/prepared/letters.parquet", PREPARED)
-    drawn = {"trial": range(len(DRAWN)), "candidates": DRAWN, "target": [0] * len(DRAWN)}
-    tables.write(pl.DataFrame(drawn, schema=dict(TRIALS)), "data/trials/letters.parquet", TRIALS)
+    trials = {"trial": range(len(DRAWN)), "candidates": DRAWN, "target": [0] * len(DRAWN)}
+    tables.write(pl.DataFrame(trials, schema=dict(TRIALS)), "data/trials/letters.parquet", TRIALS)
     mechanisms = {name: {"mechanism": name, "file": f"{name}.py", "epsilons": [1, 3]} for name in ("own", "lawless")}
     params: dict[str, Any] = {
         "root": ".",
@@ -87,8 +87,8 @@ def losses(cell: str = "letters-own") -> pl.DataFrame:
 
 def error(epsilon: float, words: int) -> float:
     """Of guessing between two texts that differ in every word, over all outputs: half of the smaller probabilities."""
-    kept, other = np.exp(epsilon) / (np.exp(epsilon) + 2), 1 / (np.exp(epsilon) + 2)
-    first, second = (np.array(law) for law in ([kept, other, other], [other, kept, other]))
+    stays, other = np.exp(epsilon) / (np.exp(epsilon) + 2), 1 / (np.exp(epsilon) + 2)
+    first, second = (np.array(law) for law in ([stays, other, other], [other, stays, other]))
     if words == 2:
         first, second = np.outer(first, first), np.outer(second, second)
     return float(np.minimum(first, second).sum() / 2)

@@ -111,7 +111,7 @@ class Project:
         for start in (["git", "init", "-q"], ["dvc", "init", "-q"]):
             subprocess.run(start, cwd=folder, env=self.environment, check=True, capture_output=True)
         self.run()
-        self.made = self.results()
+        self.outputs = self.results()
 
     def outs(self, stage: str) -> list[str]:
         return sorted({f"data/{name.split('/')[0]}" for name in KINDS}) if stage == "make" else ["data/sum.json"]
@@ -160,15 +160,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def flip(path: Path) -> None:
     """Change one bit as a failing disk does: size, times and inode stay."""
-    found = path.stat()
+    status = path.stat()
     path.chmod(0o644)
     with path.open("r+b") as file:
-        file.seek(found.st_size // 2)
+        file.seek(status.st_size // 2)
         (byte,) = file.read(1)
-        file.seek(found.st_size // 2)
+        file.seek(status.st_size // 2)
         file.write(bytes([byte ^ 1]))
-    path.chmod(found.st_mode)
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    path.chmod(status.st_mode)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def test_damaged_outputs_are_named_and_made_anew(project: Project) -> None:
@@ -179,7 +179,7 @@ def test_damaged_outputs_are_named_and_made_anew(project: Project) -> None:
     said = project.run()
     for out in project.outs("make"):
         assert f"note: {out} is not what dvc.lock records" in said
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_damaged_files_in_the_cache_are_named_and_not_used(project: Project) -> None:
@@ -192,7 +192,7 @@ def test_damaged_files_in_the_cache_are_named_and_not_used(project: Project) -> 
     (first, *_) = re.findall("corrupted cache file '(.*)'", said)
     assert Path(first) in cached
     assert "Running stage 'make'" in said
-    assert project.results() == project.made
+    assert project.results() == project.outputs
     assert all(digest(str(file)) == file.parent.name + file.name for file in cached)
 
 
@@ -210,7 +210,7 @@ def test_plain_dvc_repro_refuses_damaged_inputs(project: Project) -> None:
     assert "error: data/x.npz is damaged" in said
     project.settings(SETTINGS)
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_damaged_listings_and_weights(project: Project) -> None:
@@ -218,7 +218,7 @@ def test_damaged_listings_and_weights(project: Project) -> None:
     flip(listing)
     said = project.run()
     assert "a listing in DVC's cache, is damaged; deleted" in said
-    assert project.results() == project.made
+    assert project.results() == project.outputs
     weights = project.folder / "weights/model.safetensors"
     flip(weights)
     os.utime(weights)  # DVC sees it, and takes it for a new version
@@ -227,7 +227,7 @@ def test_damaged_listings_and_weights(project: Project) -> None:
     flip(weights)
     os.utime(weights)
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_the_embedded_weights_are_those_that_are_stated(tmp_path: Path) -> None:
@@ -262,8 +262,8 @@ def test_a_bit_that_flips_in_any_file_of_a_model_is_noticed(
     settings = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"models": {"mine": "pin.json"}}
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     model.main("mine")
-    made = Path("data/models/mine")
-    for folder, place in ((f"some/model@{'a' * 40}", snapshot), (str(made), made)):
+    model_folder = Path("data/models/mine")
+    for folder, place in ((f"some/model@{'a' * 40}", snapshot), (str(model_folder), model_folder)):
         if not (place / name).exists():
             continue
         locate(folder)
@@ -301,9 +301,9 @@ def test_the_record_of_stages_is_in_order(project: Project, tmp_path: Path) -> N
     lock = project.folder / "dvc.lock"
     _, first, second = re.split("^(?=  (?:make|use):)", lock.read_text(), flags=re.MULTILINE)
     lock.write_text(lock.read_text().replace(first + second, second + first))
-    assert lock.read_bytes() != project.made["dvc.lock"]
+    assert lock.read_bytes() != project.outputs["dvc.lock"]
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
     other = tmp_path / "dvc.lock"
     other.write_text("schema: '2.0'\nstages:\n  b@x:\n    cmd: b\n  a:\n    deps:\n    - path: c\ndatasets: []\n")
     put_in_order(other)
@@ -328,7 +328,7 @@ def test_a_checkout_while_a_stage_runs_is_one_message(project: Project, what: st
     assert "Traceback" not in said
     assert f"{what} is gone" in said or "does not exist" in said
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_ctrl_c_inside_a_stage_is_that_line_alone(project: Project) -> None:
     assert process.returncode == 130
     assert said == f"{INTERRUPTED}\n"
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 @pytest.mark.parametrize("below", [False, True])
@@ -394,7 +394,7 @@ def test_two_at_once(project: Project) -> None:
     rest, _ = first.communicate(timeout=300)
     assert (first.returncode, second.returncode) == (0, 0), rest + said
     assert "Running stage" not in said
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_clocks_that_go_wrong(project: Project) -> None:
@@ -420,7 +420,7 @@ def test_clocks_that_go_wrong(project: Project) -> None:
     assert "Running stage" not in project.run()
     factor.write_text("FACTOR = 1\n")
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_set_up_goes_by_content(tmp_path: Path) -> None:
@@ -457,7 +457,7 @@ def test_what_is_edited_while_a_stage_runs_is_not_recorded_as_read(project: Proj
         project.settings(SETTINGS | {"used": {"hand": 1, "foot": 2}})
     path.write_text(good)
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def mount(*words: str) -> None:
@@ -536,15 +536,15 @@ def test_the_command_line_says_what_the_disk_answered(
 
 def test_a_full_disk_under_data(project: Project) -> None:
     """The stage says what is the matter; when there is space again, the next run goes on."""
-    data, kept = project.folder / "data", project.cached("data/x.npy")
+    data, file = project.folder / "data", project.cached("data/x.npy")
     mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(data))
     try:
         said = project.run("python", "-m", "epsilometer.pipeline.repro", "--force", fails=True)
         assert "error: make: there is no space left on the disk that it writes to; free some, then run again" in said
-        assert kept.read_bytes() == project.made["data/x.npy"]
+        assert file.read_bytes() == project.outputs["data/x.npy"]
         mount("-o", "remount,size=64m", "tmpfs", str(data))
         project.run()
-        assert project.results() == project.made
+        assert project.results() == project.outputs
     finally:
         subprocess.run(["umount", "-l", str(data)], check=True)
 
@@ -554,7 +554,7 @@ def test_a_limit_on_the_size_of_files(project: Project) -> None:
     said = project.run("sh", "-c", "ulimit -f 200; exec epsilometer repro --force", fails=True)
     assert "error: make: a file may not grow to the size that it needs (ulimit -f)" in said
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 @pytest.mark.parametrize("how", ["epsilometer.pipeline.repro", "dvc", "stage", "make"])
@@ -585,7 +585,7 @@ def test_sigterm(project: Project, how: str) -> None:
     assert wait(lambda: not any(map(at_work, started)), 10), [command(p) for p in started if at_work(p)]
     assert time.monotonic() - begun < 10
     project.run()
-    assert project.results() == project.made
+    assert project.results() == project.outputs
 
 
 def test_a_read_only_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

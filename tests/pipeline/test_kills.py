@@ -57,9 +57,9 @@ class Undisturbed:
     def finish(self) -> str:
         """The next run, and that it made what the undisturbed one did; what it said."""
         said = self.toy.run(*REPRO)
-        found = self.toy.results()
-        assert found.keys() == self.expected.keys(), said
-        wrong = [name for name in found if found[name] != self.expected[name]]
+        results = self.toy.results()
+        assert results.keys() == self.expected.keys(), said
+        wrong = [name for name in results if results[name] != self.expected[name]]
         assert not wrong, said
         assert not list((self.toy.folder / "data").rglob("*.partial"))
         return said
@@ -72,8 +72,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 def stage_of(words: str) -> str:
     """The stage that a command line runs; nothing for another."""
-    found = re.search(r"epsilometer stage (.*)|(embed)\.py", words)
-    return (found[1] or found[2]) if found else ""
+    match = re.search(r"epsilometer stage (.*)|(embed)\.py", words)
+    return (match[1] or match[2]) if match else ""
 
 
 def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
@@ -96,7 +96,7 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
         if time.monotonic() >= due and (stages or target == "repro"):
             break
         time.sleep(0.05)
-    where = next((stage_of(command(p)) for p in stages), "between stages")
+    place = next((stage_of(command(p)) for p in stages), "between stages")
     if process.poll() is not None:  # it ended before its time came
         process.communicate()
         return ""
@@ -107,7 +107,7 @@ def kill_in_repro(project: Undisturbed, target: str, moment: float) -> str:
         process.kill()
     process.communicate()
     assert wait(lambda: not any(map(at_work, started)), 30), [command(p) for p in started if at_work(p)]
-    return where
+    return place
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -230,14 +230,14 @@ class Prefect:
 
 @pytest.fixture
 def prefect(undisturbed: Undisturbed) -> Iterator[Prefect]:
-    made = Prefect(undisturbed.toy)
-    yield made
-    made.stop()
+    server = Prefect(undisturbed.toy)
+    yield server
+    server.stop()
 
 
 def flow_processes(folder: Path) -> list[psutil.Process]:
     """All processes that work for the toy project, but Prefect's server and worker."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             here = process.cwd() == str(folder) and process.pid != os.getpid()
@@ -245,8 +245,8 @@ def flow_processes(folder: Path) -> list[psutil.Process]:
             continue
         words = command(process)
         if here and not any(part in words for part in ("server start", "worker start", "uvicorn", "prefect.server")):
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: float) -> str:
@@ -265,7 +265,7 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
 
     wait(lambda: bool(stages()) or (process is not None and process.poll() is not None), 120)
     time.sleep(moment * project.seconds)
-    where = next(iter(stages()), "between stages")
+    place = next(iter(stages()), "between stages")
     if process is not None and process.poll() is not None:
         process.communicate()
         return ""
@@ -283,7 +283,7 @@ def kill_in_flow(project: Undisturbed, prefect: Prefect, target: str, moment: fl
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=10)
-    return where
+    return place
 
 
 @pytest.mark.slow
@@ -294,17 +294,17 @@ def test_fifty_kills(undisturbed: Undisturbed, prefect: Prefect, capsys: pytest.
     hits = Counter[tuple[str, str]]()
     for number in range(count):
         target = targets[number % len(targets)]
-        where = ""
-        while not where:
+        place = ""
+        while not place:
             undisturbed.clear()
             if target in ("stage", "repro"):
-                where = kill_in_repro(undisturbed, target, draw.uniform(0.05, 1))
+                place = kill_in_repro(undisturbed, target, draw.uniform(0.05, 1))
             else:
-                where = kill_in_flow(undisturbed, prefect, target, draw.uniform(0, 0.9))
+                place = kill_in_flow(undisturbed, prefect, target, draw.uniform(0, 0.9))
         undisturbed.toy.environment.pop("PREFECT_API_URL", None)
         said = undisturbed.finish()
-        hits[target, where] += 1
+        hits[target, place] += 1
         with capsys.disabled():
             notes = [line for line in said.splitlines() if line.startswith("note:")]
-            print(f"kill {number + 1}: {target} in {where}; same bytes", *notes, flush=True)
+            print(f"kill {number + 1}: {target} in {place}; same bytes", *notes, flush=True)
     assert hits.total() == count

@@ -45,8 +45,8 @@ def test_the_autoencoder_of_a_text_file(settings: dict[str, Any]) -> None:
     assert record["vocabulary"] == 6
     assert record["steps"] == 5
     assert 0 <= record["word_accuracy"] <= record["words_kept"] <= 1
-    made = ADePT(resource=Path("data/autoencoders/tiny")).rewrite(["a b"], 10.0, Noise.named(1, "x"))
-    assert set(made.texts[0].split()) <= set("abcdefgh")
+    rewrites = ADePT(resource=Path("data/autoencoders/tiny")).rewrite(["a b"], 10.0, Noise.named(1, "x"))
+    assert set(rewrites.texts[0].split()) <= set("abcdefgh")
 
 
 def test_an_autoencoder_of_what_is_audited_says_so(
@@ -69,9 +69,9 @@ def test_a_model_for_noisy_states(settings: dict[str, Any]) -> None:
     assert json.loads((out / "training.json").read_text())["dimensions"] == [24]
     assert not (out / "bounds.json").exists()
     checksums.check(out)
-    made = DPBART(resource=out, variant="pr", length=6).rewrite(["a b"], 100.0, Noise.named(1, "x"))
-    assert made.latents is not None
-    assert made.latents.after.shape == (1, 6 * 24)
+    rewrites = DPBART(resource=out, variant="pr", length=6).rewrite(["a b"], 100.0, Noise.named(1, "x"))
+    assert rewrites.latents is not None
+    assert rewrites.latents.after.shape == (1, 6 * 24)
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def answers() -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.load("data/references/halves/answers.npy")
-    return found
+    table: NDArray[np.float64] = np.load("data/references/halves/answers.npy")
+    return table
 
 
 def test_who_learnt_by_heart_is_told(project: Path) -> None:
@@ -94,9 +94,9 @@ def test_who_learnt_by_heart_is_told(project: Path) -> None:
     references.main("halves")
     for name in ("long", "noisy"):
         membership.main(name)
-    found = {name: tables.read(f"data/membership/{name}.parquet", MEMBERSHIP) for name in ("long", "noisy")}
+    by_name = {name: tables.read(f"data/membership/{name}.parquet", MEMBERSHIP) for name in ("long", "noisy")}
     names = ["lira", "lira_offline", "population", "reference", "rmia", "strongest"]
-    for table in found.values():
+    for table in by_name.values():
         assert table["attack"].to_list() == names
         strongest = table.row(by_predicate=pl.col("attack") == "strongest", named=True)
         assert strongest["best_attack"] in names[:-1]
@@ -105,7 +105,7 @@ def test_who_learnt_by_heart_is_told(project: Path) -> None:
         assert {*table["references"]} == {20}
         assert (table["auc_low"] <= table["auc"]).all()
         assert (table["delta"] == 1 / TRAINING).all()
-    long, noisy = found["long"], found["noisy"]
+    long, noisy = by_name["long"], by_name["noisy"]
     members = long["members"][0]
     assert 50 <= members == long["others"][0] <= HELD_OUT
     assert {*long["overfit"]} == {3}

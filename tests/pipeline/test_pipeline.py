@@ -117,17 +117,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "notes": [],
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
-    made = Project(folder)
-    made.run("git", "init", "-q")
-    made.run("dvc", "init", "-q")
-    assert made.repro() == {
+    sandbox = Project(folder)
+    sandbox.run("git", "init", "-q")
+    sandbox.run("dvc", "init", "-q")
+    assert sandbox.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
         "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",
         "rewrite@songs-rr", "rewrite@songs-mine", "rewrite@songs-santext",
         "attack@songs-rr", "attack@songs-mine", "attack@songs-santext", "estimate", "report",
         "exact@songs-rr", "exact@songs-mine", "exact@songs-santext", "budgets", "training_curves",
     }  # fmt: skip
-    return made
+    return sandbox
 
 
 def test_what_comes_out(project: Project) -> None:
@@ -184,20 +184,20 @@ def test_calibrate_and_compare_use_what_the_audit_prepared(project: Project) -> 
     command = [sys.executable, "-m", "epsilometer.cli"]
     search = [*command, "calibrate", "--mechanism", "rr", "--attack", "likelihood", "--width", "1.5", "--json"]
     out = project.run(*search, "--target", "1")
-    (found,) = json.loads(out)
+    (answer,) = json.loads(out)
     # Of 20 texts one is kept with probability q = e^eps / (e^eps + 19); the optimal adversary is right with probability
     # q + (1 - q) 9 / 19, and at a loss of 1 that is e / (e + 1): eps = 2.90.
-    assert found["status"] == "found"
-    assert found["low"] < 2.90 < found["high"] <= 1.5 * found["low"] * (1 + 1e-9)
+    assert answer["status"] == "found"
+    assert answer["low"] < 2.90 < answer["high"] <= 1.5 * answer["low"] * (1 + 1e-9)
     # What was counted is kept: cut short in the middle of a line, it is gone on with, and another target needs less.
-    (kept,) = (project.folder / "data/calibrating").glob("rr-songs-*.jsonl")
-    whole = kept.read_text()
-    kept.write_text(whole[: len(whole) // 2])
+    (journal,) = (project.folder / "data/calibrating").glob("rr-songs-*.jsonl")
+    whole = journal.read_text()
+    journal.write_text(whole[: len(whole) // 2])
     assert project.run(*search, "--target", "1") == out
-    assert {*kept.read_text().split("\n")} >= {*whole.split("\n")}
+    assert {*journal.read_text().split("\n")} >= {*whole.split("\n")}
     lines = whole.count("\n")
     project.run(*search, "--target", "1")
-    assert kept.read_text().count("\n") <= lines + 1
+    assert journal.read_text().count("\n") <= lines + 1
     rows = json.loads(project.run(*command, "compare", "rr=1", "rr=5", "--json"))
     assert {row["attack"] for row in rows} == {"lexical", "likelihood", "strongest"}
     assert all(row["finding"].startswith("rr=1 leaks less than rr=5") for row in rows)
@@ -221,7 +221,7 @@ def test_an_attacks_parameter_leaves_the_rewrites_alone(project: Project) -> Non
 
 
 def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Project) -> None:
-    kept = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
+    rewrites = (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes()
     project.edit(
         {
             "mechanisms/rr/epsilons": [1, 5, 9],
@@ -230,7 +230,7 @@ def test_an_epsilon_reruns_its_cell_and_keeps_the_other_rewrites(project: Projec
         }
     )
     assert project.repro("estimate") == {"rewrite@songs-rr", "attack@songs-rr", "estimate"}
-    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == kept
+    assert (project.folder / "data/rewrites/songs-rr/5.parquet").read_bytes() == rewrites
 
 
 def test_runtime_settings_change_nothing(project: Project) -> None:

@@ -67,8 +67,8 @@ def test_a_rewriter_of_the_texts_of_auxiliaries(project: dict[str, Any]) -> None
     assert record["texts"] == 40  # a fifth is held out
     assert not Path("data/rewriting/songs").exists()
     checksums.check(out)
-    made = AdversarialBackTranslation(resource=out).rewrite(["a b. c"], NO_BUDGET, Noise.named(1, "x"))
-    assert len(made.texts) == 1
+    rewrites = AdversarialBackTranslation(resource=out).rewrite(["a b. c"], NO_BUDGET, Noise.named(1, "x"))
+    assert len(rewrites.texts) == 1
 
 
 def test_a_stage_that_was_killed_makes_no_round_trip_again_and_ends_with_the_same_bytes(

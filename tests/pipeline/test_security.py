@@ -225,7 +225,7 @@ def test_hostile_texts_are_text_in_the_report(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(figures.Figure, "save", lambda figure, folder: None)
     parsed = Elements(page_of(tmp_path).read_text(encoding="utf-8"))
     assert not any("owned" in script for script in parsed.raw)
-    assert not any(tag in ("svg", "iframe", "object", "a") and "owned" in str(found) for tag, found in parsed.tags)
+    assert not any(tag in ("svg", "iframe", "object", "a") and "owned" in str(values) for tag, values in parsed.tags)
     assert not any(name.startswith("on") for _, attributes in parsed.tags for name in attributes)
     text = "".join(parsed.text)
     for name in ("html", "closing", "attribute", "formula", "template", "orders"):
@@ -256,9 +256,9 @@ def test_the_terminal_is_told_nothing(tmp_path: Path, capsysbinary: pytest.Captu
     lines = [" ".join(text.split()) for text in HOSTILE.values()]
     (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
     said(["rewrite", "--mechanism", "identity", "--epsilon", "1", str(tmp_path / "texts.txt")])
-    made = capsysbinary.readouterr().out.decode()
-    assert made.count("\n") == len(lines)
-    assert made.splitlines()[0] == HOSTILE["html"]  # what a terminal does not obey stays
+    output = capsysbinary.readouterr().out.decode()
+    assert output.count("\n") == len(lines)
+    assert output.splitlines()[0] == HOSTILE["html"]  # what a terminal does not obey stays
     (tmp_path / "own.py").write_text(OBEYED)
     texts = source(tmp_path, "csv")
     command = ["audit", str(texts), "--mechanism", str(tmp_path / "own.py"), "--epsilons", "1", "--trials", "20"]
@@ -267,7 +267,7 @@ def test_the_terminal_is_told_nothing(tmp_path: Path, capsysbinary: pytest.Captu
     said([*command, "--text", "\x1b[2Jno\x07"], code=2)
     wrong = capsysbinary.readouterr()
     assert b"unknown text column" in wrong.err
-    for shown in (made.encode(), audited.out, audited.err, wrong.out, wrong.err):
+    for shown in (output.encode(), audited.out, audited.err, wrong.out, wrong.err):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]", shown.decode())
     assert "\x1b" not in str(UserError("columns: \x1b[31m"))
 
@@ -422,8 +422,8 @@ def test_nothing_unpickles_evaluates_or_trusts(file: Path) -> None:
     } | {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     if str(file.relative_to(ROOT)) not in TRANSPORT:
         assert not imported & (PICKLERS - {"torch"})
-        found = [unsafe(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        assert [what for what in found if what] == []
+        calls = [unsafe(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        assert [what for what in calls if what] == []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and "_loader" in ast.unparse(node).lower().partition("=")[0]:
             assert "yaml.SafeLoader" in ast.unparse(node)
@@ -465,15 +465,15 @@ class Crash:
 
 def holding(folder: Path, needle: str) -> set[str]:
     """The files below a folder that hold a text: as it is, in JSON's or Python's escapes, or compressed by zstd."""
-    found = set()
+    files = set()
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             content = path.read_bytes()
             if content[:4] == b"PAR1":
                 content = json.dumps(pl.read_parquet(path).to_dicts(), default=str).encode()
             if any(form.encode() in content for form in (needle, needle.replace(" ", "\\u0020"))):
-                found.add(str(path.relative_to(folder)))
-    return found
+                files.add(str(path.relative_to(folder)))
+    return files
 
 
 @pytest.mark.slow

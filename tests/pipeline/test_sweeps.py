@@ -82,31 +82,31 @@ def test_one_setting_varies_on_the_same_trials(project: dict[str, Any]) -> None:
     project["embedding"] = {"model": "all-MiniLM-L6-v2", "precision": "float32"}
     save(project)
     stage.main("songs-mine")
-    found = tables.read("data/varied/sweeps/songs-mine.parquet", SWEEPS)
-    assert found.select("setting", "value", "epsilon").rows() == [
+    table = tables.read("data/varied/sweeps/songs-mine.parquet", SWEEPS)
+    assert table.select("setting", "value", "epsilon").rows() == [
         ("share", 0, 1), ("share", 0.5, 1), ("share", 1, 1), ("idle", 1, 1), ("idle", 2, 1),
         ("epsilon", 0.5, 0.5), ("epsilon", 1, 1),
     ]  # fmt: skip
-    share = found.filter(setting="share")
+    share = table.filter(setting="share")
     assert share["cosine"].is_sorted()
     assert share["cosine"][2] == pytest.approx(1, abs=1e-6)
     assert share["bertscore"][2] == pytest.approx(1, abs=1e-4)
     assert share["point"][0] < 1 < share["loss"][2] <= share["ceiling"][2]
     numbers = ("cosine", "bertscore", "point", "loss")
-    assert found.filter(setting="idle").select(numbers).n_unique() == 1  # the same trials and noise
+    assert table.filter(setting="idle").select(numbers).n_unique() == 1  # the same trials and noise
     assert (
-        found.filter(setting="epsilon", value=1.0).select(numbers).rows()
-        == found.filter(setting="share", value=0.5).select(numbers).rows()
+        table.filter(setting="epsilon", value=1.0).select(numbers).rows()
+        == table.filter(setting="share", value=0.5).select(numbers).rows()
     )
-    sentences = sweeps.sentences(found)
+    sentences = sweeps.sentences(table)
     assert any("idle from 1 to 2 changes nothing" in one for one in sentences)
     assert any("share from 0 to 1; the cosine is largest, 1.000, at 1" in one for one in sentences)
-    drawn = sweeps.figure(found, ["mine", "other"])
-    assert set(drawn["datasets"]) == {"sweep share", "sweep idle", "sweep epsilon"}
-    assert len(drawn["datasets"]["sweep share"]) == 3
+    figure = sweeps.figure(table, ["mine", "other"])
+    assert set(figure["datasets"]) == {"sweep share", "sweep idle", "sweep epsilon"}
+    assert len(figure["datasets"]["sweep share"]) == 3
     from epsilometer.report.figures import svg
 
-    picture = svg(drawn)
+    picture = svg(figure)
     assert "BERTScore" in picture
     assert "nominal ε" in picture
 

@@ -199,9 +199,9 @@ def test_features_hold_states_and_labels_in_one_order(tmp_path: Path, monkeypatc
     save_bert_classifier(tmp_path / "data/models/minilm-mlm")
     write_params(tmp_path, private_training={"songs": {**CELL, "batch": 4, "noise": "none"}})
     words = [f"play song {i}" for i in range(12)]
-    made = pl.DataFrame({"text": words, "split": ["test", "train", "train"] * 4, "mood": ["glad", "sad", None] * 4})
-    made = made.with_columns(id=pl.int_range(pl.len()).cast(pl.String), words=pl.lit(3, pl.Int32))
-    tables.write(made, "data/prepared/songs.parquet", PREPARED)
+    prepared = pl.DataFrame({"text": words, "split": ["test", "train", "train"] * 4, "mood": ["glad", "sad", None] * 4})
+    prepared = prepared.with_columns(id=pl.int_range(pl.len()).cast(pl.String), words=pl.lit(3, pl.Int32))
+    tables.write(prepared, "data/prepared/songs.parquet", PREPARED)
     features.main("songs")
     table = tables.read(featured_path("songs"), FEATURED)
     assert table.columns == ["id", "split", "mood"]  # no text leaves data/prepared
@@ -248,6 +248,6 @@ def test_the_accountant_counts_what_the_sampler_draws(project: Path) -> None:
     assert losses["gaussian"]["sampling"] == losses["scaled"]["sampling"] == "poisson"
     assert losses["gaussian"]["upper"] == losses["scaled"]["upper"]
     for name, cell in read().private_training.items():
-        drawn = settings(read(), name, 60, level=cell.steps[0], seed=0).schedule
-        assert drawn == schedule(cell, 60)
-        assert drawn.sampling == cell.sampling
+        plan = settings(read(), name, 60, level=cell.steps[0], seed=0).schedule
+        assert plan == schedule(cell, 60)
+        assert plan.sampling == cell.sampling

@@ -115,15 +115,15 @@ def test_links_lead_to_the_pages_while_they_are_served(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("url", "told"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
+    ("url", "given"), [(None, True), ("http://127.0.0.1:4200/api", True), ("https://api.example.org/api", False)]
 )
-def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, told: bool) -> None:
+def test_the_secret_is_for_servers_of_this_machine(tmp_path: Path, url: str | None, given: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     environment |= {"PREFECT_HOME": str(tmp_path / "home")} | ({"PREFECT_API_URL": url} if url else {})
     code = "import epsilometer.pipeline.flows, os; print(os.environ.get('PREFECT_API_AUTH_STRING'))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     secret = (tmp_path / "home/secret").read_text()
-    assert done.stdout.strip() == (secret if told else "None"), done.stderr
+    assert done.stdout.strip() == (secret if given else "None"), done.stderr
 
 
 def test_a_taken_port_is_refused(tmp_path: Path) -> None:
@@ -268,10 +268,10 @@ class Watched:
     def wait(self, run: str, *states: str) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE
         while True:
-            found: dict[str, Any] = self.client.get(f"flow_runs/{run}").json()
-            if found["state_type"] in (states or ("COMPLETED", "FAILED", "CRASHED")):
-                return found
-            assert time.monotonic() < until, found["state"]
+            state: dict[str, Any] = self.client.get(f"flow_runs/{run}").json()
+            if state["state_type"] in (states or ("COMPLETED", "FAILED", "CRASHED")):
+                return state
+            assert time.monotonic() < until, state["state"]
             time.sleep(0.5)
 
     def artifacts(self, run: str) -> dict[str | None, dict[str, Any]]:
@@ -292,13 +292,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     (folder / "data").mkdir()
     (folder / page.BODY).write_text("<title>The report</title>" + BODY.format("results"))
     _dvc_project(folder, STAGES)
-    made = Watched(folder, _free_ports(), 0)
+    server = Watched(folder, _free_ports(), 0)
     begun = time.monotonic()
     try:
-        assert made.make("epsilometer.pipeline.flows.ui", "start", "--port", str(made.port)).startswith(made.url)
-        yield Watched(folder, made.port, time.monotonic() - begun)
+        assert server.make("epsilometer.pipeline.flows.ui", "start", "--port", str(server.port)).startswith(server.url)
+        yield Watched(folder, server.port, time.monotonic() - begun)
     finally:
-        made.make("epsilometer.pipeline.flows.ui", "stop")
+        server.make("epsilometer.pipeline.flows.ui", "stop")
 
 
 def _reads(browser: Any, url: str, *texts: str) -> str:
@@ -308,10 +308,10 @@ def _reads(browser: Any, url: str, *texts: str) -> str:
         if look % 40 == 0:
             browser.get(url)
         with contextlib.suppress(Exception):  # an element that a script has just replaced
-            found = str(browser.find_element("tag name", "body").text)
-            if all(text in found for text in texts):
-                return found
-        assert time.monotonic() < until, f"{url} does not show {texts} but {found}"
+            body = str(browser.find_element("tag name", "body").text)
+            if all(text in body for text in texts):
+                return body
+        assert time.monotonic() < until, f"{url} does not show {texts} but {body}"
         time.sleep(0.5)
     raise AssertionError
 
@@ -409,12 +409,12 @@ def test_a_run_in_the_browser(watched: Watched, browser: Any) -> None:
     for text in ("all texts rewritten", "rewrite: 1", "Reproduced(type=COMPLETED)"):
         assert text in shown
 
-    found = watched.artifacts(run)
-    assert {"figures", "report"} <= found.keys()
+    by_key = watched.artifacts(run)
+    assert {"figures", "report"} <= by_key.keys()
     _reads(browser, f"{watched.url}/artifacts", "figures", "report")
-    _reads(browser, f"{watched.url}/artifacts/artifact/{found['figures']['id']}", "curves")
+    _reads(browser, f"{watched.url}/artifacts/artifact/{by_key['figures']['id']}", "curves")
     assert browser.find_element("css selector", "img[src^='data:image/svg+xml']").get_property("naturalWidth") == 40
-    _reads(browser, f"{watched.url}/artifacts/artifact/{found['report']['id']}", "audit.html")
+    _reads(browser, f"{watched.url}/artifacts/artifact/{by_key['report']['id']}", "audit.html")
     link = browser.find_element("css selector", "a[href$='/reports/audit.html']").get_attribute("href")
     page = _reads(browser, link, "results", "profile default")
     assert browser.title == "The report"
