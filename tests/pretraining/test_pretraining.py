@@ -29,7 +29,7 @@ RECIPES = {"seq2seq": Seq2Seq, "judge": Judge, "paraphraser": Paraphraser, "debe
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 1,500 made lines and pairs."""
     folder = tmp_path_factory.mktemp("made")
     draw = np.random.default_rng(0)
@@ -46,31 +46,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def recipe(name: str, made: Path, start: Path | None = None) -> Any:
+def recipe(name: str, corpus: Path, start: Path | None = None) -> Any:
     torch.manual_seed(0)
-    return RECIPES[name](made / "corpus.txt", made / "pairs.tsv", made / "cache", start, "cpu", 60)
+    return RECIPES[name](corpus / "corpus.txt", corpus / "pairs.tsv", corpus / "cache", start, "cpu", 60)
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_a_run_that_was_cut_ends_in_the_same_weights(name: str, made: Path, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_ends_in_the_same_weights(name: str, corpus: Path, tmp_path: Path) -> None:
     def weights(stops: list[int], checkpoint: Path) -> dict[str, torch.Tensor]:
         for stop in stops:
-            made_here = recipe(name, made)
+            made_here = recipe(name, corpus)
             done = train(made_here, checkpoint, name, 0, Progress(), lambda p, stop=stop: p.steps >= stop)
             assert done.steps == stop
         return made_here.module.state_dict()
 
     whole, cut = weights([3], tmp_path / "whole"), weights([1, 3], tmp_path / "cut")
     assert all(torch.equal(part, cut[key]) for key, part in whole.items())
-    begin = recipe(name, made).module.state_dict()
+    begin = recipe(name, corpus).module.state_dict()
     assert any(not torch.equal(part, begin[key]) for key, part in whole.items())
 
 
 @pytest.mark.parametrize("name", ["judge", "paraphraser", "deberta"])
-def test_saved_models_are_half_precision_and_load_by_the_auto_classes(name: str, made: Path, tmp_path: Path) -> None:
+def test_saved_models_are_half_precision_and_load_by_the_auto_classes(name: str, corpus: Path, tmp_path: Path) -> None:
     import transformers
 
-    saved = recipe(name, made)
+    saved = recipe(name, corpus)
     saved.save(tmp_path)
     assert {part.dtype for part in load_file(tmp_path / "model.safetensors").values()} == {torch.float16}
     auto = "AutoModelForMaskedLM" if name == "deberta" else "AutoModelForCausalLM"
@@ -84,19 +84,19 @@ def test_saved_models_are_half_precision_and_load_by_the_auto_classes(name: str,
     with torch.inference_mode():
         here = saved.module.eval()(ids["input_ids"]).logits
         assert torch.allclose(model(ids["input_ids"]).logits, here, atol=0.05)
-    stored = set((made / "cache").iterdir())
-    again = recipe(name, made, start=tmp_path)  # and training can go on from it, on the texts as they were stored
+    stored = set((corpus / "cache").iterdir())
+    again = recipe(name, corpus, start=tmp_path)  # and training can go on from it, on the texts as they were stored
     assert torch.isfinite(again.loss(np.random.default_rng(0))[0])
-    assert set((made / "cache").iterdir()) == stored
+    assert set((corpus / "cache").iterdir()) == stored
 
 
-def test_the_decoder_is_what_the_embedded_encoder_decoder_is_assembled_from(made: Path, tmp_path: Path) -> None:
+def test_the_decoder_is_what_the_embedded_encoder_decoder_is_assembled_from(corpus: Path, tmp_path: Path) -> None:
     from transformers import EncoderDecoderModel
 
     from epsilometer.models.locate import locate
     from epsilometer.models.seq2seq import assemble
 
-    saved = recipe("seq2seq", made)
+    saved = recipe("seq2seq", corpus)
     saved.save(tmp_path)
     stored = load_file(tmp_path / "decoder.safetensors")
     assert {part.dtype for part in stored.values()} == {torch.float16}
@@ -110,18 +110,18 @@ def test_the_decoder_is_what_the_embedded_encoder_decoder_is_assembled_from(made
         states = saved.encoder(source).last_hidden_state
         here = saved.module.eval()(source[:, :2], encoder_hidden_states=states).logits
     assert torch.allclose(there, here, atol=0.05)
-    assert torch.isfinite(recipe("seq2seq", made, start=tmp_path).loss(np.random.default_rng(0))[0])
+    assert torch.isfinite(recipe("seq2seq", corpus, start=tmp_path).loss(np.random.default_rng(0))[0])
 
 
-def test_the_task_writes_a_record_and_goes_on(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_task_writes_a_record_and_goes_on(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain, "_device", lambda: ("cpu", "test"))
     monkeypatch.setattr(pretrain, "TOKENS", {"cpu": 60})
     asked = [
         "--corpus",
-        str(made / "corpus.txt"),
+        str(corpus / "corpus.txt"),
         "--pairs",
-        str(made / "pairs.tsv"),
+        str(corpus / "pairs.tsv"),
         "--only",
         "deberta",
         "--minutes",
@@ -150,22 +150,24 @@ def test_the_task_writes_a_record_and_goes_on(made: Path, tmp_path: Path, monkey
     ],
 )
 def test_what_the_task_refuses(
-    words: list[str], message: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], message: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain, "_device", lambda: ("cpu", "test"))
-    files = ["--corpus", str(made / "corpus.txt"), "--pairs", str(made / "pairs.tsv")]
+    files = ["--corpus", str(corpus / "corpus.txt"), "--pairs", str(corpus / "pairs.tsv")]
     with pytest.raises(UserError, match=message):
         pretrain.main(*files, *words)
     assert not (tmp_path / "data/embedded").exists()
 
 
-def test_files_are_read_in_their_format_only(made: Path, tmp_path: Path) -> None:
+def test_files_are_read_in_their_format_only(corpus: Path, tmp_path: Path) -> None:
     tokenizer = vocabulary.full()
     packed = tmp_path / "corpus.txt.xz"
-    packed.write_bytes(lzma.compress((made / "corpus.txt").read_bytes()))
+    packed.write_bytes(lzma.compress((corpus / "corpus.txt").read_bytes()))
     for one, other in zip(
-        texts.read(packed, 1, tokenizer, tmp_path), texts.read(made / "corpus.txt", 1, tokenizer, tmp_path), strict=True
+        texts.read(packed, 1, tokenizer, tmp_path),
+        texts.read(corpus / "corpus.txt", 1, tokenizer, tmp_path),
+        strict=True,
     ):
         assert np.array_equal(one.columns[0].values, other.columns[0].values)
     for content, columns, message in (
@@ -179,8 +181,8 @@ def test_files_are_read_in_their_format_only(made: Path, tmp_path: Path) -> None
             texts.read(tmp_path / "bad", columns, tokenizer, tmp_path)
 
 
-def test_no_held_out_text_is_trained_on(made: Path, tmp_path: Path) -> None:
-    train_rows, held = texts.read(made / "corpus.txt", 1, vocabulary.full(), tmp_path)
+def test_no_held_out_text_is_trained_on(corpus: Path, tmp_path: Path) -> None:
+    train_rows, held = texts.read(corpus / "corpus.txt", 1, vocabulary.full(), tmp_path)
     seen = {train_rows[i][0].tobytes() for i in range(len(train_rows))}
     assert len(train_rows) + len(held) == 1500
     assert len(held) >= 2
@@ -242,8 +244,8 @@ def test_the_judge_is_trained_on_the_prompt_that_it_will_be_asked() -> None:
         assert built == plain_ids(tokenizer, plain(given[0], given[1:], characters(count)))
 
 
-def test_trials_are_about_the_row_that_they_were_made_from(made: Path) -> None:
-    judge = recipe("judge", made)
+def test_trials_are_about_the_row_that_they_were_made_from(corpus: Path) -> None:
+    judge = recipe("judge", corpus)
     draw = Noise.named(1, "test").generator(0)
     rows = judge._lines.spread(40)
     trials = judge._trials(rows, judge._lines, draw, 3, 0.0)
@@ -281,7 +283,7 @@ def test_the_embedded_judge_sees_through_half_of_the_words() -> None:
     questions, targets = [], draw.integers(2, size=100)
     for target in targets:
         candidates = [lines[i] for i in draw.choice(len(lines), 2, replace=False)]
-        kept = [str(draw.choice(spare)) if draw.random() < 0.5 else word for word in candidates[target].split()]
-        questions.append((" ".join(kept), candidates))
+        rewrite = [str(draw.choice(spare)) if draw.random() < 0.5 else word for word in candidates[target].split()]
+        questions.append((" ".join(rewrite), candidates))
     scores, _ = JudgeModel(EMBEDDED / "judge").scores(questions)
     assert (np.argmax(scores, axis=1) == targets).mean() >= 0.85
