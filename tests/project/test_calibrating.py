@@ -144,10 +144,10 @@ def test_what_is_inside_counts_when_asked_for(project: Path) -> None:
     params = read().model_copy(update={"attacks": {"length": {}, "peek.py": {}}})
     for sees, count in (("text", 1), ("released", 1), ("inside", 2)):
         (row,) = calibrate_cells(params, 1.0, Search(sees=sees), ["mask"])
-        kept = {
+        keys = {
             json.loads(line)[0] for p in Path("data/calibrating").iterdir() for line in p.read_text().split("\n")[1:]
         }
-        assert len(kept) == count
+        assert len(keys) == count
         assert row["sees"] == sees
 
 

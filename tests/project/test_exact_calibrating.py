@@ -28,18 +28,18 @@ TEXTS = ["play a song", "book a flight", "show me trains", "sing"]
 UNIFORM = Design(temperature=0)  # which needs no embeddings
 
 
-def kept(epsilon: float) -> float:
+def stays(epsilon: float) -> float:
     """How likely randomised response among the four texts keeps one; any other comes with e^-epsilon times that."""
     return 1 / (1 + 3 * math.exp(-epsilon))
 
 
 def loss(epsilon: float) -> float:
-    error = (1 - kept(epsilon) * (1 - math.exp(-epsilon))) / 2
+    error = (1 - stays(epsilon) * (1 - math.exp(-epsilon))) / 2
     return math.log((1 - error) / error)
 
 
 def delta(epsilon: float, level: float) -> float:
-    return kept(epsilon) * (1 - math.exp(level - epsilon))
+    return stays(epsilon) * (1 - math.exp(level - epsilon))
 
 
 def calibrated(measure: str, target: float, **search: Any) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = {"id": map(str, range(4)), "text": TEXTS, "split": "train", "words": [3, 3, 3, 1]}
     tables.write(pl.DataFrame(table, schema=dict(PREPARED)), "data/prepared/songs.parquet", PREPARED)
-    drawn = {"trial": range(3), "candidates": [(0, 1), (1, 2), (0, 3)], "target": [0, 1, 0]}
-    tables.write(pl.DataFrame(drawn, schema=dict(TRIALS)), "data/trials/songs.parquet", TRIALS)
+    trials = {"trial": range(3), "candidates": [(0, 1), (1, 2), (0, 3)], "target": [0, 1, 0]}
+    tables.write(pl.DataFrame(trials, schema=dict(TRIALS)), "data/trials/songs.parquet", TRIALS)
     own = {"mechanism": "randomized_response", "resource": "data/prepared/songs.parquet", "epsilons": [1, 6]}
     params = {
         "audit": {"seed": 0},
@@ -108,10 +108,10 @@ def test_a_cell_goes_back_to_the_epsilon_of_its_exact_loss(project: None, capsys
     code, out, _ = call(capsys, "calibrate", "--target", target, "--measure", "average", "--high", 20, "--json")
     rows = {row["mechanism"]: row for row in json.loads(out)}
     assert code == 0
-    found = rows["randomized_response"]
-    assert found["status"] == "found"
-    assert found["low"] <= 6 * 1.001
-    assert found["high"] >= 6 / 1.001
+    interval = rows["randomized_response"]
+    assert interval["status"] == "found"
+    assert interval["low"] <= 6 * 1.001
+    assert interval["high"] >= 6 / 1.001
     assert "has no privacy budget" in rows["identity"]["reason"]
     assert not Path("data/calibrating").exists()  # nothing was rewritten
 

@@ -83,13 +83,13 @@ def test_over_pairs_it_is_where_the_mean_success_meets_the_target(
 def test_trials_contain_what_the_law_says(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Each interval misses with probability 1 %, and the seed is fixed; the trials never see the formula."""
     write_sent("toy", vectors())
-    exact, drawn = searched(capsys, "average"), searched(capsys, "sampled")
-    assert list(exact) == list(drawn) == ["gaussian", "scaled", "vmf"]
-    for kind, row in drawn.items():
+    exact, sampled = searched(capsys, "average"), searched(capsys, "sampled")
+    assert list(exact) == list(sampled) == ["gaussian", "scaled", "vmf"]
+    for kind, row in sampled.items():
         assert row["status"] == FOUND
         assert row["low"] < exact[kind]["level"] < row["high"] < 1.26 * row["low"]
         assert 0 < row["trials"] <= 20_000
-    assert drawn == searched(capsys, "sampled")
+    assert sampled == searched(capsys, "sampled")
 
 
 def test_a_draw_reconstructs_as_scaled_gradients_of_its_effective_noise(

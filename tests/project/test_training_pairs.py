@@ -54,11 +54,11 @@ def test_pairs_and_their_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ]
         tables.write(pl.DataFrame(rows, schema=dict(RUNS)), runs_path(name), RUNS)
     params: Any = SimpleNamespace(private_training=cells, audit=SimpleNamespace(alpha=0.01))
-    found = {
+    verdicts = {
         (row["cell"], row["other"], row["other_level"], row["seen"]): (row["seeds"], row["verdict"])
         for row in training_pairs.pairs(params).to_dicts()
     }
-    assert found == {
+    assert verdicts == {
         ("clipped", "scaled", 0.445, "average"): (8, EQUIVALENT),
         ("clipped", "drawn", 9822.0, "average"): (5, EQUIVALENT),
         ("clipped", "drawn", 867.0, "one gradient"): (5, DIFFERENT),
