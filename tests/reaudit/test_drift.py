@@ -30,8 +30,8 @@ TRIALS = 400
 LEVEL = drift.level(0.01, 0)
 
 
-def measured(hits: np.ndarray, drawn: str = "trials", rewrites: str = "rewrites", candidates: int = 2) -> Measured:
-    return Measured(hits, drawn, rewrites, estimate(int(hits.sum()), len(hits), candidates))
+def measured(hits: np.ndarray, trials: str = "trials", rewrites: str = "rewrites", candidates: int = 2) -> Measured:
+    return Measured(hits, trials, rewrites, estimate(int(hits.sum()), len(hits), candidates))
 
 
 def shares(rng: np.random.Generator, rows: int, trials: int = TRIALS) -> list[np.ndarray]:
@@ -43,9 +43,9 @@ def row(number: int) -> Row:
     return Row("songs", "mine", float(number), "lexical")
 
 
-def audit(rng: np.random.Generator, chances: list[np.ndarray], drawn: str = "trials") -> dict[Row, Measured]:
+def audit(rng: np.random.Generator, chances: list[np.ndarray], trials: str = "trials") -> dict[Row, Measured]:
     return {
-        row(i): measured(rng.random(len(chance)) < chance, drawn, f"noise {rng.integers(1 << 30)}")
+        row(i): measured(rng.random(len(chance)) < chance, trials, f"noise {rng.integers(1 << 30)}")
         for i, chance in enumerate(chances)
     }
 
@@ -53,13 +53,13 @@ def audit(rng: np.random.Generator, chances: list[np.ndarray], drawn: str = "tri
 def test_the_levels_of_any_number_of_audits_add_up_to_alpha() -> None:
     assert drift.level(0.01, 0) == drift.level(0.01, 51) == pytest.approx(0.01 / 104)
     assert drift.level(0.01, 52) == pytest.approx(0.005 * 6 / math.pi**2)
-    spent = np.cumsum([drift.level(0.01, made) for made in range(20_000)])
+    spent = np.cumsum([drift.level(0.01, number) for number in range(20_000)])
     assert spent[51] == pytest.approx(0.005)
     assert 0.00999 < spent[-1] < 0.01
 
 
-@pytest.mark.parametrize("drawn", ["trials", "others"])
-def test_a_year_without_a_change_raises_no_false_alarm_too_often(drawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trials", ["trials", "others"])
+def test_a_year_without_a_change_raises_no_false_alarm_too_often(trials: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 years of 52 audits of 3 rows, each with a false alarm with probability at most 0.2, more than 24 have one
     with probability 2e-4. The same tests at alpha each, uncorrected, would raise one in nearly every year."""
     monkeypatch.setattr(comparison, "binomtest", cache(binomtest))  # the same few counts come again and again
@@ -70,19 +70,19 @@ def test_a_year_without_a_change_raises_no_false_alarm_too_often(drawn: str, mon
     alarmed, uncorrected = 0, 0
     for _ in range(years):
         chances = shares(rng, 3, 50)
-        before, found = audit(rng, chances), []
-        for made in range(52):
-            now = audit(rng, chances, drawn)
-            found.append([one.verdict != UNCHANGED for one in judge(before, now, drift.level(alpha, made))])
-            if made == 0:
+        before, changes = audit(rng, chances), []
+        for week in range(52):
+            now = audit(rng, chances, trials)
+            changes.append([one.verdict != UNCHANGED for one in judge(before, now, drift.level(alpha, week))])
+            if week == 0:
                 uncorrected += any(one.p_value < alpha for one in judge(before, now, alpha) if one.p_value is not None)
-        alarmed += any(any(verdicts) for verdicts in found)
+        alarmed += any(any(verdicts) for verdicts in changes)
     assert alarmed <= 24
     assert uncorrected > 0, "the tests must be able to raise an alarm at all"
 
 
-@pytest.mark.parametrize(("drawn", "test"), [("trials", PAIRED), ("others", TWO_SAMPLES)])
-def test_a_planted_change_is_found(drawn: str, test: str) -> None:
+@pytest.mark.parametrize(("trials", "test"), [("trials", PAIRED), ("others", TWO_SAMPLES)])
+def test_a_planted_change_is_found(trials: str, test: str) -> None:
     """20 changes of 0.15 in the chance of 1,000 trials of one row of 6, at the level of a weekly audit: missed at most
     once with either test (their power is above 0.99, so that two misses have probability below 0.02)."""
     rng, missed = np.random.default_rng(2), 0
@@ -90,7 +90,7 @@ def test_a_planted_change_is_found(drawn: str, test: str) -> None:
         chances = [rng.uniform(0.5, 0.7, 1000) for _ in range(6)]
         before = audit(rng, chances)
         chances[4] = chances[4] + 0.15
-        worst, *others = judge(before, audit(rng, chances, drawn), LEVEL)
+        worst, *others = judge(before, audit(rng, chances, trials), LEVEL)
         missed += (worst.row, worst.verdict, worst.test) != (row(4), WORSE, test)
         assert all(other.verdict == UNCHANGED for other in others)
     assert missed <= 1
@@ -102,7 +102,7 @@ def test_a_paired_test_sees_what_other_trials_hide() -> None:
     old = rng.random(2000) < 0.7
     new = old | (rng.random(2000) < 0.1)
     (paired,) = judge({row(0): measured(old)}, {row(0): measured(new, rewrites="other")}, LEVEL)
-    (apart,) = judge({row(0): measured(old)}, {row(0): measured(new, drawn="others")}, LEVEL)
+    (apart,) = judge({row(0): measured(old)}, {row(0): measured(new, trials="others")}, LEVEL)
     assert (paired.verdict, apart.verdict) == (WORSE, UNCHANGED)
     assert paired.p_value == pytest.approx(binomtest(0, int((new & ~old).sum())).pvalue)
     table = [[old.sum(), (~old).sum()], [new.sum(), (~new).sum()]]
@@ -114,8 +114,8 @@ def test_each_verdict_and_their_order() -> None:
     low, middle, high = (rng.random(TRIALS) < p for p in (0.5, 0.7, 0.98))
     before = {row(i): measured(h) for i, h in enumerate([middle, high, low, middle])}
     now = {row(i): measured(h, rewrites="new") for i, h in ((1, low), (2, high), (3, middle), (4, middle))}
-    found = {one.row.epsilon: one.verdict for one in judge(before, now, LEVEL)}
-    assert list(found.items()) == [(2, WORSE), (0, GONE), (4, NEW), (1, BETTER), (3, UNCHANGED)]
+    verdicts = {one.row.epsilon: one.verdict for one in judge(before, now, LEVEL)}
+    assert list(verdicts.items()) == [(2, WORSE), (0, GONE), (4, NEW), (1, BETTER), (3, UNCHANGED)]
 
 
 def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
@@ -131,8 +131,10 @@ def test_the_same_noise_cannot_differ_and_the_message_says_so() -> None:
 def test_the_message_names_cell_losses_intervals_and_what_changed() -> None:
     rng = np.random.default_rng(6)
     old, new = measured(rng.random(TRIALS) < 0.6), measured(np.ones(TRIALS, bool), rewrites="new")
-    found = judge({row(0): old, row(1): old}, {row(0): new, row(2): old}, LEVEL)
-    said = drift.message(found, LEVEL, ["mine.py has changed (mechanism-mine)"], ["dataset-x: data set a/b (Timeout)"])
+    changes = judge({row(0): old, row(1): old}, {row(0): new, row(2): old}, LEVEL)
+    said = drift.message(
+        changes, LEVEL, ["mine.py has changed (mechanism-mine)"], ["dataset-x: data set a/b (Timeout)"]
+    )
     assert said.startswith("worse: 1, new: 1, gone: 1 (of 1 tested at level 9.6e-05, corrected")
     before = old.estimate
     assert "mine on songs at epsilon 0, attack lexical: worse" in said

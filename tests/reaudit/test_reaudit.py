@@ -105,24 +105,24 @@ class Log:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    made = Project(tmp_path)
+    fake = Project(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", made.audit)
+    monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "audit", fake.audit)
     monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "held", lambda folder, say: nullcontext())
     monkeypatch.setattr(epsilometer.pipeline.flows.reaudit, "get_run_logger", Log)
     monkeypatch.setattr(
         epsilometer.pipeline.flows.reaudit,
         "emit_event",
-        lambda event, resource, payload: made.events.append({"event": event, "resource": resource, "payload": payload}),
+        lambda event, resource, payload: fake.events.append({"event": event, "resource": resource, "payload": payload}),
     )
     for name, what in (("create_table_artifact", "table"), ("create_markdown_artifact", "markdown")):
         monkeypatch.setattr(
             epsilometer.pipeline.flows.reaudit,
             name,
-            lambda key, what=what, **given: made.shown.update({key: given[what]}),
+            lambda key, what=what, **given: fake.shown.update({key: given[what]}),
         )
-    made.audit()
-    return made
+    fake.audit()
+    return fake
 
 
 def test_worse_then_back_then_new_and_gone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,7 +207,9 @@ def test_unchanged_inputs_cannot_differ(project: Project, capsys: pytest.Capture
     first = {path: path.read_bytes() for path in Path("sources").iterdir()}
     project.reaudit()
     assert {path: path.read_bytes() for path in Path("sources").iterdir()} == first
-    assert all(path.read_bytes() == kept for path, kept in written.items()), "a re-audit leaves the baseline alone"
+    assert all(path.read_bytes() == content for path, content in written.items()), (
+        "a re-audit leaves the baseline alone"
+    )
     assert str(project.folder) not in b"".join([*first.values(), *written.values()]).decode(), "no machine paths"
     call(capsys, "accept")
     assert len(history.audits(history.read())) == 3, "what the history ends with is not added again"
@@ -486,9 +488,9 @@ def test_history_without_an_audit_and_of_an_unknown_mechanism(
         "\n".join([",".join(history.HISTORY), line(), line(upper="inf", date="2027-01-05T03:00:00Z")])
     )
     assert "did you mean 'mine'" in call(capsys, "history", "--mechanism", "mime")[2]
-    found = history.read()
-    assert (history.audits_in(found, 2026), history.audits_in(found, 2027), history.audits_in(found, 2025)) == (1, 1, 0)
-    assert found["upper"].to_list() == [0.9, float("inf")]
+    table = history.read()
+    assert (history.audits_in(table, 2026), history.audits_in(table, 2027), history.audits_in(table, 2025)) == (1, 1, 0)
+    assert table["upper"].to_list() == [0.9, float("inf")]
     assert history.bars([0, 1, 2]) == "▁▅█"
     assert history.bars([0, 0]) == "▁▁"
 
@@ -528,13 +530,13 @@ def test_with_dvc_and_prefect(tmp_path: Path) -> None:
         assert "there is no baseline" in toy.run(sys.executable, "-m", "flows.reaudit", code=2)
         toy.run(sys.executable, "-m", "flows.audit")
         toy.run(sys.executable, "-m", "epsilometer.cli", "accept")
-        good, made = mine.read_text(), other.stat().st_mtime_ns
+        good, modified = mine.read_text(), other.stat().st_mtime_ns
 
         mine.write_text(good.replace("0.5", "0.97"))
         said = toy.run(sys.executable, "-m", "flows.reaudit", code=1)
         assert "mine on songs at epsilon 1, attack lexical: worse" in said
         assert "- mine.py has changed (mechanism-mine)" in said
-        assert other.stat().st_mtime_ns == made, "what did not change was not made again"
+        assert other.stat().st_mtime_ns == modified, "what did not change was not made again"
         for _ in range(300):
             if sent:
                 break
