@@ -193,9 +193,9 @@ def test_the_page_works_in_a_browser(built: Path, tmp_path: Path) -> None:
     dom, log = run.stdout.decode(), run.stderr.decode(errors="replace")
     assert [line for line in log.splitlines() if "CONSOLE" in line] == []
     assert '<img src="data:' not in dom  # every still picture gave way to the live figure
-    drawn = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
-    assert len(drawn) == 6
-    panels = [svg for svg in drawn if "nominal ε" in svg and "empirical loss (nats)" in svg]  # the curves
+    figures = re.findall(r'<svg[^>]*class="marks".*?</svg>', dom, flags=re.DOTALL)
+    assert len(figures) == 6
+    panels = [svg for svg in figures if "nominal ε" in svg and "empirical loss (nats)" in svg]  # the curves
     assert len(panels) == 2
     for svg in panels:
         assert svg.count('aria-label="Title text') >= 2 or len(re.findall("concat_[01]_group", svg)) >= 2

@@ -37,10 +37,10 @@ def run(folder: Path, estimates: pl.DataFrame, claims: pl.DataFrame | None = Non
 
 def test_all_columns_and_the_one_verdict_of_the_claim(tmp_path: Path) -> None:
     estimates = frame(*ROWS)
-    found = export.read(run(tmp_path, estimates, checks(BROKEN)))
-    assert found.columns == [*ESTIMATES, "overall"]
-    assert found.drop("overall").equals(estimates)
-    at_five = found.filter(pl.col("epsilon") == 5.0)
+    table = export.read(run(tmp_path, estimates, checks(BROKEN)))
+    assert table.columns == [*ESTIMATES, "overall"]
+    assert table.drop("overall").equals(estimates)
+    at_five = table.filter(pl.col("epsilon") == 5.0)
     assert set(at_five["verdict"]) == {NOT_REFUTED}  # of the test
     assert set(at_five["overall"]) == {VIOLATED}  # of the claim, which the exact check refutes
     with pytest.raises(UserError, match=r"estimates.parquet does not exist; `dvc repro` makes it"):
@@ -61,9 +61,9 @@ def test_exact_losses_are_read_without_their_curves_and_judge_claims(tmp_path: P
     tables.write(table, folder / exact_path("queries-mvc"), EXACT)
     tables.write(pl.DataFrame(schema=dict(EXACT_CURVES)), folder / curves_path("queries-mvc"), EXACT_CURVES)
     assert export.read_exact(folder).equals(table)
-    found = export.read(folder)
-    assert set(found.filter(epsilon=5.0)["overall"]) == {VIOLATED}
-    assert set(found.filter(epsilon=0.0001)["overall"]) == {NOT_REFUTED}
+    losses = export.read(folder)
+    assert set(losses.filter(epsilon=5.0)["overall"]) == {VIOLATED}
+    assert set(losses.filter(epsilon=0.0001)["overall"]) == {NOT_REFUTED}
 
 
 def test_csv_and_json_hold_every_digit(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 from epsilometer.report.body import build
 from epsilometer.report.figures import COLOURS
 from tests.support.audited import audit
-from tests.support.similarities import kept
+from tests.support.similarities import similarity_tables
 
 PATIENCE = 120  # seconds; other work may keep the cores busy
 
@@ -36,7 +36,7 @@ CUT = """return [...document.querySelectorAll("main table, main .figure")].filte
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("screens")
-    build(audit(**kept()), folder / "audit.html", folder / "figures")
+    build(audit(**similarity_tables()), folder / "audit.html", folder / "figures")
     return folder / "audit.html"
 
 

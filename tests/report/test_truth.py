@@ -41,9 +41,9 @@ def test_a_line_a_mechanism_with_bounds_and_coverage(tmp_path: Path) -> None:
 
 
 def test_what_is_infinite_stands_at_the_edge() -> None:
-    drawn = figure(table()).specification["datasets"]
-    assert max(line["loss"] for line in drawn["truths"]) == 12
-    assert {line["mechanism"] for line in drawn["bounds"]} == {"open|door", "shut"}
+    data = figure(table()).specification["datasets"]
+    assert max(line["loss"] for line in data["truths"]) == 12
+    assert {line["mechanism"] for line in data["bounds"]} == {"open|door", "shut"}
 
 
 def test_a_page_must_be_markdown(tmp_path: Path) -> None:

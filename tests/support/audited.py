@@ -68,12 +68,12 @@ def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -
             if among:
                 best = max(among, key=lambda row: row[4])
                 chosen.append(((*cell, name, *best[4:]), best[3], len(among)))
-    made = []
+    lines = []
     for row, best, attacks in [*((row, None, 1) for row in rows), *chosen]:
         dataset, mechanism, epsilon, attack, successes, expected, verdict = row
         e = estimate(successes, TRIALS, alpha=0.01 / attacks)
         of = best or attack
-        made.append(
+        lines.append(
             {
                 "dataset": dataset,
                 "mechanism": mechanism,
@@ -106,7 +106,7 @@ def frame(*rows: Row, equal: tuple[int, int] = (0, 0), validated: bool = True) -
                 "trials_needed": trials_needed(expected / TRIALS, LEVEL) if expected else None,
             }
         )
-    return pl.DataFrame(made, schema=ESTIMATES)
+    return pl.DataFrame(lines, schema=ESTIMATES)
 
 
 def checks(*rows: dict[str, object]) -> pl.DataFrame:
@@ -226,9 +226,9 @@ def records(texts: Sequence[str], rewrites: Sequence[str]) -> dict[str, Any]:
     }
     held: dict[str, Any] = {}
     for (name, (merged, left, (distinct, share))), count in zip(counts.items(), (4000, 1200), strict=True):
-        drawn = {"texts": count, "distinct": distinct, "five_commonest": share}
+        record = {"texts": count, "distinct": distinct, "five_commonest": share}
         held[f"data/prepared/{name}.json"] = merged
-        held[f"data/trials/{name}.json"] = drawn | {"unmatched_dropped": left["unmatched_dropped"]}
+        held[f"data/trials/{name}.json"] = record | {"unmatched_dropped": left["unmatched_dropped"]}
         held[f"data/embeddings/{name}.json"] = {"cut": left["cut"]}
     held["data/prepared/queries.parquet"] = prepared(texts, 9)
     held["data/prepared/letters.parquet"] = prepared(["a private letter"], 48)

@@ -63,5 +63,5 @@ def attack(
     examples = training.clean(label)
     static = Learned(fit(examples), examples)
     noise = Noise.named(1, "attack")
-    found = list(infer(training, test, label, static, learn=learn, asked=asked, noise=noise))
-    return [*found, detect(training, test, learn, seed=0, noise=noise)]
+    rows = list(infer(training, test, label, static, learn=learn, asked=asked, noise=noise))
+    return [*rows, detect(training, test, learn, seed=0, noise=noise)]

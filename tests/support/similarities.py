@@ -35,14 +35,14 @@ def similarity() -> pl.DataFrame:
 def leakage() -> pl.DataFrame:
     """Of the same cells: 20 identifiers, none, a quarter and all of which survive."""
     counts = [
-        ("queries", mechanism, epsilon, kind, 20, recorded, kept, kept / 20, *clopper_pearson(kept, 20, 0.01))
-        for mechanism, epsilon, kept in ((HOSTILE, 0.5, 0), (HOSTILE, 5.0, 5), ("identity", 1.0, 20))
+        ("queries", mechanism, epsilon, kind, 20, recorded, leaked, leaked / 20, *clopper_pearson(leaked, 20, 0.01))
+        for mechanism, epsilon, leaked in ((HOSTILE, 0.5, 0), (HOSTILE, 5.0, 5), ("identity", 1.0, 20))
         for kind, recorded in (("name", 20), ("all", 15))
     ]
     return pl.DataFrame(counts, schema=dict(LEAKAGE), orient="row")
 
 
-def kept() -> dict[str, pl.DataFrame]:
+def similarity_tables() -> dict[str, pl.DataFrame]:
     """What an audit (`audited.audit`) needs for a section on what rewrites keep."""
     others = tables_of_all()["similarity"].filter(pl.col("mechanism") != "identity")
     return {"similarities": each(), "leakage": leakage(), "similarity": pl.concat([others, similarity()])}

@@ -59,8 +59,8 @@ def measured() -> pl.DataFrame:
 def losses() -> pl.DataFrame:
     """Of the texts: textfooler at the ceiling of some trials, idt not."""
     rows = [("identity", 1000), ("idt", 700), ("textfooler", 1000)]
-    made = frame(*((("reviews", name, 1.0, "lexical", right, None, NO_CLAIM)) for name, right in rows))
-    return anonymity.strongest(made.with_columns(epsilon=pl.lit(None, pl.Float64)))
+    table = frame(*((("reviews", name, 1.0, "lexical", right, None, NO_CLAIM)) for name, right in rows))
+    return anonymity.strongest(table.with_columns(epsilon=pl.lit(None, pl.Float64)))
 
 
 def test_a_page_without_anonymisers_has_no_section() -> None:
@@ -131,8 +131,8 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
 
 
 def test_figures_hold_every_cell() -> None:
-    drawn = anonymity.attacker_figure(hidden())["datasets"]["reviews: gender"]
-    assert {(row["cell"], row["attacker"]) for row in drawn} >= {("idt", ADAPTIVE), ("textfooler", STATIC)}
+    rows = anonymity.attacker_figure(hidden())["datasets"]["reviews: gender"]
+    assert {(row["cell"], row["attacker"]) for row in rows} >= {("idt", ADAPTIVE), ("textfooler", STATIC)}
     points = anonymity.against(hidden(), measured(), losses())
     figure = anonymity.loss_figure(points, points["mechanism"], ["identity"])
     assert {row["mechanism"] for row in figure["datasets"]["reviews gender"]} == {*CELLS}

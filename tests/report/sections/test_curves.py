@@ -24,8 +24,8 @@ def test_what_cannot_be_compared_is_hollow_and_named() -> None:
         ("queries", "dp_bart", 5.0, "embedding", 520, None, NO_CLAIM),
         ("queries", "dp_bart", 5.0, "internal", 1000, None, NO_CLAIM),
     ]
-    drawn = curves.figure(frame(*rows), "queries")["datasets"]
-    solid = {name: points[0]["solid"] for name, points in drawn.items() if name.startswith("points")}
+    data = curves.figure(frame(*rows), "queries")["datasets"]
+    solid = {name: points[0]["solid"] for name, points in data.items() if name.startswith("points")}
     assert solid == {"points 0": True, "points 1": False, "points 2": True, "points 3": False}  # the strongest twice
     one_group = curves.figure(frame(rows[0]), "queries")["datasets"]
     assert len([name for name in one_group if name.startswith("points")]) == 2  # no panel that repeats another
@@ -50,10 +50,10 @@ def test_the_ends_of_what_is_allowed_are_drawn() -> None:
 
 
 def test_pictures_stand_alone_and_the_page_has_one_legend() -> None:
-    (drawn,) = [one for one in curves.section(bare(estimates())).figures if one.name == "curves-queries"]
-    assert drawn.saved is not None
-    assert "identity (control)" in svg(drawn.saved)
-    assert "identity (control)" not in svg(drawn.specification)
+    (figure,) = [one for one in curves.section(bare(estimates())).figures if one.name == "curves-queries"]
+    assert figure.saved is not None
+    assert "identity (control)" in svg(figure.saved)
+    assert "identity (control)" not in svg(figure.specification)
 
 
 def test_a_mechanism_without_a_budget_is_a_line_across_the_panel() -> None:
@@ -74,10 +74,10 @@ def test_curves_go_on_where_trials_end() -> None:
     inside = losses({("queries", HOSTILE, 5.0): 4.0}, latents=[HOSTILE])
     exact = by_equal_length(pl.concat([ends, mean_alone, inside]))
     table = estimates().filter(attack=STRONGEST)
-    drawn = curves.figure(table, "queries", exact=exact)
-    assert [panel["title"] for panel in drawn["concat"]] == [*curves.MEASURES, STRONGEST]
+    figure = curves.figure(table, "queries", exact=exact)
+    assert [panel["title"] for panel in figure["concat"]] == [*curves.MEASURES, STRONGEST]
     panels = [
-        {name: [row for row in drawn["datasets"][f"points {n}"] if row["mechanism"] == name] for name in MECHANISMS}
+        {name: [row for row in figure["datasets"][f"points {n}"] if row["mechanism"] == name] for name in MECHANISMS}
         for n in range(3)
     ]
     average, quantiles, worst = (panel["mvc"] for panel in panels)
@@ -89,5 +89,5 @@ def test_curves_go_on_where_trials_end() -> None:
         assert rows[2]["point"] > 180
     assert [[row["above"] for row in panel["dp_bart"]] for panel in panels] == [[True], [], []]
     assert [[row["solid"] for row in panel[HOSTILE]] for panel in panels] == [[False]] * 3
-    assert json.dumps(drawn, allow_nan=False)
+    assert json.dumps(figure, allow_nan=False)
     assert len(curves.figure(table, "letters", exact=exact)["concat"]) == 1  # no law there

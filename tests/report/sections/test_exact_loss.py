@@ -45,7 +45,7 @@ def test_both_groups_of_pairs_stand_beside_what_trials_of_each_prove() -> None:
     assert every["sampled"] == estimate(800, TRIALS).loss
     assert latents["sampled"] == estimate(70, 100).loss
     results = audit()
-    html, text = shown(found := exact_loss.section(results), results), text_of(found, results)  # type: ignore[arg-type]
+    html, text = shown(section := exact_loss.section(results), results), text_of(section, results)  # type: ignore[arg-type]
     assert text.count("latents, not released") == 3  # of each budget of one mechanism
     assert "≤ 4.00 ± 0.01" in text
     assert "8.00 ± 0.01" in text
@@ -70,9 +70,9 @@ def test_the_order_of_mechanisms_by_trials_and_by_laws() -> None:
         {"released": True, "sampled": sampled, "average": average}
         for sampled, average in ((5.0, 9.0), (5.0, 30.0), (2.0, 12.0), (1.0, 0.5))
     ]
-    found = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0}])
-    assert [(row["sampled_rank"], row["exact_rank"]) for row in found] == [(1, 3), (1, 1), (3, 2), (4, 4), (None, None)]
-    assert order_sentence(found) == (
+    order = ranked([*cells, {"released": False, "sampled": 9.0, "average": 99.0}])
+    assert [(row["sampled_rank"], row["exact_rank"]) for row in order] == [(1, 3), (1, 1), (3, 2), (4, 4), (None, None)]
+    assert order_sentence(order) == (
         "Of 6 pairs of cells the exact loss tells 1 apart that look the same when sampled, and turns 1 round."
     )
 
@@ -111,10 +111,10 @@ def test_a_sampler_that_departs_from_its_law_is_named() -> None:
 
 def test_the_risk_is_that_of_the_law_and_never_below_guessing() -> None:
     """Of randomised response among k texts: e^epsilon / (e^epsilon + k - 1)."""
-    found = risks(
+    chances = risks(
         curves(losses({("queries", "mvc", 5.0): 3.0, ("letters", "mvc", 5.0): 0.0})), {"queries": 4000, "letters": 500}
     )
-    of = {(row["dataset"], row["pairs"], row["candidates"]): row["chance"] for row in found.to_dicts()}
+    of = {(row["dataset"], row["pairs"], row["candidates"]): row["chance"] for row in chances.to_dicts()}
     assert sorted(k for name, pairs, k in of if (name, pairs) == ("queries", "all")) == [2, 10, 1000, 4000]
     assert sorted(k for name, pairs, k in of if (name, pairs) == ("letters", "all")) == [2, 10, 500]
     for k in (2, 10, 1000, 4000):

@@ -13,18 +13,18 @@ from epsilometer.report.wording import metric_value
 from epsilometer.utility.intervals import mean_interval
 from tests.support.audited import HOSTILE, audit, settings, shown, text_of
 from tests.support.html import Elements
-from tests.support.similarities import COSINES, each, kept, leakage
+from tests.support.similarities import COSINES, each, leakage, similarity_tables
 from tests.support.similarities import similarity as summary
 
 
 def test_quartiles_are_trials() -> None:
-    found = quartiles(each())
-    assert found.filter(mechanism=HOSTILE, epsilon=5.0).select("quarter", "trial").rows() == [
+    table = quartiles(each())
+    assert table.filter(mechanism=HOSTILE, epsilon=5.0).select("quarter", "trial").rows() == [
         (0.25, 3),
         (0.5, 2),
         (0.75, 4),
     ]
-    assert found.filter(mechanism="identity")["trial"].to_list() == [1, 2, 3]  # equal cosines: in their order
+    assert table.filter(mechanism="identity")["trial"].to_list() == [1, 2, 3]  # equal cosines: in their order
     one = quartiles(each().filter(trial=1))
     assert one["trial"].to_list() == [1] * 9
     assert quartiles(each().clear()).is_empty()
@@ -55,22 +55,22 @@ def test_many_mechanisms_stand_in_several_rows() -> None:
 
 
 def test_means_have_their_intervals() -> None:
-    found = means(summary(), each(), 0.01)
-    assert found["metrics"] == ["cosine", "perplexity"]
-    row = next(row for row in found["rows"] if row["mechanism"] == HOSTILE)
+    context = means(summary(), each(), 0.01)
+    assert context["metrics"] == ["cosine", "perplexity"]
+    row = next(row for row in context["rows"] if row["mechanism"] == HOSTILE)
     mean, low, high = mean_interval(COSINES, range(5), 0.01)
     assert row["means"]["cosine"] == pytest.approx((mean, (high - low) / 2))
-    assert found["corpus"]
+    assert context["corpus"]
 
 
 def test_leaks_are_tables_by_data_set() -> None:
-    (found,) = leaks(leakage())
-    assert (found["kinds"], found["counts"], found["recorded"]) == (["name", "all"], {"name": 20, "all": 20}, 15)
-    assert found["sentence"] == (
+    (context,) = leaks(leakage())
+    assert (context["kinds"], context["counts"], context["recorded"]) == (["name", "all"], {"name": 20, "all": 20}, 15)
+    assert context["sentence"] == (
         f"On queries, of 20 identifiers, over the budgets audited: {HOSTILE} 0.0\N{NO-BREAK SPACE}% to "
         "25.0\N{NO-BREAK SPACE}%, identity 100.0\N{NO-BREAK SPACE}%."
     )
-    assert found["rows"][0]["kinds"]["name"]["survived"] == 0
+    assert context["rows"][0]["kinds"]["name"]["survived"] == 0
     assert list(leaks(leakage().clear())) == []
 
 
@@ -83,7 +83,7 @@ def test_examples_carry_all_values() -> None:
 
 
 def test_the_section_trusts_no_text_and_shows_all() -> None:
-    results = audit(**kept())
+    results = audit(**similarity_tables())
     section = similarity.section(results)
     assert section is not None
     html = shown(section, results)
@@ -100,7 +100,7 @@ def test_the_section_trusts_no_text_and_shows_all() -> None:
 
 def test_texts_of_private_data_are_left_out() -> None:
     private = {name: one.model_copy(update={"public": False}) for name, one in settings().datasets.items()}
-    results = audit(settings(datasets=private), **kept())
+    results = audit(settings(datasets=private), **similarity_tables())
     assert with_texts(quartiles(each()), results).is_empty()
     assert "Texts at the quartiles" not in text_of(similarity.section(results), results)
 

@@ -41,12 +41,12 @@ def of(
     return summary(estimates, verdicts, target, check, outputs=left, exact=exact, risks=chances)
 
 
-def said(found: Summary) -> dict[str, str]:
-    return {heading: " ".join(sentences) for heading, sentences in found.parts}
+def said(overview: Summary) -> dict[str, str]:
+    return {heading: " ".join(sentences) for heading, sentences in overview.parts}
 
 
 def test_what_leaks_names_budgets_and_what_was_not_found() -> None:
-    found = said(
+    sentences = said(
         of(
             frame(
                 ("queries", "mvc", 1.0, "length", 800, None, NO_CLAIM),
@@ -57,13 +57,13 @@ def test_what_leaks_names_budgets_and_what_was_not_found() -> None:
             )
         )
     )
-    assert found["What leaks"] == (
+    assert sentences["What leaks"] == (
         "Given what is released and 2 texts, one of them its source, a guesser finds the source at least 19 of 20 "
         "times (by chance: 10 of 20) against mvc at ε = 10. No attack found evidence of a leak against dp_bart at "
         "ε = 10; that does not prove privacy."
     )
-    assert found["Claims"] == "No mechanism of this audit makes a claim."
-    assert "Not tested" not in found
+    assert sentences["Claims"] == "No mechanism of this audit makes a claim."
+    assert "Not tested" not in sentences
     weak = said(of(frame(("queries", "mvc", 1.0, "length", 800, None, NO_CLAIM))))
     assert "less than 19 of 20 times (by chance: 10 of 20) at every ε audited." in weak["What leaks"]
 
@@ -89,16 +89,16 @@ def test_no_loss_of_zero_stands_alone_where_the_texts_are_hardly_read() -> None:
         ("queries", "identity", 1.0, "embedding", 1000, None, NO_CLAIM),
     )
     hardly = [("queries", "tem", 1.0, None), ("queries", "dp_prompt", None, 0.2), ("queries", "identity", 0.9, None)]
-    found = of(table, left=outputs(*hardly, ("queries", "mvc", 0.199, None)))
-    assert said(found)["What leaks"].endswith(
+    overview = of(table, left=outputs(*hardly, ("queries", "mvc", 0.199, None)))
+    assert said(overview)["What leaks"].endswith(
         "dp_prompt at ε = 1, mvc at ε = 1 and tem at ε = 1; that does not prove privacy. What is not read cannot leak, "
         "so a low loss says little of dp_prompt (queries: 20.0% of the texts cut) and tem (queries: 100.0% of the "
         "words unknown)."
     )
     within = "Under every attack and on every data set here, mvc up to ε = 1 stayed within 1 nat"
-    assert said(found)["What to do"].startswith(within)
-    assert "Audit dp_prompt and tem again with vectors of the texts' language" in said(found)["What to do"]
-    assert {row["mechanism"]: row["unread"] for row in found.guesses} == {
+    assert said(overview)["What to do"].startswith(within)
+    assert "Audit dp_prompt and tem again with vectors of the texts' language" in said(overview)["What to do"]
+    assert {row["mechanism"]: row["unread"] for row in overview.guesses} == {
         "tem": ["queries: 100.0% of the words unknown"],
         "dp_prompt": ["queries: 20.0% of the texts cut"],
         "mvc": [],
@@ -118,8 +118,8 @@ def test_what_is_hardly_read_is_said_beside_every_loss() -> None:
     said_first = text_of(top.section(results), results)
     assert said_first.count("queries: 80.0% of the words unknown") == 2  # in a sentence and beside the guesses
     assert "little of mvc (queries: 80.0%" in said_first
-    found, tables = text_of(look.section(results), results).split("What the rewrites look like")
-    assert "mvc on queries: 80.0% of the words unknown, so a low loss says little" in found
+    page, tables = text_of(look.section(results), results).split("What the rewrites look like")
+    assert "mvc on queries: 80.0% of the words unknown, so a low loss says little" in page
     assert "80.0\N{NO-BREAK SPACE}%" in tables
     heat = shown(strongest.section(results), results)
     marked = [row for row in heat.split("<tr>")[1:] if "<small>80.0% of the words unknown</small>" in row]
@@ -206,9 +206,9 @@ def test_what_could_not_be_tested_says_from_when_it_can() -> None:
 def test_what_was_not_checked_says_why() -> None:
     table = frame(("queries", "mine", 1.0, "embedding", 500, None, NO_CLAIM))
     row: dict[str, Any] = {"mechanism": "mine", "epsilon": 1.0, "claim": "1 per word", "method": "not checked"}
-    found = said(of(table, checks({**row, "verdict": NOT_CHECKED, "reason": "the mechanism lists no inputs"})))
-    assert found["Not tested"] == "Not checked: mine at ε = 1. The mechanism lists no inputs."
-    assert "Nothing refutes" not in found["Claims"]
+    sentences = said(of(table, checks({**row, "verdict": NOT_CHECKED, "reason": "the mechanism lists no inputs"})))
+    assert sentences["Not tested"] == "Not checked: mine at ε = 1. The mechanism lists no inputs."
+    assert "Nothing refutes" not in sentences["Claims"]
 
 
 def test_budgets_within_the_target_are_the_advice() -> None:
@@ -272,12 +272,12 @@ def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:
         ("queries", "randomized_response", 0.1, "embedding", 500, 520.0, NOT_REFUTED),
         ("queries", "mvc", 1.0, "embedding", 800, 900.0, NOT_REFUTED),
     )
-    found = of(table)
-    text = " ".join(said(found).values())
+    overview = of(table)
+    text = " ".join(said(overview).values())
     assert "identity" not in text
     assert "randomized_response" not in text
-    assert "Nothing refutes the one claim that could be tested" in said(found)["Claims"]
-    assert [(row["mechanism"], row["control"]) for row in found.guesses] == [
+    assert "Nothing refutes the one claim that could be tested" in said(overview)["Claims"]
+    assert [(row["mechanism"], row["control"]) for row in overview.guesses] == [
         ("mvc", False),
         ("identity", True),
         ("randomized_response", True),
@@ -289,9 +289,9 @@ def test_controls_are_drawn_and_never_counted_ranked_or_advised() -> None:
 
 def test_a_failed_known_loss_check_comes_first() -> None:
     table = frame(("queries", "mvc", 1.0, "embedding", 800, None, NO_CLAIM))
-    found = of(table, instrument=known(1.1))
-    assert found.parts[0] == ("Look here first", ["The audit reported more than the truth at 1 nats."])
-    assert found.alarm
+    overview = of(table, instrument=known(1.1))
+    assert overview.parts[0] == ("Look here first", ["The audit reported more than the truth at 1 nats."])
+    assert overview.alarm
 
 
 def test_who_was_spared_the_optimal_adversary_is_said() -> None:

@@ -91,10 +91,10 @@ def test_points_at_the_ceiling_come_apart_by_their_laws() -> None:
     """Exact averages are solid and stand where they are, sampled losses are hollow."""
     mvc = exact_of({("queries", "mvc", 0.5): 0.5, ("queries", "mvc", 2500.0): 60.0})
     points = tradeoff_points(losses(estimates(), mvc), SIMILARITY, downstream()).filter(measure="cosine")
-    drawn = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5)["datasets"][
+    marks = worth.figure(points, levels(downstream()), estimates()["mechanism"], 1.5)["datasets"][
         "tradeoff queries cosine"
     ]
-    places = {name: [(row["point"], row["solid"]) for row in drawn if row["mechanism"] == name] for name in MECHANISMS}
+    places = {name: [(row["point"], row["solid"]) for row in marks if row["mechanism"] == name] for name in MECHANISMS}
     assert places["mvc"] == [(0.5, True), (60.0, True)]
     assert not any(solid for name, rows in places.items() if name != "mvc" for _, solid in rows)
     assert set(points.filter("best")["mechanism"]) == {"mvc"}  # no lower bound beats an exact loss
@@ -110,8 +110,8 @@ def test_levels_that_are_alike_share_a_name() -> None:
         near = levels(downstream()).with_columns(
             value=pl.when(what="clean texts").then(clean).otherwise(pl.col("value"))
         )
-        drawn = worth.figure(points, near, estimates()["mechanism"], 1.5)
-        rows = drawn["datasets"]["levels tradeoff queries macro F1 of intent"]
+        figure = worth.figure(points, near, estimates()["mechanism"], 1.5)
+        rows = figure["datasets"]["levels tradeoff queries macro F1 of intent"]
         assert [row["what"] for row in rows] == named
         assert len({row["value"] for row in rows}) == 2  # both lines are drawn
 

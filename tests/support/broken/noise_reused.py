@@ -19,8 +19,8 @@ OTHER = {"yes": "no", "no": "yes"}
 class NoiseReused:
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         flip = noise.uniforms()[:, 0] > np.exp(epsilon) / (np.exp(epsilon) + 1)
-        made = [" ".join(OTHER[w] if f else w for w in text.split()) for text, f in zip(texts, flip, strict=True)]
-        return Rewrites(made)
+        rewrites = [" ".join(OTHER[w] if f else w for w in text.split()) for text, f in zip(texts, flip, strict=True)]
+        return Rewrites(rewrites)
 
     def guarantee(self, epsilon: float) -> Guarantee:
         return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH)

@@ -11,5 +11,5 @@ from epsilometer.mechanisms.controls.randomized_response import RandomizedRespon
 
 class RareWordsPass(RandomizedResponse):
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        made = super().rewrite(texts, epsilon, noise).texts
-        return Rewrites([t if any(c.isdigit() for c in t) else m for t, m in zip(texts, made, strict=True)])
+        rewrites = super().rewrite(texts, epsilon, noise).texts
+        return Rewrites([t if any(c.isdigit() for c in t) else m for t, m in zip(texts, rewrites, strict=True)])

@@ -8,6 +8,6 @@ from epsilometer.auditing.estimation.halving import Pull, Survivor
 
 
 def search(pull: Pull, arms: int, budget: int) -> Survivor:
-    found = pull(np.arange(arms), 0, budget // arms)  # [arms, trials, attacks]
-    arm, attack = np.unravel_index(found.sum(axis=1).argmax(), (arms, found.shape[2]))
-    return Survivor(int(arm), int(attack), found[arm, :, attack], budget)
+    hits = pull(np.arange(arms), 0, budget // arms)  # [arms, trials, attacks]
+    arm, attack = np.unravel_index(hits.sum(axis=1).argmax(), (arms, hits.shape[2]))
+    return Survivor(int(arm), int(attack), hits[arm, :, attack], budget)

@@ -22,12 +22,12 @@ from epsilometer.mechanisms.latents.shared.noise import add
 class SharedNoise(DPBART):
     def rewrite_grid(self, texts: Sequence[str], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Rewrites]:
         before = np.asarray(self.encode(texts))
-        made = []
+        grid = []
         for epsilon, noise in zip(epsilons, noises, strict=True):
             one = add(np.zeros((len(texts), len(self.dimensions)), np.float32), self.law(epsilon), noise)
             after = before + np.tile(one, self.length)
-            made.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
-        return made
+            grid.append(Rewrites(self.decoded(after), latents=Latents(before, after)))
+        return grid
 
     def log_likelihoods(
         self,
