@@ -177,14 +177,14 @@ def test_a_local_cluster_listens_on_this_machine_alone_and_has_no_dashboard(ray:
             fields = line.split()
             if fields[3] == "0A":  # LISTEN
                 listening[f"socket:[{fields[9]}]"] = fields[1].rpartition(":")[0]
-    found = []
+    sockets = []
     for process in _descendants(os.getpid()):
         for link in Path(f"/proc/{process}/fd").glob("*"):
             try:
-                found.append(listening.get(os.readlink(link)))
+                sockets.append(listening.get(os.readlink(link)))
             except OSError:
                 continue
-    addresses = {address for address in found if address}
+    addresses = {address for address in sockets if address}
     assert addresses
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
     assert addresses <= loopback
@@ -340,12 +340,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     uniforms = Noise.named(3000, "trials").uniforms(3)
     first = (uniforms[:, 0] * 20).astype(int)
     second = (first + 1 + (uniforms[:, 1] * 19).astype(int)) % 20
-    drawn = {
+    trials = {
         "trial": np.arange(3000),
         "candidates": pl.Series(np.stack([first, second], 1).tolist(), dtype=pl.List(pl.Int32)),
         "target": (uniforms[:, 2] * 2).astype(np.int16),
     }
-    tables.write(pl.DataFrame(drawn), "data/trials/songs.parquet", TRIALS)
+    tables.write(pl.DataFrame(trials), "data/trials/songs.parquet", TRIALS)
     (tmp_path / "latent.py").write_text(LATENT)
     (tmp_path / "counting.py").write_text(COUNTING)
     rr = str(ROOT / "epsilometer/mechanisms/controls/randomized_response.py")
@@ -375,9 +375,9 @@ def stages(runtime: dict[str, Any], *cells: str) -> dict[str, bytes]:
     for cell in cells:
         rewrite.main(cell)
         attack.main(cell)
-    made = [path for cell in cells for path in Path("data").glob(f"*/{cell}*/*")]
-    made += [path for cell in cells for path in Path("data/guesses").glob(f"{cell}.*")]
-    return {str(path): path.read_bytes() for path in made}
+    files = [path for cell in cells for path in Path("data").glob(f"*/{cell}*/*")]
+    files += [path for cell in cells for path in Path("data/guesses").glob(f"{cell}.*")]
+    return {str(path): path.read_bytes() for path in files}
 
 
 def test_stages_write_the_same_bytes_whatever_the_slices(project: Path) -> None:
@@ -476,8 +476,8 @@ def test_two_machines_write_the_same_bytes(project: Path, two_machines: dict[str
     said, _ = process.communicate(timeout=500)
     assert process.returncode == 0, said
     assert str([HEAD, OTHER]) in said
-    made = {str(path): path.read_bytes() for path in map(Path, whole)}
-    assert made == whole
+    files = {str(path): path.read_bytes() for path in map(Path, whole)}
+    assert files == whole
 
 
 @pytest.mark.slow
