@@ -331,9 +331,9 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_whole_words_and_unit_length() -> None:
     vectors = WordVectors(["Boston", ",", "the", "new york", "flight"], VECTORS)
-    kept = vectors.whole_words()
-    assert kept.words == ["the", "flight"]
-    np.testing.assert_array_equal(kept.vectors, VECTORS[[2, 4]])
+    whole = vectors.whole_words()
+    assert whole.words == ["the", "flight"]
+    np.testing.assert_array_equal(whole.vectors, VECTORS[[2, 4]])
     unit = vectors.normalised()
     np.testing.assert_allclose(np.linalg.norm(unit.vectors, axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose((unit.vectors * VECTORS).sum(1), np.linalg.norm(VECTORS, axis=1), rtol=1e-6)

@@ -21,8 +21,8 @@ def test_layout_is_kept() -> None:
 @given(st.text(max_size=40))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_every_word_has_its_place(text: str) -> None:
-    found = words(text)
-    numbered = [f"x{i}x" for i in range(len(found))]
+    places = words(text)
+    numbered = [f"x{i}x" for i in range(len(places))]
     assert words(lay_out(text, numbered)) == numbered
 
 
