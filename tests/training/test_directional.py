@@ -44,15 +44,15 @@ def density(dimension: int, kappa: float) -> tuple[NDArray[np.float64], NDArray[
 )
 def test_cosines_have_the_law_of_a_quadrature(dimension: int, kappa: float) -> None:
     points, cumulative = density(dimension, kappa)
-    drawn = cosines(kappa, dimension, 20_000, stream(dimension, kappa))
-    assert kstest(drawn, lambda w: np.interp(w, points, cumulative)).pvalue > RARE
+    sample = cosines(kappa, dimension, 20_000, stream(dimension, kappa))
+    assert kstest(sample, lambda w: np.interp(w, points, cumulative)).pvalue > RARE
 
 
 @pytest.mark.parametrize("kappa", [1e-3, 2.0, 1e4, 1e9])
 def test_cosines_in_three_dimensions_have_their_closed_law(kappa: float) -> None:
     """1 - W is exponential of rate kappa, up to 2."""
-    drawn = 1 - cosines(kappa, 3, 20_000, stream("three", kappa))
-    assert kstest(drawn, lambda v: np.expm1(-kappa * v) / np.expm1(-2 * kappa)).pvalue > RARE
+    sample = 1 - cosines(kappa, 3, 20_000, stream("three", kappa))
+    assert kstest(sample, lambda v: np.expm1(-kappa * v) / np.expm1(-2 * kappa)).pvalue > RARE
 
 
 def moments(dimension: int, kappa: float) -> tuple[float, float]:
@@ -80,11 +80,11 @@ def moments(dimension: int, kappa: float) -> tuple[float, float]:
 
 def departures(law: Cosines, dimension: int, kappa: float, count: int) -> tuple[float, float]:
     """Mean and deviation of a sampler, in standard errors from the truth; infinite where too few were accepted."""
-    drawn = law(kappa, dimension, count, stream("moments", dimension, kappa)).astype(np.float64)
-    if len(drawn) < count:
+    sample = law(kappa, dimension, count, stream("moments", dimension, kappa)).astype(np.float64)
+    if len(sample) < count:
         return math.inf, math.inf
     mean, deviation = moments(dimension, kappa)
-    centred = drawn - mean
+    centred = sample - mean
     squares = centred**2
     mean_off = abs(centred.mean()) / (deviation / math.sqrt(count))
     return mean_off, abs(squares.mean() - deviation**2) / (squares.std() / math.sqrt(count))
@@ -101,11 +101,11 @@ def test_mean_and_deviation_of_cosines_are_right_for_real_models(dimension: int,
 @pytest.mark.parametrize("dimension", [2, 100_000_000])
 def test_cosines_are_right_at_the_ends(dimension: int, kappa: float) -> None:
     """At kappa 1e9 on the circle W is 1 - z^2 / 2 kappa, z normal: its deviation is 1 / (sqrt(2) kappa)."""
-    drawn = 1 - cosines(kappa, dimension, 50_000, stream("ends", dimension, kappa))
+    sample = 1 - cosines(kappa, dimension, 50_000, stream("ends", dimension, kappa))
     mean = mean_cosine(kappa, dimension)
-    assert abs(drawn.mean() - (1 - mean)) < DEVIATIONS * drawn.std() / math.sqrt(len(drawn))
+    assert abs(sample.mean() - (1 - mean)) < DEVIATIONS * sample.std() / math.sqrt(len(sample))
     if kappa == 1e9 and dimension == 2:
-        assert drawn.std() == pytest.approx(math.sqrt(0.5) / kappa, rel=0.05)
+        assert sample.std() == pytest.approx(math.sqrt(0.5) / kappa, rel=0.05)
 
 
 @pytest.mark.parametrize(("dimension", "kappa"), [(GPT2, 1e7), (BERT, 1e7)])
@@ -119,12 +119,12 @@ def test_float32_cosines_are_caught(dimension: int, kappa: float) -> None:
 def test_draws_turn_with_their_mean(mean: tuple[float, ...]) -> None:
     """Along the mean a draw has the law of W, around it any angle is as likely; poles are no case apart."""
     generator, kappa = stream("turn", *mean), 3.0
-    drawn = np.array([draw(np.array(mean, np.float32), kappa, generator) for _ in range(2_000)])
+    sample = np.array([draw(np.array(mean, np.float32), kappa, generator) for _ in range(2_000)])
     unit = np.array(mean) / np.linalg.norm(mean)
     axes = np.linalg.svd(unit[None])[2][1:]
-    assert np.allclose(np.linalg.norm(drawn, axis=1), 1, atol=1e-14)
-    assert kstest(1 - drawn @ unit, lambda v: np.expm1(-kappa * v) / np.expm1(-2 * kappa)).pvalue > RARE
-    assert kstest(np.arctan2(*(axes @ drawn.T)), uniform(-math.pi, 2 * math.pi).cdf).pvalue > RARE
+    assert np.allclose(np.linalg.norm(sample, axis=1), 1, atol=1e-14)
+    assert kstest(1 - sample @ unit, lambda v: np.expm1(-kappa * v) / np.expm1(-2 * kappa)).pvalue > RARE
+    assert kstest(np.arctan2(*(axes @ sample.T)), uniform(-math.pi, 2 * math.pi).cdf).pvalue > RARE
 
 
 def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
@@ -132,9 +132,9 @@ def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
     generator, kappa, dimension = stream("density"), 0.8, 5
     u, v = np.linalg.qr(generator.standard_normal((dimension, 2)))[0].T
     laws = [vonmises_fisher(one, kappa) for one in (u, v)]
-    drawn = np.array([draw(u, kappa, generator) for _ in range(2_500)])
-    loss = laws[0].logpdf(drawn) - laws[1].logpdf(drawn)
-    assert np.allclose(loss, kappa * drawn @ (u - v), atol=1e-12)
+    sample = np.array([draw(u, kappa, generator) for _ in range(2_500)])
+    loss = laws[0].logpdf(sample) - laws[1].logpdf(sample)
+    assert np.allclose(loss, kappa * sample @ (u - v), atol=1e-12)
     ratio = np.exp(-loss)
     assert abs(ratio.mean() - 1) < DEVIATIONS * ratio.std() / math.sqrt(len(ratio))
     worst = (u - v) / np.linalg.norm(u - v)
@@ -145,8 +145,8 @@ def test_draws_have_the_density_whose_ratio_is_claimed() -> None:
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
 def test_a_mean_without_a_direction_has_a_uniform_draw(bad: float) -> None:
     generator = stream("uniform")
-    drawn = np.array([draw(np.array([bad, 0, 0]), 50.0, generator) for _ in range(2_500)])
-    assert kstest(drawn[:, 0], uniform(-1, 2).cdf).pvalue > RARE  # Archimedes
+    sample = np.array([draw(np.array([bad, 0, 0]), 50.0, generator) for _ in range(2_500)])
+    assert kstest(sample[:, 0], uniform(-1, 2).cdf).pvalue > RARE  # Archimedes
 
 
 def test_a_draw_is_refused_without_noise_or_direction() -> None:
@@ -172,19 +172,19 @@ def separate(means: NDArray[np.float64], kappa: float, count: int, generator: np
     return total / len(means)
 
 
-def compared(drawn: NDArray, means: NDArray, probe: NDArray) -> dict[str, NDArray]:
+def compared(sample: NDArray, means: NDArray, probe: NDArray) -> dict[str, NDArray]:
     """Lengths, projections and what lies outside the means' span, one number an average."""
     span = np.linalg.svd(means, full_matrices=False)[2][: np.linalg.matrix_rank(means)]
-    inside = drawn @ span.T
-    outside = np.linalg.norm(drawn - inside @ span, axis=1)
-    first = drawn @ means[0]
+    inside = sample @ span.T
+    outside = np.linalg.norm(sample - inside @ span, axis=1)
+    first = sample @ means[0]
     return {
-        "length": np.linalg.norm(drawn, axis=1),
+        "length": np.linalg.norm(sample, axis=1),
         "inside": np.linalg.norm(inside, axis=1),
         "outside": outside,
         "first": first,
-        "last": drawn @ means[-1],
-        "anywhere": drawn @ probe,
+        "last": sample @ means[-1],
+        "anywhere": sample @ probe,
         "outside, by what is inside": outside * first,
     }
 
@@ -234,8 +234,8 @@ def test_draws_made_one_by_one_are_separate_draws() -> None:
     """The truth of the test above, and what the average falls back on, is another program for the same law."""
     means, kappa = means_of("zero")
     gradients, generator = DenseGradients(means), stream("separate")
-    drawn = np.array([average_of_draws(gradients, kappa, generator) for _ in range(1_000)])
-    seen, truth = (compared(one, means, means[2]) for one in (drawn, separate(means, kappa, 10_000, generator)))
+    sample = np.array([average_of_draws(gradients, kappa, generator) for _ in range(1_000)])
+    seen, truth = (compared(one, means, means[2]) for one in (sample, separate(means, kappa, 10_000, generator)))
     for name in seen:
         assert ks_2samp(seen[name], truth[name]).pvalue > RARE, name
     few = DenseGradients(means[:, :6])  # 6 - 3 < 4
@@ -246,11 +246,11 @@ def test_the_average_has_the_moments_of_its_draws_at_the_size_of_a_model() -> No
     """592,130 dimensions: the mean is A times that of the means; the rest is as long as theory says, to 5 in 1,000."""
     count, kappa = 8, 1e5
     means = np.random.default_rng(5).standard_normal((count, BERT)).astype(np.float32)
-    drawn = average(DenseGradients(means), kappa, stream("size"))
+    sample = average(DenseGradients(means), kappa, stream("size"))
     units = means / np.linalg.norm(means, axis=1, keepdims=True)
     cosine = mean_cosine(kappa, BERT)
-    assert drawn.dtype == np.float32
-    rest = drawn - cosine * units.mean(axis=0)
+    assert sample.dtype == np.float32
+    rest = sample - cosine * units.mean(axis=0)
     assert np.linalg.norm(rest) == pytest.approx(math.sqrt((1 - cosine**2) / count), rel=0.005)
     assert np.abs(units @ rest).max() < DEVIATIONS * math.sqrt(cosine / kappa / count) + 0.005 * cosine
 
@@ -273,8 +273,8 @@ def test_gradients_in_factors_have_the_draws_of_their_matrix() -> None:
     factored = FactoredGradients([Factor(left, right), Factor(bias)])
     dense = DenseGradients(np.concatenate([np.einsum("li,lj->lij", left, right).reshape(5, -1), bias], axis=1))
     for kappa in (1.0, 1e3):
-        drawn = [average(one, kappa, stream("factors", kappa)) for one in (factored, dense)]
-        assert np.allclose(*drawn, atol=1e-6)
+        sample = [average(one, kappa, stream("factors", kappa)) for one in (factored, dense)]
+        assert np.allclose(*sample, atol=1e-6)
 
 
 class Noted(DenseGradients):

@@ -37,15 +37,15 @@ def test_they_are_autograds(folders: dict[str, Path], kind: str, tensors: Tensor
     model = SharedModel(folders[kind], tensors=tensors)
     ids = texts(model)
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(0)))
-    found = products(model, ids, LABELS, vector)
+    result = products(model, ids, LABELS, vector)
     for row, (text, label) in enumerate(zip(ids, LABELS, strict=True)):
         gradient = model.gradient(text, label)
         whole = float(sum((grad**2).sum() for grad in gradient)) ** 0.5
         for i, (grad, other) in enumerate(zip(gradient, vector, strict=True)):
             scale = 3e-5 * float(grad.norm()) + 1e-7 * whole  # that of a key's bias is zero, but for rounding
-            assert abs(float((grad * other).sum()) - float(found.inner[row, i])) < scale * float(other.norm())
-            assert abs(float((grad**2).sum()) - float(found.squares[row, i])) < scale * whole
-    assert not found.inner.requires_grad
+            assert abs(float((grad * other).sum()) - float(result.inner[row, i])) < scale * float(other.norm())
+            assert abs(float((grad**2).sum()) - float(result.squares[row, i])) < scale * whole
+    assert not result.inner.requires_grad
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
@@ -61,8 +61,8 @@ def test_they_are_differentiated_by_the_embeddings(folders: dict[str, Path], kin
             gradient = model.gradient(at[0], 1, create_graph=True)
             value = sum((g * v).sum() - 0.3 * (g**2).sum() for g, v in zip(gradient, vector, strict=True))
         else:
-            found = products(model, at, [1], vector, create_graph=True)
-            value = (found.inner - 0.3 * found.squares).sum()
+            result = products(model, at, [1], vector, create_graph=True)
+            value = (result.inner - 0.3 * result.squares).sum()
         return torch.autograd.grad(value, at)[0].numpy()  # type: ignore[arg-type]
 
     np.testing.assert_allclose(by(False), by(True), atol=2e-4 * np.abs(by(True)).max())
@@ -84,8 +84,8 @@ def test_those_of_the_mean_of_texts_of_any_lengths(folders: dict[str, Path], kin
     formed = [model.gradient(text, label, create_graph=True) for text, label in zip(given, LABELS, strict=True)]
     mean = [sum(same) / len(given) for same in zip(*formed, strict=True)]
     plain = sum((a * b).sum() for a, b in zip(mean, vector, strict=True)) + sum(one.square().sum() for one in mean)
-    found = mean_products(model, given, LABELS, vector, create_graph=True)
-    ours = found.inner.sum() + found.squares.sum()
+    result = mean_products(model, given, LABELS, vector, create_graph=True)
+    ours = result.inner.sum() + result.squares.sum()
     assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-4, abs=1e-5)
     for one, other in zip(torch.autograd.grad(ours, given), torch.autograd.grad(plain, given), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))

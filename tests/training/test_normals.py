@@ -18,22 +18,22 @@ def test_normals_are_normal_and_independent() -> None:
     """10 numbers, each beyond 4.5 deviations with probability 7e-6, and two KS tests at 1e-5."""
     count = 400_001
     for generator in (Noise.named(1, "normals").generator(0), system.generator()):
-        drawn = normals(count, generator).astype(np.float64)
-        assert len(drawn) == count
-        assert kstest(drawn, norm.cdf).pvalue > 1e-5
+        sample = normals(count, generator).astype(np.float64)
+        assert len(sample) == count
+        assert kstest(sample, norm.cdf).pvalue > 1e-5
         for power, mean, square in ((1, 0, 1), (2, 1, 3), (3, 0, 15), (4, 3, 105)):
             error = math.sqrt((square - mean**2) / count)
-            assert abs((drawn**power).mean() - mean) < 4.5 * error
+            assert abs((sample**power).mean() - mean) < 4.5 * error
         half = (count + 1) // 2  # the two numbers of a pair
-        for one, other in ((drawn[: half - 1], drawn[half:]), (drawn[1:], drawn[:-1])):
+        for one, other in ((sample[: half - 1], sample[half:]), (sample[1:], sample[:-1])):
             for f in (np.asarray, np.square):
                 assert abs(np.corrcoef(f(one), f(other))[0, 1]) < 4.5 / math.sqrt(len(one))
 
 
 def test_far_normals_are_as_many_as_there_should_be() -> None:
     """Beyond 4.5 deviations: 6.8e-6 a number, 27 of 4 million; below 8 or above 55 with probability 1e-5."""
-    drawn = normals(4_000_000, Noise.named(1, "far").generator(0))
-    assert 8 <= np.count_nonzero(np.abs(drawn) > 4.5) <= 55
+    sample = normals(4_000_000, Noise.named(1, "far").generator(0))
+    assert 8 <= np.count_nonzero(np.abs(sample) > 4.5) <= 55
 
 
 def test_seeded_normals_are_the_same_whatever_else_is_drawn_later() -> None:

@@ -96,20 +96,20 @@ def test_division_is_by_the_expected_batch_whatever_the_batch_at_hand() -> None:
 
 def test_dropout_is_drawn_anew_at_every_step_and_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     states, labels = texts()
-    drawn = []
+    bits = []
     masks = BertHead.masks
 
     def noted(self: Head, count: int, generator: np.random.Generator) -> NDArray[np.float32] | None:
-        made = masks(self, count, generator)  # type: ignore[arg-type]
-        drawn.append(None if made is None else made.tobytes())
-        return made
+        mask = masks(self, count, generator)  # type: ignore[arg-type]
+        bits.append(None if mask is None else mask.tobytes())
+        return mask
 
     monkeypatch.setattr(BertHead, "masks", noted)
     whole = Shuffled(TEXTS, TEXTS, 8)
     with_masks = train(head(0.5), states, labels, settings(whole))
-    assert len({*drawn}) == 8
+    assert len({*bits}) == 8
     without = train(head(0.5), states, labels, settings(whole, dropout=False))
-    assert len(drawn) == 8
+    assert len(bits) == 8
     assert not np.array_equal(with_masks.head.vector, without.head.vector)
 
 

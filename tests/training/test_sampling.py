@@ -11,7 +11,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.training.sampling import batches
 
 
-def drawn(schedule: Poisson | Shuffled, seed: int = 0) -> np.ndarray:
+def participation(schedule: Poisson | Shuffled, seed: int = 0) -> np.ndarray:
     """Which example was in which step, [steps, texts]."""
     out = np.zeros((schedule.steps, schedule.texts), bool)
     for step, batch in enumerate(batches(schedule, Noise.named(schedule.steps, seed))):
@@ -26,7 +26,7 @@ def test_poisson_coins_are_fair_and_independent() -> None:
     False alarm: 1e-4 for each of the four. Batches of one size fail the first, passes over all examples the second.
     """
     schedule = Poisson(texts=60, batch=20, epochs=1000)
-    chosen = drawn(schedule)
+    chosen = participation(schedule)
     assert len(chosen) == schedule.steps == 3000
     for counts, trials in ((chosen.sum(1), 60), (chosen.sum(0), 3000)):
         law = stats.binom(trials, 1 / 3)
@@ -43,20 +43,20 @@ def test_poisson_coins_are_fair_and_independent() -> None:
 
 def test_empty_batches_are_steps() -> None:
     schedule = Poisson(texts=4, batch=1, epochs=50)
-    sizes = drawn(schedule).sum(1)
+    sizes = participation(schedule).sum(1)
     assert len(sizes) == 200
     assert (sizes == 0).sum() > 30  # (3/4)^4 of 200 are 63; fewer than 31 in 1 of 10 million runs
 
 
 def test_a_pass_of_shuffled_batches_has_every_example_once_and_all_passes_are_alike() -> None:
     schedule = Shuffled(texts=50, batch=12, epochs=3)
-    chosen = drawn(schedule)
+    chosen = participation(schedule)
     assert schedule.steps == 15
     assert np.array_equal(chosen.sum(1), 3 * schedule.sizes)
     for start in (0, 5, 10):
         assert (chosen[start : start + 5].sum(0) == 1).all()
         assert np.array_equal(chosen[start : start + 5], chosen[:5])
-    assert not np.array_equal(chosen, drawn(schedule, seed=1))
+    assert not np.array_equal(chosen, participation(schedule, seed=1))
 
 
 @pytest.mark.parametrize("kind", [Poisson, Shuffled])
