@@ -83,16 +83,18 @@ def outcomes(status: list[str]) -> Outcomes:
 
 def test_a_rewrite_that_was_not_found_is_not_counted() -> None:
     test = marked.rewritten(texts(4, 0), swapped)
-    kept = Released(test.originals, test.rewrites, test.labels, outcomes=outcomes([FOUND, FOUND, UTILITY_LOST, FOUND]))
-    assert rewritten(kept).tolist() == [True, True, False, True]
-    seen = read(kept, "gender", "rating", VICTIMS)
-    assert changes(kept, seen, edits(kept, ByLetter()))["asked"] == 12  # type: ignore[arg-type]
-    assert not changes(kept, seen, edits(kept, ByLetter()))["tags_equal"]  # type: ignore[arg-type]
-    assert list(statuses(kept)) == [
+    released = Released(
+        test.originals, test.rewrites, test.labels, outcomes=outcomes([FOUND, FOUND, UTILITY_LOST, FOUND])
+    )
+    assert rewritten(released).tolist() == [True, True, False, True]
+    seen = read(released, "gender", "rating", VICTIMS)
+    assert changes(released, seen, edits(released, ByLetter()))["asked"] == 12  # type: ignore[arg-type]
+    assert not changes(released, seen, edits(released, ByLetter()))["tags_equal"]  # type: ignore[arg-type]
+    assert list(statuses(released)) == [
         {"status": FOUND, "texts": 3, "unchanged": 0},
         {"status": UTILITY_LOST, "texts": 1, "unchanged": 0},
     ]
-    silent = Outcomes(kept.outcomes.status, *[np.zeros(4, np.int64)] * 4) if kept.outcomes else None
+    silent = Outcomes(released.outcomes.status, *[np.zeros(4, np.int64)] * 4) if released.outcomes else None
     assert rewritten(Released(test.originals, test.rewrites, test.labels, outcomes=silent)).all()  # asks nobody
 
 
@@ -138,9 +140,9 @@ def test_rs_under_the_name_of_rs_all_is_caught() -> None:
 
 def test_an_unchanged_text_counted_as_a_success_is_caught() -> None:
     test = texts(4, 0)
-    made = UnchangedFound(swapped).rewrite(test.originals)
+    rewrites = UnchangedFound(swapped).rewrite(test.originals)
     with pytest.raises(UserError, match="2 of 4 texts have the status 'found' and are released as they were"):
-        rewritten(Released(test.originals, made.texts, test.labels, outcomes=made.outcomes))
+        rewritten(Released(test.originals, rewrites.texts, test.labels, outcomes=rewrites.outcomes))
 
 
 def test_tags_are_compared_sentence_by_sentence_in_changed_texts_alone() -> None:

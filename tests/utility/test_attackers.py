@@ -35,34 +35,34 @@ def measured(
 ) -> dict[str, Mapping[str, Any]]:
     """The rows by attacker; of the author that of most texts."""
     inferred = attack(*(rewritten(part, rewrite) for part in parts))
-    found = rows(inferred, parts[1].groups, claimed, alpha=ALPHA, noise=Noise.named(1, "trials"))
-    return {row["attacker"]: row for row in found}
+    table = rows(inferred, parts[1].groups, claimed, alpha=ALPHA, noise=Noise.named(1, "trials"))
+    return {row["attacker"]: row for row in table}
 
 
 def test_identity_gives_away_what_clean_texts_do() -> None:
-    found = measured(lambda text: text)
-    assert found[CLEAN]["loss"] == CEILING
+    by_attacker = measured(lambda text: text)
+    assert by_attacker[CLEAN]["loss"] == CEILING
     for name in (STATIC, ADAPTIVE, RELABELLED):
-        assert found[name]["loss"] == CEILING
-    assert found[ADAPTIVE]["training"] == found[STATIC]["training"] != found[AUGMENTED]["training"]
-    assert found[DETECTOR]["loss"] == 0
+        assert by_attacker[name]["loss"] == CEILING
+    assert by_attacker[ADAPTIVE]["training"] == by_attacker[STATIC]["training"] != by_attacker[AUGMENTED]["training"]
+    assert by_attacker[DETECTOR]["loss"] == 0
 
 
 def test_nobody_learns_anything_from_a_constant_text() -> None:
-    found = measured(constant)
-    assert {found[name]["loss"] for name in (*OF_ONE_TEXT, AUTHOR, "strongest")} == {0.0}
-    assert {found[name]["balanced_accuracy"] for name in OF_ONE_TEXT} == {0.5}
-    assert found[DETECTOR]["loss"] > 4  # that it is no text as people write them is plain to see
+    by_attacker = measured(constant)
+    assert {by_attacker[name]["loss"] for name in (*OF_ONE_TEXT, AUTHOR, "strongest")} == {0.0}
+    assert {by_attacker[name]["balanced_accuracy"] for name in OF_ONE_TEXT} == {0.5}
+    assert by_attacker[DETECTOR]["loss"] > 4  # that it is no text as people write them is plain to see
 
 
 def test_a_swapped_marker_word_hides_from_the_static_attacker_alone() -> None:
-    found = measured(swapped)
-    assert (found[STATIC]["loss"], found[STATIC]["accuracy"]) == (0, 0)
-    assert found[ADAPTIVE]["loss"] == found[RELABELLED]["loss"] == CEILING
-    assert found["strongest"]["best_attacker"] in (ADAPTIVE, RELABELLED)
-    assert found["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
-    assert found[DETECTOR]["loss"] == 0  # swapped texts are such as others write
-    assert {row["verdict"] for row in found.values()} == {NO_CLAIM}
+    by_attacker = measured(swapped)
+    assert (by_attacker[STATIC]["loss"], by_attacker[STATIC]["accuracy"]) == (0, 0)
+    assert by_attacker[ADAPTIVE]["loss"] == by_attacker[RELABELLED]["loss"] == CEILING
+    assert by_attacker["strongest"]["best_attacker"] in (ADAPTIVE, RELABELLED)
+    assert by_attacker["strongest"]["loss"] == estimate(400, 400, 2, ALPHA / len(OF_ONE_TEXT)).loss
+    assert by_attacker[DETECTOR]["loss"] == 0  # swapped texts are such as others write
+    assert {row["verdict"] for row in by_attacker.values()} == {NO_CLAIM}
 
 
 def answer(epsilon: float, classes: tuple[str, ...] = ("madam", "sir")) -> Callable[[str], str]:
@@ -81,28 +81,28 @@ def claim(epsilon: float) -> Claimed:
 
 
 def test_what_is_private_for_documents_loses_at_most_epsilon() -> None:
-    found = measured(answer(1.0), claim(1.0))
+    by_attacker = measured(answer(1.0), claim(1.0))
     for name in (*OF_ONE_TEXT, "strongest"):
-        assert 0.5 < found[name]["point"] < 1.5
-        assert found[name]["loss"] <= 1.0
-        assert found[name]["verdict"] == NOT_REFUTED
-        assert found[name]["expected"] == pytest.approx(400 * math.e / (math.e + 1))
-    assert found[CLEAN]["verdict"] == found[DETECTOR]["verdict"] == NO_CLAIM
+        assert 0.5 < by_attacker[name]["point"] < 1.5
+        assert by_attacker[name]["loss"] <= 1.0
+        assert by_attacker[name]["verdict"] == NOT_REFUTED
+        assert by_attacker[name]["expected"] == pytest.approx(400 * math.e / (math.e + 1))
+    assert by_attacker[CLEAN]["verdict"] == by_attacker[DETECTOR]["verdict"] == NO_CLAIM
 
 
 def test_a_claim_that_does_not_hold_is_violated() -> None:
-    found = measured(answer(2.0), claim(1.0))
-    assert {found[name]["verdict"] for name in (*OF_ONE_TEXT, "strongest")} == {VIOLATED}
+    by_attacker = measured(answer(2.0), claim(1.0))
+    assert {by_attacker[name]["verdict"] for name in (*OF_ONE_TEXT, "strongest")} == {VIOLATED}
 
 
 def test_texts_of_one_author_add_up_and_so_do_their_claims() -> None:
     parts = texts(400, 5_000, groups=80), texts(800, 0, groups=160)
-    found = measured(answer(1.0), claim(1.0), parts)
-    assert found[AUTHOR]["texts_each"] == 5  # no author has 20
-    assert found[AUTHOR]["point"] > found[ADAPTIVE]["point"] + 0.5
+    by_attacker = measured(answer(1.0), claim(1.0), parts)
+    assert by_attacker[AUTHOR]["texts_each"] == 5  # no author has 20
+    assert by_attacker[AUTHOR]["point"] > by_attacker[ADAPTIVE]["point"] + 0.5
     five = math.exp(5)
-    assert found[AUTHOR]["expected"] == pytest.approx(found[AUTHOR]["trials"] * five / (five + 1))
-    assert found[AUTHOR]["verdict"] == NOT_TESTABLE  # 160 right guesses would not refute 5 nats
+    assert by_attacker[AUTHOR]["expected"] == pytest.approx(by_attacker[AUTHOR]["trials"] * five / (five + 1))
+    assert by_attacker[AUTHOR]["verdict"] == NOT_TESTABLE  # 160 right guesses would not refute 5 nats
     assert measured(answer(4.0), claim(0.5), parts)[AUTHOR]["verdict"] == VIOLATED
 
 

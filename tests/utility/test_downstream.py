@@ -112,8 +112,8 @@ def test_a_classifier_learns_what_the_words_say_and_nothing_from_texts_without_t
     Then 200 guesses are right between 61 and 139 times but for a probability below 1e-7; seed fixed.
     """
     train, test = corpus(480), corpus(200, seed=1)
-    found = scored(fine_tune(train, ["positive", "negative"], settings(model), STREAM), test)
-    assert found.macro_f1 > 0.9
+    result = scored(fine_tune(train, ["positive", "negative"], settings(model), STREAM), test)
+    assert result.macro_f1 > 0.9
 
     def silent(part: Examples) -> Examples:
         return Examples([text.replace("good", "film").replace("bad", "film") for text in part.texts], part.labels)
@@ -129,8 +129,8 @@ def test_a_seed_gives_the_same_classifier_and_another_seed_another(model: str) -
     before = torch.random.get_rng_state()
 
     def logits(stream: Noise) -> Any:
-        made = fine_tune(train, ["negative", "positive"], settings(model), stream)
-        return made._logits(made.pieces(test.texts)).detach()
+        classifier = fine_tune(train, ["negative", "positive"], settings(model), stream)
+        return classifier._logits(classifier.pieces(test.texts)).detach()
 
     one, two, other = logits(STREAM), logits(STREAM), logits(Noise.named(1, "other"))
     assert torch.equal(one, two)
@@ -140,25 +140,25 @@ def test_a_seed_gives_the_same_classifier_and_another_seed_another(model: str) -
 
 def test_predictions_do_not_depend_on_the_batch_and_survive_saving(model: str, tmp_path: Path) -> None:
     train, test = corpus(480), corpus(60, seed=1)
-    made = fine_tune(train, ["negative", "positive"], settings(model), STREAM)
-    made.save(tmp_path)
-    whole = made.predict(test.texts)
+    classifier = fine_tune(train, ["negative", "positive"], settings(model), STREAM)
+    classifier.save(tmp_path)
+    whole = classifier.predict(test.texts)
     assert len({*whole}) == 2
-    np.testing.assert_array_equal(whole, [made.predict([text])[0] for text in test.texts])
+    np.testing.assert_array_equal(whole, [classifier.predict([text])[0] for text in test.texts])
     again = Transformer(tmp_path, ["positive", "negative"], settings(model))
     np.testing.assert_array_equal(again.predict(test.texts), whole)  # saving rounds the weights of both
 
 
 def test_long_and_empty_texts_are_read(model: str) -> None:
-    made = fine_tune(corpus(16), ["negative", "positive"], settings(model, longest=1000), STREAM)
-    assert len(made.predict(["", " ", "good " * 500])) == 3
-    assert max(map(len, made.pieces(["good " * 500]))) == 64  # the model's own limit
+    classifier = fine_tune(corpus(16), ["negative", "positive"], settings(model, longest=1000), STREAM)
+    assert len(classifier.predict(["", " ", "good " * 500])) == 3
+    assert max(map(len, classifier.pieces(["good " * 500]))) == 64  # the model's own limit
 
 
 def test_half_precision_learns_as_well(model: str) -> None:
-    found = fine_tune(corpus(480), ["negative", "positive"], settings(model, precision="bfloat16"), STREAM)
-    assert scored(found, corpus(100, seed=1)).macro_f1 > 0.9
-    assert {str(weight.dtype) for weight in found.network.parameters()} == {"torch.float32"}
+    classifier = fine_tune(corpus(480), ["negative", "positive"], settings(model, precision="bfloat16"), STREAM)
+    assert scored(classifier, corpus(100, seed=1)).macro_f1 > 0.9
+    assert {str(weight.dtype) for weight in classifier.network.parameters()} == {"torch.float32"}
 
 
 def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
@@ -174,9 +174,11 @@ def test_the_files_of_deberta_v3_are_read(tmp_path: Path) -> None:
         entry.piece, entry.score, entry.type = piece, -number / 10, kind
     (save_model(tmp_path) / "spm.model").write_bytes(proto.SerializeToString())
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false, "vocab_type": "spm"}')
-    made = fine_tune(corpus(480), ["negative", "positive"], settings(str(tmp_path)), STREAM)
-    assert made.pieces(["a good film"]) == [[1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]]
-    assert scored(made, corpus(100, seed=1)).macro_f1 > 0.9
+    classifier = fine_tune(corpus(480), ["negative", "positive"], settings(str(tmp_path)), STREAM)
+    assert classifier.pieces(["a good film"]) == [
+        [1, PIECES.index("▁a"), PIECES.index("▁good"), PIECES.index("▁film"), 2]
+    ]
+    assert scored(classifier, corpus(100, seed=1)).macro_f1 > 0.9
 
 
 def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
@@ -186,10 +188,10 @@ def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
 
 
 def test_scores_by_hand() -> None:
-    found = scores(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), ["F", "M"])
-    assert found.macro_f1 == pytest.approx((4 / 5 + 2 / 3) / 2)
-    assert found.binary_f1 == pytest.approx(2 / 3)  # of M, the last by name
-    assert found.accuracy == 0.75
+    result = scores(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), ["F", "M"])
+    assert result.macro_f1 == pytest.approx((4 / 5 + 2 / 3) / 2)
+    assert result.binary_f1 == pytest.approx(2 / 3)  # of M, the last by name
+    assert result.accuracy == 0.75
     three = scores(np.array([0, 1, 2]), np.array([0, 1, 1]), ["a", "b", "c"])
     assert three.binary_f1 is None
     assert three.macro_f1 == pytest.approx((1 + 2 / 3 + 0) / 3)  # never guessed: 0
@@ -197,9 +199,9 @@ def test_scores_by_hand() -> None:
 
 def test_the_majority_is_that_of_the_training_texts() -> None:
     train, test = Examples(["x"] * 4, ["b", "b", "b", "a"]), Examples(["x"] * 4, ["a", "a", "a", "b"])
-    found = scores(np.array([["a", "b"].index(name) for name in test.labels]), majority(train, test), ["a", "b"])
-    assert found.accuracy == 0.25
-    assert found.macro_f1 == pytest.approx((0 + 2 / 5) / 2)
+    result = scores(np.array([["a", "b"].index(name) for name in test.labels]), majority(train, test), ["a", "b"])
+    assert result.accuracy == 0.25
+    assert result.macro_f1 == pytest.approx((0 + 2 / 5) / 2)
 
 
 # ------------------------------------------------------------------------------------------------ texts and labels
@@ -213,14 +215,14 @@ def table(train: Sequence[str | None], test: Sequence[str | None]) -> pl.DataFra
 
 
 def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_seed() -> None:
-    made = table(["a", None, "b"] * 20, ["a", "b"] * 10)
+    texts = table(["a", None, "b"] * 20, ["a", "b"] * 10)
     counts = {TRAIN: 20, TEST: 6}
-    rows = labelled(made, "mood", counts, 0)
+    rows = labelled(texts, "mood", counts, 0)
     assert rows["split"].value_counts().sort("split").rows() == [(TEST, 6), (TRAIN, 20)]
     assert rows["mood"].null_count() == 0
     assert rows["row"].n_unique() == 26
-    assert rows["row"].to_list() != labelled(made, "mood", counts, 1)["row"].to_list()
-    more = labelled(made, "mood", {TRAIN: 30, TEST: 6}, 0)  # the first 20 stay
+    assert rows["row"].to_list() != labelled(texts, "mood", counts, 1)["row"].to_list()
+    more = labelled(texts, "mood", {TRAIN: 30, TEST: 6}, 0)  # the first 20 stay
     assert {*rows["row"]} < {*more["row"]}
     part = examples(rows, "mood", TEST, {row: f"rewritten {row}" for row in rows["row"]})
     assert list(part.texts) == [f"rewritten {row}" for row in rows.filter(split=TEST)["row"]]
@@ -229,10 +231,10 @@ def test_texts_without_the_label_are_passed_over_and_the_rest_is_drawn_by_the_se
 
 
 def test_of_tasks_the_training_texts_are_rewritten_of_attributes_the_test_texts_too() -> None:
-    made = table(["a", "b"] * 20, ["a", "b"] * 10)
+    texts = table(["a", "b"] * 20, ["a", "b"] * 10)
     counts = {TRAIN: 20, TEST: 6}
-    assert {*to_rewrite(made, ["mood"], [], counts, 0, 4)["split"]} == {TRAIN}
-    both = to_rewrite(made, ["mood"], ["mood"], counts, 0, 4)
+    assert {*to_rewrite(texts, ["mood"], [], counts, 0, 4)["split"]} == {TRAIN}
+    both = to_rewrite(texts, ["mood"], ["mood"], counts, 0, 4)
     assert both["split"].value_counts().sort("split").rows() == [(TEST, 6), (TRAIN, 20)]
     assert both["row"].is_sorted()
 
@@ -309,15 +311,15 @@ def test_a_check_finds_labels_that_cannot_be_learnt_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    made = table(["a", "b"] * 10, ["a", "a"])
-    made.select("text", "split", "mood").write_csv("songs.csv")
+    texts = table(["a", "b"] * 10, ["a", "a"])
+    texts.select("text", "split", "mood").write_csv("songs.csv")
     raw = parameters(root=str(ROOT))
     raw["datasets"] = {"songs": {"source": str(tmp_path / "songs.csv"), "labels": ["mood"]}}
     raw["cells"] = {"songs-tem": {**raw["mechanisms"]["tem"], "dataset": "songs"}}
     raw["downstream"], raw["classification"] = {}, {"labels": {"songs": {"tasks": ["mood"]}}}
     with pytest.raises(UserError, match="chosen test texts have none of class 'b'"):
         check(Params.model_validate(raw))
-    made.filter(pl.col("mood") != "b").select("text", "split", "mood").write_csv("songs.csv")
+    texts.filter(pl.col("mood") != "b").select("text", "split", "mood").write_csv("songs.csv")
     with pytest.raises(UserError, match="at least 2 classes"):
         check(Params.model_validate(raw))
     (tmp_path / "songs.csv").unlink()
@@ -364,9 +366,9 @@ def test_a_stopped_run_goes_on_where_it_stopped_and_ends_alike(tmp_path: Path, m
     privatize(lambda: rest, job, tmp_path / "stopped")
     assert rest.rewritten == 2 * 35 - 40
     for epsilon, stream in zip(job.epsilons, streams, strict=True):
-        made = collect(tmp_path / "stopped", epsilon)["text"].to_list()
-        assert made == collect(tmp_path / "whole", epsilon)["text"].to_list()
-        assert made == list(Counting().rewrite(texts, epsilon, stream).texts)  # in order, each with its own stream
+        rewrites = collect(tmp_path / "stopped", epsilon)["text"].to_list()
+        assert rewrites == collect(tmp_path / "whole", epsilon)["text"].to_list()
+        assert rewrites == list(Counting().rewrite(texts, epsilon, stream).texts)  # in order, each with its own stream
     done = Counting()
     privatize(lambda: done, job, tmp_path / "stopped")
     assert done.rewritten == 0
@@ -396,7 +398,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
     """A run's folder with one prepared data set, a label that is written and one that is not."""
     monkeypatch.chdir(tmp_path)
     train, test = corpus(500), corpus(60, seed=1)
-    made = pl.DataFrame(
+    texts = pl.DataFrame(
         {
             "id": [f"{i}" for i in range(560)],
             "text": [*train.texts, *test.texts],
@@ -406,7 +408,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Path
             "speaker": ["A" if label == "positive" else "B" for label in (*train.labels, *test.labels)],
         }
     )
-    tables.write(made, "data/prepared/songs.parquet", PREPARED)
+    tables.write(texts, "data/prepared/songs.parquet", PREPARED)
     (tmp_path / "mine.py").write_text(
         "def rewrite(text, epsilon, rng):\n"
         "    if epsilon > 5:\n        return text\n"
@@ -437,31 +439,31 @@ def test_the_stages_measure_tasks_and_both_attackers(project: Path) -> None:
     assert clean.group_by("label", "setting").len().sort("label", "setting").rows() == [
         ("mood", "clean", 2), ("mood", "majority", 1), ("speaker", "clean", 2), ("speaker", "majority", 1),
     ]  # fmt: skip
-    found = tables.read("data/downstream/songs-mine.parquet", DOWNSTREAM)
+    results = tables.read("data/downstream/songs-mine.parquet", DOWNSTREAM)
     mean = {
         (epsilon, setting): value
-        for epsilon, setting, value in found.group_by("epsilon", "setting").agg(pl.mean("macro_f1")).iter_rows()
+        for epsilon, setting, value in results.group_by("epsilon", "setting").agg(pl.mean("macro_f1")).iter_rows()
     }
     good = clean.filter(setting="clean")["macro_f1"].mean()
     assert isinstance(good, float)
     assert good > 0.9
     # At 9 nothing is changed: what is trained on it is the clean classifier itself, and so is the static attacker.
     for setting, label in (("private", "mood"), ("adaptive", "speaker"), ("static", "speaker")):
-        same = found.filter(epsilon=9, setting=setting).sort("seed")["macro_f1"]
+        same = results.filter(epsilon=9, setting=setting).sort("seed")["macro_f1"]
         assert same.to_list() == pytest.approx(
             clean.filter(setting="clean", label=label).sort("seed")["macro_f1"].to_list(), abs=0.03
         )
     # At 1 the words that matter are gone: all of it falls to about chance.
     assert max(mean[1, setting] for setting in ("private", "adaptive", "static")) < 0.75
-    empty = found.filter(epsilon=1, seed=0).select("setting", "empty").rows()
-    made = tables.read("data/privatized/songs-mine/1.parquet", PRIVATIZED)
-    blank = {row for row, seed, text in made.iter_rows() if not text and seed == 0}
+    empty = results.filter(epsilon=1, seed=0).select("setting", "empty").rows()
+    rewrites = tables.read("data/privatized/songs-mine/1.parquet", PRIVATIZED)
+    blank = {row for row, seed, text in rewrites.iter_rows() if not text and seed == 0}
     rows = labelled(pl.read_parquet("data/prepared/songs.parquet"), "mood", {TRAIN: 480, TEST: 40}, 0)
     counts = [len(blank & {*rows.filter(split=split)["row"]}) for split in (TRAIN, TEST)]
     assert 50 < counts[0] < 150
-    assert made.filter(seed=0)["text"].to_list() != made.filter(seed=1)["text"].to_list()  # noise of its own
-    assert made.filter(seed=0)["row"].to_list() == made.filter(seed=1)["row"].to_list()
-    ends = found.group_by("epsilon", "setting").agg(
+    assert rewrites.filter(seed=0)["text"].to_list() != rewrites.filter(seed=1)["text"].to_list()  # noise of its own
+    assert rewrites.filter(seed=0)["row"].to_list() == rewrites.filter(seed=1)["row"].to_list()
+    ends = results.group_by("epsilon", "setting").agg(
         pl.n_unique("low", "high"), mean=pl.mean("macro_f1"), below=pl.first("low"), above=pl.first("high")
     )
     assert ends["low"].max() == ends["high"].max() == 1  # one interval of the mean of both seeds
@@ -502,8 +504,8 @@ def test_the_embedded_model_is_found_from_the_runs_folder(project: Path) -> None
     raw = yaml.safe_load((project / "params.yaml").read_text()) | {"root": str(root)}
     raw["classification"]["training"].pop("model")
     params = Params.model_validate(raw)
-    made = fine_tuning(params, params.classification.training)
-    assert Path(made.model) == root / "data/embedded/models/deberta"
+    training = fine_tuning(params, params.classification.training)
+    assert Path(training.model) == root / "data/embedded/models/deberta"
     raw["classification"]["training"]["model"] = "microsoft/deberta-v3-base"
     params = Params.model_validate(raw)
     assert fine_tuning(params, params.classification.training).model == "microsoft/deberta-v3-base"

@@ -28,7 +28,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rewrite", "kept"),
+    ("text", "rewrite", "survived"),
     [
         ("Lee Hewitt", "so lee, HEWITT rang", True),
         ("Lee Hewitt", "so lee rang hewitt", False),
@@ -46,8 +46,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         ("🙂", "🙂", False),
     ],
 )
-def test_survival_is_by_letters_and_digits_between_borders_of_words(text: str, rewrite: str, kept: bool) -> None:
-    assert survives(text, rewrite) is kept
+def test_survival_is_by_letters_and_digits_between_borders_of_words(text: str, rewrite: str, survived: bool) -> None:
+    assert survives(text, rewrite) is survived
 
 
 def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None) -> None:
@@ -59,8 +59,8 @@ def test_patterns_find_addresses_and_numbers_without_a_network(no_network: None)
         "the boeing 747 at 10:30, see a@b and seventeen-year-olds",
         "",
     ]
-    found = [[(one.kind, one.text) for one in row] for row in identifiers(pl.DataFrame({"text": texts}))]
-    assert found == [
+    spans = [[(one.kind, one.text) for one in row] for row in identifiers(pl.DataFrame({"text": texts}))]
+    assert spans == [
         [
             ("e-mail address", "joe.bloggs@example.co.uk"),
             ("phone number", "(774) 799-7687"),
@@ -81,10 +81,10 @@ def test_patterns_and_the_generated_corpora_agree() -> None:
         recorded, both = identifiers(table), identifiers(table.drop("identifiers", "identifier_kinds"))
         assert all(one.recorded for row in recorded for one in row)
         planted = {(one.kind, one.text) for row in recorded for one in row if one.kind != "name"}
-        found = {(one.kind, one.text) for row in both for one in row}
-        assert len(found & planted) > 0.75 * len(planted) > 5
+        spans = {(one.kind, one.text) for row in both for one in row}
+        assert len(spans & planted) > 0.75 * len(planted) > 5
         # A number that is no valid phone number may be an order's, or the other way around.
-        assert len(found - planted) < 0.15 * len(planted)
+        assert len(spans - planted) < 0.15 * len(planted)
 
 
 def test_a_record_stands_for_what_is_found_in_it() -> None:
@@ -113,8 +113,8 @@ def test_counts_are_by_kind_with_their_intervals() -> None:
         [Identifier("name", "Lee Hewitt", True)],
         [],
     ]
-    found = leakage.leakage(known, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
-    assert found.rows() == [
+    table = leakage.leakage(known, ["ann 7071", "someone", "x"], [4, 7, 8], 0.05)
+    assert table.rows() == [
         ("name", 2, 2, 1, 0.5, *clopper_pearson(1, 2, 0.05)),
         ("order number", 1, 0, 0, 0.0, *clopper_pearson(0, 1, 0.05)),
         (ALL, 3, 2, 1, *share_interval([1, 0, 0], [4, 4, 7], 0.05)),

@@ -24,9 +24,9 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attacker(**settings: Any) -> LLMInference:
-    made = LLMInference(model="m", endpoint=True, workers=1, **settings)
-    made.check(public=True)
-    return made
+    inference = LLMInference(model="m", endpoint=True, workers=1, **settings)
+    inference.check(public=True)
+    return inference
 
 
 def test_a_class_or_none_and_each_text_is_asked_about_once(server: Server) -> None:
@@ -68,9 +68,9 @@ def test_of_two_classes_one_alone_is_asked_for(server: Server) -> None:
 def test_what_attackers_make_of_it(server: Server) -> None:
     server.reply = lambda message: "no" if message == "b" else f'{{"class": "{message}"}}'
     test = Released(["x"] * 3, ["fr", "b", "uk"], {"country": ["FR", "UK", "DE"]})
-    made = ask(attacker(), "m", test, "country", classes=CLASSES)
-    assert made.guesses.tolist() == [2, UNUSABLE, 3]
-    assert np.mean(made.guesses == made.truth) == pytest.approx(1 / 3)
+    answers = ask(attacker(), "m", test, "country", classes=CLASSES)
+    assert answers.guesses.tolist() == [2, UNUSABLE, 3]
+    assert np.mean(answers.guesses == answers.truth) == pytest.approx(1 / 3)
 
 
 def test_rewrites_of_private_texts_reach_no_endpoint(server: Server) -> None:

@@ -25,29 +25,37 @@ def training(with_rewrites: bool) -> pl.DataFrame:
 
 def measured(table: pl.DataFrame | None, **labels: str) -> dict[str, dict[str, object]]:
     asked = {"attribute": "gender", "keep": "rating", **labels}
-    found = epsilometer.anonymity(TEST.originals, TEST.rewrites, TEST.labels, table, **asked, design=DESIGN)
-    return {row["attacker"]: row for row in found.iter_rows(named=True)}
+    rows = epsilometer.anonymity(TEST.originals, TEST.rewrites, TEST.labels, table, **asked, design=DESIGN)
+    return {row["attacker"]: row for row in rows.iter_rows(named=True)}
 
 
 def test_rewrites_of_the_training_texts_teach_the_attackers() -> None:
-    found = measured(training(with_rewrites=True))
-    assert (found[STATIC]["accuracy"], found[ADAPTIVE]["accuracy"], found[RELABELLED]["accuracy"]) == (0, 1, 1)
-    assert (found[STATIC]["rs_all"], found[STATIC]["coverage"], found[CLEAN]["accuracy"]) == (1, 1, 1)
-    assert (found[STATIC]["trained_on"], found[ADAPTIVE]["trained_on"], found[DETECTOR]["trained_on"]) == (
+    by_attacker = measured(training(with_rewrites=True))
+    assert (
+        by_attacker[STATIC]["accuracy"],
+        by_attacker[ADAPTIVE]["accuracy"],
+        by_attacker[RELABELLED]["accuracy"],
+    ) == (0, 1, 1)
+    assert (by_attacker[STATIC]["rs_all"], by_attacker[STATIC]["coverage"], by_attacker[CLEAN]["accuracy"]) == (1, 1, 1)
+    assert (
+        by_attacker[STATIC]["trained_on"],
+        by_attacker[ADAPTIVE]["trained_on"],
+        by_attacker[DETECTOR]["trained_on"],
+    ) == (
         300,
         300,
         600,
     )
-    assert found[ADAPTIVE]["texts"] == 200
+    assert by_attacker[ADAPTIVE]["texts"] == 200
 
 
 @pytest.mark.parametrize("table", [None, training(with_rewrites=False)])
 def test_else_a_half_of_the_rewrites_does(table: pl.DataFrame | None, capsys: pytest.CaptureFixture[str]) -> None:
-    found = measured(table)
+    by_attacker = measured(table)
     assert "attackers learn from 100 of the rewrites, and the other 100 are tested on" in capsys.readouterr().err
-    assert found[STATIC]["trained_on"] == (100 if table is None else 300)
-    assert (found[ADAPTIVE]["trained_on"], found[ADAPTIVE]["texts"]) == (100, 100)
-    assert (found[STATIC]["accuracy"], found[ADAPTIVE]["accuracy"]) == (0, 1)
+    assert by_attacker[STATIC]["trained_on"] == (100 if table is None else 300)
+    assert (by_attacker[ADAPTIVE]["trained_on"], by_attacker[ADAPTIVE]["texts"]) == (100, 100)
+    assert (by_attacker[STATIC]["accuracy"], by_attacker[ADAPTIVE]["accuracy"]) == (0, 1)
 
 
 def test_what_does_not_fit_together_is_refused() -> None:
@@ -70,12 +78,12 @@ def test_recorded_rewrites_are_looked_up_by_their_originals(tmp_path: Path) -> N
     pl.DataFrame({"original": [f"{text} " for text in both[0]], "rewrite": both[1]}).write_ndjson(path)
     test = pl.DataFrame({"text": TEST.originals, **TEST.labels})
     asked = {"attribute": "gender", "keep": "rating"}
-    found = recorded_anonymity(test, pairs(path), training(with_rewrites=False), **asked, design=DESIGN)
+    looked_up = recorded_anonymity(test, pairs(path), training(with_rewrites=False), **asked, design=DESIGN)
     direct = epsilometer.anonymity(
         TEST.originals, TEST.rewrites, TEST.labels, training(with_rewrites=True), **asked, design=DESIGN
     )
-    assert found["epsilon"].is_null().all()
-    assert found.drop("epsilon").equals(direct)
+    assert looked_up["epsilon"].is_null().all()
+    assert looked_up.drop("epsilon").equals(direct)
     with pytest.raises(UserError, match="3 of 200 texts have no recorded rewrite"):
         recorded_anonymity(test, pairs(path)[3:], None, **asked, design=DESIGN)
     path.write_text(path.read_text() + path.read_text().splitlines()[0])

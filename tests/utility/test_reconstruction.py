@@ -37,22 +37,22 @@ TABLE_8 = [  # IEEE Access 13 (2025), Table 8: original, reconstruction, printed
 ]
 
 
-@pytest.mark.parametrize(("original", "found", "printed"), TABLE_8)
-def test_rouge_l_is_the_papers_f1(original: str, found: str, printed: float) -> None:
+@pytest.mark.parametrize(("original", "rewrite", "printed"), TABLE_8)
+def test_rouge_l_is_the_papers_f1(original: str, rewrite: str, printed: float) -> None:
     """The formula in its text, the subsequence over the longer length, gives .200 .200 .143 .125 .250 .318 instead.
 
     Our words are those of rouge-score but for apostrophes within them: "queen's" is one, and the last score .341.
     """
-    theirs = RougeScorer(["rougeL"]).score(original, found)["rougeL"].fmeasure
-    ours = float(RougeL().measure([original], [found])[0])
+    theirs = RougeScorer(["rougeL"]).score(original, rewrite)["rougeL"].fmeasure
+    ours = float(RougeL().measure([original], [rewrite])[0])
     assert theirs == pytest.approx(printed, abs=5e-4)
     assert ours == pytest.approx(0.341 if "queen's" in original else printed, abs=5e-4)
 
 
 def test_texts_of_a_batch_are_matched_so_that_the_whole_sum_is_largest() -> None:
     """Greedy matching would give the first text "a b c d" and leave the second nothing."""
-    truths, found = ["a b c d", "a b c"], ["x y", "a b c d", "a b c e"]
-    assert assigned(truths, found[1:]).tolist() == [0, 1]
+    truths, rewrites = ["a b c d", "a b c"], ["x y", "a b c d", "a b c e"]
+    assert assigned(truths, rewrites[1:]).tolist() == [0, 1]
     assert assigned(["a b", "c d", "e f"], ["e f", "a b", "c d"]).tolist() == [1, 2, 0]
 
 
@@ -62,11 +62,11 @@ def test_tokens_in_their_place() -> None:
     assert in_place((5, 6), (5, 6, 7)) == 1
 
 
-def row(batch: int, found: str, **others: object) -> dict[str, object]:
+def row(batch: int, text: str, **others: object) -> dict[str, object]:
     named = {"level": 0.1, "size": 2, "attack": "lamp", "batch": batch, "row": 3, "truth": "call ann lee now"}
     ids = {"true_ids": [1, 2, 3, 4], "found_ids": [1, 9, 3, 4]}
     nats = dict.fromkeys(("log_likelihood", "log_prior", "true_log_likelihood", "true_log_prior"))
-    return named | ids | nats | {"found": found} | others
+    return named | ids | nats | {"found": text} | others
 
 
 def table(rows: list[dict[str, object]]) -> pl.DataFrame:
@@ -80,15 +80,15 @@ def test_measures_and_averages() -> None:
     assert texts["exact"].to_list() == [1, 0, 0]
     assert texts["identifiers"].to_list() == [1, 0, None]
     assert texts["in_place"].to_list() == [0.75] * 3
-    found = {one["measure"]: one for one in averages(texts, 0.05)}
-    assert found["exact"]["value"] == pytest.approx(1 / 4)  # batches of 1/2 and 0
-    assert found["rouge_l"]["low"] < found["rouge_l"]["value"] < found["rouge_l"]["high"]
-    assert found["identifiers"]["texts"] == 2
-    assert found["truth_less_likely"] | {"low": 0, "high": 0} == {
+    by_measure = {one["measure"]: one for one in averages(texts, 0.05)}
+    assert by_measure["exact"]["value"] == pytest.approx(1 / 4)  # batches of 1/2 and 0
+    assert by_measure["rouge_l"]["low"] < by_measure["rouge_l"]["value"] < by_measure["rouge_l"]["high"]
+    assert by_measure["identifiers"]["texts"] == 2
+    assert by_measure["truth_less_likely"] | {"low": 0, "high": 0} == {
         "level": 0.1, "size": 2, "attack": "lamp", "measure": "truth_less_likely", "texts": 1, "value": 0.0, "low": 0,
         "high": 0,
     }  # fmt: skip
-    assert found["truth_less_likely"]["high"] > 0.95  # of a single batch
+    assert by_measure["truth_less_likely"]["high"] > 0.95  # of a single batch
 
 
 def test_a_single_batch_says_next_to_nothing() -> None:
