@@ -64,9 +64,9 @@ def browser() -> Iterator[Any]:
         "--window-size=1400,4000",
     ):
         options.add_argument(option)
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield made
-    made.quit()
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ def test_modules_are_where_the_changelog_says(before: str, now: str) -> None:
 
 def blocks(language: str) -> list[str]:
     """The blocks of CONTRIBUTING.md in a language, without the indent of the list that they stand in."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", CONTRIBUTING, re.MULTILINE | re.DOTALL)
-    return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in found]
+    matches = re.findall(rf"^( *)```{language}\n(.*?)^ *```", CONTRIBUTING, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in matches]
 
 
 GUIDES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]

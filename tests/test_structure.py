@@ -176,11 +176,11 @@ def test_what_builds_mechanisms_comes_after_what_they_are_made_of(stage: str) ->
     with Repo(str(ROOT)) as repo:
         graph = repo.index.graph
         before = descendants(graph, next(one for one in graph if getattr(one, "name", None) == stage))
-        made = {str(Path(out.fs_path).relative_to(ROOT)) for one in before for out in one.outs}
+        outputs = {str(Path(out.fs_path).relative_to(ROOT)) for one in before for out in one.outs}
     cells = yaml.safe_load((ROOT / "params.yaml").read_text())["cells"].values()
     needed = {cell["resource"] for cell in cells if "resource" in cell}
     assert any(resource.startswith("data/models/") for resource in needed)
-    assert needed <= made
+    assert needed <= outputs
 
 
 def test_tasks_hold_one_file_a_stage() -> None:
@@ -238,7 +238,7 @@ PARTICIPLES = {"found", "made", "kept", "drawn", "told", "where"}  # a name says
 
 
 def test_names_say_what_a_thing_is() -> None:
-    for file, tree in (*trees().items(), *trees("benchmarks").items()):
+    for file, tree in (item for folder in ("epsilometer", "benchmarks", "tests") for item in trees(folder).items()):
         for node in ast.walk(tree):
             stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
             if stored or isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef):
