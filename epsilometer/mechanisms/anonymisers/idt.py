@@ -44,7 +44,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import Rewrites, Unread
-from epsilometer.core.outcomes import CUT, FOUND, MISSED, NOTHING, PART, UTILITY_LOST, WITHHELD, Outcomes
+from epsilometer.core.outcomes import CUT, FOUND, MISSED, NOTHING, PART, UTILITY_LOST, WITHHELD
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.attribution import GRADIENTS, Attribution
@@ -67,6 +67,7 @@ from epsilometer.mechanisms.anonymisers.shared.judges import Aim, Judges, Panel,
 from epsilometer.mechanisms.anonymisers.shared.masked_words import masked_words
 from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
 from epsilometer.mechanisms.anonymisers.shared.preparing import Label, Prepared, prepare
+from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.search import Choice, Strategy, TextSearch, Trial
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.embedded import masked_lm
@@ -77,16 +78,6 @@ from epsilometer.models.tagging import Tagger
 _GROUP = 64  # distinct texts that are prepared together
 _READ = 1 << 15  # sentences whose tags are remembered; cannot change a result
 _NEAR = 0.25  # nats from the shares under `hide`, unless `margin` says otherwise: of two even classes, .39 to .61
-
-
-class Release(NamedTuple):
-    """What is released of a text, and its outcome."""
-
-    text: str
-    status: str
-    changed: int
-    words: int
-    asked: int
 
 
 @component
@@ -151,15 +142,7 @@ class IDT:
             rows.setdefault(text, []).append(i)
         releases = in_step(self._searches(rows, epsilon, noise))
         order = np.argsort([row for of_text in rows.values() for row in of_text])
-        placed = [releases[i] for i in order]
-        outcomes = Outcomes(
-            [one.status for one in placed],
-            changed=np.array([one.changed for one in placed], np.int64),
-            words=np.array([one.words for one in placed], np.int64),
-            asked=np.array([one.asked for one in placed], np.int64),
-            asked_victim=np.zeros(len(placed), np.int64),
-        )
-        return Rewrites([one.text for one in placed], outcomes=outcomes)
+        return rewrites([releases[i] for i in order])
 
     # Settings
 

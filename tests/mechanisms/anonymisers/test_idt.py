@@ -185,6 +185,26 @@ def test_the_same_bytes_whatever_runs_beside(
     assert together.outcomes.table().equals(pl.concat(columns))
 
 
+def test_a_sentence_is_read_once_and_to_forget_it_changes_nothing(
+    folder: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, ...]] = []
+
+    class Counting(ByShape):
+        def upos(self, split: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+            read.extend(map(tuple, split))
+            return super().upos(split)
+
+    monkeypatch.setattr(idt, "Tagger", Counting)
+    settings: dict[str, Any] = {"resource": folder, "attributes": ("gender",), "as_published": True, "k": 5, "q": 2}
+    few = [*texts[:5], texts[0] + " And more."]  # whose first sentences are another text's
+    released = rewrites(IDT(**settings), few).texts
+    assert len(read) == len({*read})
+    monkeypatch.setattr(idt, "_READ", 1)
+    assert rewrites(IDT(**settings), few).texts == released
+    assert len(read) > 2 * len({*read})
+
+
 @pytest.mark.usefixtures("tagger")
 @pytest.mark.parametrize("attribution", ["integrated_gradients", "occlusion"])
 def test_questions_are_those_that_the_classifiers_count(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared import word_search
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
-from epsilometer.mechanisms.anonymisers.shared.in_step import Search
+from epsilometer.mechanisms.anonymisers.shared.in_step import Search, in_step
 from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits, Similarity
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.mechanisms.anonymisers.shared.word_search import WordSearch
@@ -134,6 +135,24 @@ def test_the_ledger_agrees_with_a_victim_that_counts_itself(
         assert alone.texts[0] == together.texts[i]
         assert len(victim.asked) == len({*victim.asked}) == alone.outcomes.asked_victim[0]
         assert alone.outcomes.table().equals(together.outcomes.take(np.array([i])).table())
+
+
+def test_nothing_of_a_search_is_held_once_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draft remembers tags and vectors of all that was tried: memory must not grow with the number of texts."""
+    drafts, most = WeakSet[Draft](), 0
+
+    class Watched(Draft):
+        def __init__(self, *fields: Any) -> None:
+            nonlocal most
+            super().__init__(*fields)
+            drafts.add(self)
+            most = max(most, len(drafts))
+
+    monkeypatch.setattr(word_search, "Draft", Watched)
+    monkeypatch.setattr(word_search, "in_step", lambda searches: in_step(searches, side_by_side=2))
+    texts = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
+    rewrites(toy(Weighted("pq", {"aa": [1.0, 0.0], "bbw": [0.0, 2.0]})), texts)
+    assert 1 < most <= 3  # one search may have ended when the next begins
 
 
 def test_what_the_outcomes_say() -> None:

@@ -35,13 +35,14 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART, Outcomes
+from epsilometer.core.outcomes import FOUND, MISSED, NOTHING, PART
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.mechanisms.anonymisers.shared.draft import Draft
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask, in_step
 from epsilometer.mechanisms.anonymisers.shared.limits import Inspector, Limits
 from epsilometer.mechanisms.anonymisers.shared.neighbours import Neighbours
+from epsilometer.mechanisms.anonymisers.shared.release import Release, rewrites
 from epsilometer.mechanisms.anonymisers.shared.word_edits import spans
 from epsilometer.models.classifier import Classifier, load
 from epsilometer.models.ledger import Ledger
@@ -131,29 +132,24 @@ class WordSearch(ABC):
         """Searches side by side; where candidates are not drawn, one for each distinct text."""
         first = {text: i for i, text in reversed(list(enumerate(texts)))}
         rows = list(range(len(texts))) if self.draws else sorted(first.values())
-        done: dict[int, tuple[Draft, int]] = {}
+        done: dict[int, Release] = {}
         for part in _parts(rows, texts):
             ledger = Ledger({"asked": self.classifier}, len(part), self.query_budget)
-            drafts = [Draft(owner, spans(texts[i]), noise.generator(i)) for owner, i in enumerate(part)]
+            drafts = (Draft(owner, spans(texts[i]), noise.generator(i)) for owner, i in enumerate(part))
 
             def questions(items: Sequence[tuple[int, str]], ledger: Ledger = ledger) -> list[NDArray[np.float64]]:
                 return list(ledger.probabilities("asked", [text for _, text in items], [owner for owner, _ in items]))
 
-            in_step(self._search(draft, questions) for draft in drafts)
-            done.update(zip(part, zip(drafts, ledger.asked.tolist(), strict=True), strict=True))
-        return self._released([done[i if self.draws else first[text]] for i, text in enumerate(texts)])
+            releases = in_step(self._release(draft, questions, ledger) for draft in drafts)
+            done.update(zip(part, releases, strict=True))
+        return rewrites([done[i if self.draws else first[text]] for i, text in enumerate(texts)], self.asks == "victim")
 
-    def _released(self, done: Sequence[tuple[Draft, int]]) -> Rewrites:
-        asked, none = np.array([questions for _, questions in done], np.int64), np.zeros(len(done), np.int64)
-        to_victim = self.asks == "victim"
-        outcomes = Outcomes(
-            [FOUND if one.fooled else PART if one.edits else MISSED if asked else NOTHING for one, asked in done],
-            changed=np.array([len(one.edits) for one, _ in done], np.int64),
-            words=np.array([len(one.spans.words) for one, _ in done], np.int64),
-            asked=none if to_victim else asked,
-            asked_victim=asked if to_victim else none,
-        )
-        return Rewrites([one.text() for one, _ in done], outcomes=outcomes)
+    def _release(self, draft: Draft, questions: Asker, ledger: Ledger) -> Search[Release]:
+        """The search in one text, and what is released of it."""
+        yield from self._search(draft, questions)
+        asked = int(ledger.asked[draft.owner])
+        status = FOUND if draft.fooled else PART if draft.edits else MISSED if asked else NOTHING
+        return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), asked=asked)
 
     def _search(self, draft: Draft, questions: Asker) -> Search[None]:
         """Change the text until the classifier answers otherwise, or no word or question is left."""
