@@ -25,20 +25,26 @@ from epsilometer.cli.options import (
 )
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError, printable
-from epsilometer.runtime.progress import note
+from epsilometer.core.outcomes import MEANING
+from epsilometer.runtime.progress import note, warn
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from epsilometer.core.mechanism import Unread
     from epsilometer.corpora.files import Layout
+    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan
 
+_MUCH = 0.5  # the share of words without a vector from which on it is warned of
 _SIGNS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}  # as in git's word diff
 
 
 def anonymize(
     file: Annotated[str, typer.Argument(help=TEXTS)],
     attribute: Annotated[list[str], typer.Option(help="A label to hide, a column of --labelled; may be repeated.")],
-    labelled: Annotated[Path, typer.Option(help="Texts with labels, on which auxiliaries are trained.")],
+    labelled: Annotated[
+        Path | None, typer.Option(help="Texts with labels to train auxiliaries on, unless --auxiliaries holds some.")
+    ] = None,
     keep: Annotated[list[str], typer.Option(help="A label to keep, a column of --labelled; may be repeated.")] = [],  # noqa: B006
     mechanism: Annotated[str, typer.Option(help=A_MECHANISM)] = "idt",
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget of a mechanism that takes one.")] = None,
@@ -46,7 +52,9 @@ def anonymize(
     auxiliaries: Annotated[
         Path | None, typer.Option(help="A folder of auxiliaries; they are trained and written there if it has none.")
     ] = None,
-    vectors: Annotated[Path | None, typer.Option(help="A file of word vectors; the embedded ones by default.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="A file of word vectors to train with; the embedded ones by default.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write a table (.csv, .parquet, .jsonl) instead of lines.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Name what gave an attribute away, and how sure each is.")
@@ -66,35 +74,64 @@ def anonymize(
     No epsilon comes with that: whoever trains a classifier on such rewrites may infer the attribute again, and whoever
     holds the texts tells which was rewritten. `epsilometer audit --rewrites --attribute` measures both.
     """
-    from epsilometer.core.mechanism import budgets, build_mechanism
+    from epsilometer.auditing.trials.unread import unread
+    from epsilometer.core.mechanism import budgets
     from epsilometer.corpora.files import Layout
     from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Plan
-    from epsilometer.mechanisms.words.shared.embedded import vectors as embedded
     from epsilometer.models.classifier import FineTuning
     from epsilometer.models.embedded import weights
-    from epsilometer.text.vectors import WordVectors
     from epsilometer.utility import anonymizing
 
     training = FineTuning(str(weights("deberta")))
     plan = Plan("labelled", attribute, keep, kind, training=training, seed=seed or 0)
-    known = _labelled(labelled, plan.labels, text[0])
     texts = _texts(file, text, rows, Layout(separator, not no_quotes, not no_header, encoding))
     with ExitStack() as stack:
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
-        asked = anonymizing.auxiliaries(folder, known, plan, WordVectors.load(vectors or embedded()))
-        built = build_mechanism(mechanism, read_settings(settings), str(folder), f"the settings of {mechanism}")
+        built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
+        asked = _auxiliaries(folder, plan, labelled, vectors, text[0])
+        _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
         reasons = anonymizing.explanations(texts, rewrites, asked) if explain else [{}] * len(texts)
     _write(table, reasons, out, as_json)
 
 
-def _labelled(path: Path, labels: Sequence[str], column: str) -> pl.DataFrame:
-    """The labelled texts, distinct, with their ids."""
+def _auxiliaries(folder: Path, plan: Plan, labelled: Path | None, vectors: Path | None, column: str) -> Auxiliaries:
+    """Those in a folder, or trained on distinct labelled texts and written there."""
     from epsilometer.corpora.reading import prepare, read
+    from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, make
+    from epsilometer.mechanisms.words.shared.embedded import vectors as embedded
+    from epsilometer.text.vectors import WordVectors
 
-    return prepare(read(path, text=column, labels=labels, split=None), labels).table
+    labels = plan.labels
+    if (folder / "about.json").is_file():
+        if vectors is not None:
+            raise UserError(
+                f"--vectors is for auxiliaries that are trained, and {folder} holds some with vectors of their own; "
+                "leave it out, or name another folder as --auxiliaries"
+            )
+        there = Auxiliaries(folder)
+        there.check(plan.attributes, plan.tasks, plan.kinds)
+        return there
+    if labelled is None:
+        raise UserError(
+            "--labelled must be given, a table of texts with the labels, to train auxiliaries on; or name a folder "
+            "that holds some as --auxiliaries"
+        )
+    known = prepare(read(labelled, text=column, labels=labels, split=None), labels).table
+    return make(folder, known, plan, WordVectors.load(vectors or embedded()))
+
+
+def _say_unread(counts: Unread) -> None:
+    """Which words stay because the mechanism does not know them; a warning where they are over half."""
+    if counts.unknown:
+        share = counts.unknown / counts.words
+        remark = f"{share:.1%} of the words of the texts have no vector, so the mechanism cannot replace them"
+        if share > _MUCH:
+            warn(f"{remark}: many texts will stay as they are; train auxiliaries with --vectors of the texts' language")
+        else:
+            note(remark)
 
 
 def _texts(source: str, columns: Sequence[str], rows: int | None, layout: Layout) -> list[str]:
@@ -112,9 +149,8 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
     from epsilometer.corpora import files
     from epsilometer.utility.anonymizing import difference
 
-    statuses = table["status"].drop_nulls().value_counts(sort=True).rows()
-    if statuses:
-        note(", ".join(f"{count:,} {status}" for status, count in statuses))
+    for status, count in table["status"].drop_nulls().value_counts(sort=True).sort("status").rows():
+        note(f"{count:,} of {len(table):,} {status}: {MEANING[status]}")
     if out is not None:
         files.write(table, out, files.suffix(out))
         return
@@ -123,18 +159,21 @@ def _write(table: pl.DataFrame, reasons: Sequence[dict[str, Any]], out: Path | N
         show(rows, as_json=True)
         return
     for row in rows:
-        marked = " ".join(_SIGNS[kind].format(part) for kind, part in difference(row["text"], row["rewrite"]))
+        parts = difference(row["text"], row["rewrite"])
+        marked = " ".join(_SIGNS[kind].format(" ".join(part.split())) for kind, part in parts)
         print(printable(f"{row['status'] or 'rewritten'}: {marked}"))
         for line in _reasons(row):
             print(printable(f"    {line}"))
 
 
 def _reasons(row: dict[str, Any]) -> Iterator[str]:
+    """The words that gave an attribute away, the surest first, and what each classifier reads before and after."""
     for label, kinds in row.get("gave_away", {}).items():
         for kind, scores in kinds.items():
-            words = ", ".join(f"{word} {score:.3f}" for word, score in scores.items()) or "no word"
-            yield f"{label} was given away ({kind}) by {words}"
+            words = ", ".join(f"{word} ({score:+.2f})" for word, score in scores.items()) or "no word"
+            yield f"gave {label} away, to {kind}: {words}"
     for label, kinds in row.get("probabilities", {}).items():
         for kind, classes in kinds.items():
-            sure = ", ".join(f"{name} {p['before']:.2f} to {p['after']:.2f}" for name, p in classes.items())
-            yield f"{label} ({kind}): {sure}"
+            before, after = (max(classes, key=lambda name: classes[name][side]) for side in ("before", "after"))
+            sure = ", ".join(f"{name} {p['before']:.2f} -> {p['after']:.2f}" for name, p in classes.items())
+            yield f"{label}, as {kind} reads it: {before} before, {after} after ({sure})"

@@ -12,15 +12,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-FOUND = "found"  # every classifier that was to err does, the useful labels are kept
-PART = "part"  # a rewrite that does not do all of that
-NOTHING = "nothing to change"  # no word may or need be changed; released as it was
-MISSED = "missed"  # nothing that was tried hides the attribute; released as it was
-UTILITY_LOST = "utility lost"  # what hides the attribute loses a useful label; released as it was
-WITHHELD = "withheld"  # nothing is released: an empty text
-CUT = "cut"  # longer than what the anonymiser reads; what is beyond stays as it was
-UNUSABLE = "unusable"  # a model's answer is no rewrite
-STATUSES = (FOUND, PART, NOTHING, MISSED, UTILITY_LOST, WITHHELD, CUT, UNUSABLE)
+FOUND = "found"
+PART = "part"
+NOTHING = "nothing to change"
+MISSED = "missed"
+UTILITY_LOST = "utility lost"
+WITHHELD = "withheld"
+CUT = "cut"
+UNUSABLE = "unusable"
+MEANING: Mapping[str, str] = {
+    FOUND: "every classifier that was to err does, and the labels to keep are kept",
+    PART: "rewritten, which does not reach all of that",
+    NOTHING: "no word may or need be changed; released as it was",
+    MISSED: "nothing that was tried hides the attribute; released as it was",
+    UTILITY_LOST: "what hides the attribute loses a label to keep; released as it was",
+    WITHHELD: "nothing is released: an empty text",
+    CUT: "longer than what the anonymiser reads; what is beyond stays as it was",
+    UNUSABLE: "a model's answer is no rewrite",
+}
+STATUSES = tuple(MEANING)
 
 # The columns that tables of rewrites have beside the text.
 COLUMNS: Mapping[str, type[pl.DataType]] = {

@@ -229,6 +229,8 @@ def anonymised(measured: pl.DataFrame, attackers: pl.DataFrame) -> Iterator[Sect
                 "RS": _number(row["rs"]),
                 "UR": _number(row["ur"]),
                 "PA": _number(row["pa"]),
+                "UR, all": _number(row["ur_released"]),
+                "PA, all": _number(row["pa_released"]),
                 "words changed": f"{row['words_changed']:.1%}",
                 "tags equal": "" if row["tags_equal"] is None else f"{row['tags_equal']:.0%}",
                 "F1 of the task": f"{row['task_f1']:.2f}",

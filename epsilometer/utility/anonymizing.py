@@ -6,22 +6,24 @@ It draws from the operating system's randomness, as a publication does; with a s
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from epsilometer.auditing import one_call
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
-from epsilometer.core.mechanism import Mechanism
+from epsilometer.core.component import find
+from epsilometer.core.mechanism import Mechanism, build_mechanism
 from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
 from epsilometer.models.classifier import LINEAR
-from epsilometer.models.tagging import words_and_marks
+from epsilometer.models.tagging import places
 from epsilometer.text.vectors import WordVectors
 
 ANONYMIZED_TEXTS: Schema = {"text": pl.String, "rewrite": pl.String, **COLUMNS}
@@ -29,16 +31,11 @@ SAME, GONE, NEW = "same", "gone", "new"
 _NAMED = 5  # words that gave a label away
 
 
-def auxiliaries(folder: Path, labelled: pl.DataFrame, plan: Plan, vectors: WordVectors) -> Auxiliaries:
-    """Those in a folder, or trained on labelled texts (columns id, text and the labels) and written there.
-
-    Raises UserError for auxiliaries of other labels or kinds in the folder, and for labels that cannot be learnt.
-    """
-    if (folder / "about.json").is_file():
-        there = Auxiliaries(folder)
-        there.check(plan.attributes, plan.tasks, plan.kinds)
-        return there
-    return make(folder, labelled, plan, vectors)
+def over(folder: Path, name: str, settings: Mapping[str, Any]) -> Mechanism:
+    """A mechanism by name or path: what it reads by default, or else the auxiliaries in a folder."""
+    if hasattr(find("mechanisms", name, "rewrite"), "default_resource"):
+        return one_call.mechanism(name, settings)
+    return build_mechanism(name, settings, str(folder), f"the settings of {name}")
 
 
 def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: int | None = None) -> pl.DataFrame:
@@ -48,7 +45,7 @@ def anonymize(texts: Sequence[str], mechanism: Mechanism, epsilon: float, seed: 
     """
     count = len(texts)
     noise = Noise.operating_system(count) if seed is None else Noise.named(np.arange(count), seed, "anonymize", epsilon)
-    (rewrites,) = rewrite_all(mechanism, Job(texts, np.arange(count), [epsilon], [noise]), paced=True)
+    (rewrites,) = rewrite_all(mechanism, Job(texts, np.arange(count), [epsilon], [noise]))
     table = pl.DataFrame({"text": list(texts), "rewrite": list(rewrites.texts)})
     if rewrites.outcomes is None:
         return table.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in COLUMNS.items())
@@ -82,22 +79,33 @@ def _largest(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def difference(text: str, rewrite: str) -> list[tuple[str, str]]:
-    """Parts of a text and its rewrite in their order, each SAME, GONE or NEW, words and marks joined by spaces."""
-    a, b = words_and_marks(text), words_and_marks(rewrite)
+    """Parts of a text and its rewrite in their order, each SAME, GONE or NEW, with the gaps inside it."""
     parts: list[tuple[str, str]] = []
-    for kind, i, j, k, m in difflib.SequenceMatcher(a=a, b=b, autojunk=False).get_opcodes():
+    for kind, gone, new in _differences(text, rewrite):
         if kind == "equal":
-            parts.append((SAME, " ".join(a[i:j])))
+            parts.append((SAME, _cut(rewrite, new)))
             continue
-        if i < j:
-            parts.append((GONE, " ".join(a[i:j])))
-        if k < m:
-            parts.append((NEW, " ".join(b[k:m])))
+        parts += [(GONE, _cut(text, gone))] if gone else []
+        parts += [(NEW, _cut(rewrite, new))] if new else []
     return parts
 
 
 def changed_share(text: str, rewrite: str) -> float:
     """The share of words and marks of a text that a rewrite takes away."""
-    size = len(words_and_marks(text))
-    gone = sum(len(part.split()) for kind, part in difference(text, rewrite) if kind == GONE)
-    return gone / max(size, 1)
+    gone = sum(len(of_text) for kind, of_text, _ in _differences(text, rewrite) if kind != "equal")
+    return gone / max(sum(1 for _ in places(text)), 1)
+
+
+Units = Sequence[tuple[int, int]]  # words and marks, each by its first character and the one after its last
+
+
+def _differences(text: str, rewrite: str) -> Iterator[tuple[str, Units, Units]]:
+    """The steps from a text to its rewrite: difflib's name of each, and its words and marks of either."""
+    a, b = list(places(text)), list(places(rewrite))
+    words = [[whole[start:end] for start, end in units] for whole, units in ((text, a), (rewrite, b))]
+    for kind, i, j, k, m in difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).get_opcodes():
+        yield kind, a[i:j], b[k:m]
+
+
+def _cut(text: str, units: Units) -> str:
+    return text[units[0][0] : units[-1][1]]

@@ -11,7 +11,7 @@ from epsilometer.utility import anonymizing
     ("text", "rewrite", "parts"),
     [
         ("My wife likes it.", "My spouse likes it.",
-         [("same", "My"), ("gone", "wife"), ("new", "spouse"), ("same", "likes it .")]),
+         [("same", "My"), ("gone", "wife"), ("new", "spouse"), ("same", "likes it.")]),
         ("one", "", [("gone", "one")]),
     ],
 )  # fmt: skip

@@ -47,14 +47,14 @@ LEARNED = (ADAPTIVE, AUGMENTED, RELABELLED)  # from rewrites
 SHOWN = (STATIC, *LEARNED, LLM)  # of single texts, in the table's order
 CLOSE = 0.03  # in macro F1, of clean texts, within which the task counts as kept
 QUARTERS = (0.25, 0.5, 0.75)
-_SHARES = ("rs_all", "rs", "ur", "pa", "coverage")
+_SHARES = ("rs_all", "rs", "ur", "pa", "coverage", "ur_released", "pa_released")
 _LABEL = ["dataset", "label"]
 
 
 def section(results: Results) -> Section | None:
     """Success over all texts, attackers who know the method, and loss of attribute and text; absent without cells."""
-    measured = tables_of(results, "anonymity", ANONYMITY)
-    if measured.is_empty():
+    measured, validated = tables_of(results, "anonymity", ANONYMITY), validation_rows(results)
+    if measured.is_empty() and not validated:
         return None
     every = tables_of(results, "attackers", ATTACKERS)
     attackers = every.filter(pl.col("label").is_in({*measured["attribute"]}))  # of attributes: without detectors
@@ -62,10 +62,12 @@ def section(results: Results) -> Section | None:
     points = against(attackers, measured, losses)
     names = [*results.estimates["mechanism"], *measured["mechanism"]]
     controls = results.estimates.filter("control")["mechanism"].unique().to_list()
-    figures = [
-        Figure("anonymity-attackers", "Who infers an attribute from what is released", attacker_figure(attackers)),
-        Figure("anonymity-losses", "Loss of attribute, of text, and utility", loss_figure(points, names, controls)),
-    ]
+    figures = []
+    if len(measured):
+        figures = [
+            Figure("anonymity-attackers", "Who infers an attribute from what is released", attacker_figure(attackers)),
+            Figure("anonymity-losses", "Loss of attribute, of text, and utility", loss_figure(points, names, controls)),
+        ]
     return Section(
         id="anonymity",
         link="Anonymity",
@@ -84,6 +86,9 @@ def section(results: Results) -> Section | None:
             "success": success_rows(measured),
             "attackers": cells,
             "shown": [name for name in SHOWN if name in {*attackers["attacker"]}],
+            "further": (further := further_rows(every, measured["attribute"])),
+            "sizes": sorted({size for row in further for size in row["authors"]}),
+            "validated": validated,
             "lengths": length_rows(tables_of(results, "by_length", BY_LENGTH)),
             "outcomes": outcome_rows(tables_of(results, "outcomes", OUTCOMES)),
             "examples": examples(results),
@@ -94,8 +99,9 @@ def section(results: Results) -> Section | None:
 
 
 def tables_of(results: Results, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Table `name` of every cell under `anonymity` as one (`project.paths.anonymity_path`)."""
-    return results.tables([anonymity_path(cell, name) for cell in results.params.anonymity], schema)
+    """Table `name` of every cell under `anonymity` as one (`project.paths.anonymity_path`); of test texts alone."""
+    cells = [cell for cell, settings in results.params.anonymity.items() if settings.part == "test"]
+    return results.tables([anonymity_path(cell, name) for cell in cells], schema)
 
 
 def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
@@ -110,6 +116,46 @@ def success_rows(measured: pl.DataFrame) -> list[dict[str, Any]]:
         pl.col(*_SHARES, *means).mean(), pl.col(*ends, "both_right", "texts").first(), seeds=pl.len()
     )  # fmt: skip
     return rows.sort("dataset", "attribute", "task", "victim", "rs_all", descending=[False] * 4 + [True]).to_dicts()
+
+
+def validation_rows(results: Results) -> list[dict[str, Any]]:
+    """As `success_rows`, of the cells whose settings are tried on validation texts, each with its settings."""
+    rows = []
+    for name, cell in results.params.anonymity.items():
+        if cell.part == "validation":
+            settings = ", ".join(f"{setting} {value}" for setting, value in cell.settings.items())
+            table = results.table(anonymity_path(name, "anonymity"), ANONYMITY)
+            rows += [{**row, "settings": settings} for row in success_rows(table)]
+    return rows
+
+
+def further_rows(attackers: pl.DataFrame, attributes: Iterable[str]) -> list[dict[str, Any]]:
+    """A row a cell and attribute: what else attackers can do than read one text; those without any are left out.
+
+    authors: the balanced accuracy by how many texts of one author are read together; detector: that of telling rewrites
+    from originals; unusable, top_3: of language models, the share of answers that name no class, and how often the
+    class is among the first three named. Of several kinds and seeds the most.
+    """
+    best = pl.max("balanced_accuracy")
+    shows = {
+        tuple(cell): accuracy
+        for *cell, accuracy in attackers.filter(attacker=DETECTOR).group_by(CELL).agg(best).iter_rows()
+    }
+    rows = []
+    inferring = attackers.filter(pl.col("label").is_in([*attributes])).sort(*_LABEL, "mechanism", "epsilon")
+    for (*cell, label), part in inferring.group_by(*CELL, "label", maintain_order=True):
+        models = part.filter(attacker=LLM)
+        row = {
+            **dict(zip(CELL, cell, strict=True)),
+            "label": label,
+            "authors": dict(part.filter(attacker=AUTHOR).group_by("texts_each").agg(best).iter_rows()),
+            "detector": shows.get(tuple(cell)),
+            "unusable": models["unusable"].max(),
+            "top_3": models["top_3"].max(),
+        }
+        if row["authors"] or row["detector"] is not None or len(models):
+            rows.append(row)
+    return rows
 
 
 def infer_rows(attackers: pl.DataFrame) -> list[dict[str, Any]]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM
-from epsilometer.project.sections import Dataset
+from epsilometer.project.paths import anonymity_path, anonymized_path
+from epsilometer.project.sections import AnonymityCell, Dataset
 from epsilometer.report import markdown
 from epsilometer.report.sections import anonymity
 from epsilometer.utility.anonymizing import changed_share
-from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, RELABELLED, STATIC
-from epsilometer.utility.schemas import ANONYMITY, ATTACKERS
-from tests.support.audited import audit, frame
+from epsilometer.utility.attackers import ADAPTIVE, AUTHOR, CLEAN, DETECTOR, LLM, RELABELLED, REWRITTEN, STATIC
+from epsilometer.utility.schemas import ANONYMITY, ANONYMIZED, ATTACKERS, BY_LENGTH, OUTCOMES
+from tests.support.audited import audit, frame, settings, text_of
 
 TRIALS = 200  # who is right more often is right about the same texts, and more
+SCHEMAS = {"anonymity": ANONYMITY, "attackers": ATTACKERS, "by_length": BY_LENGTH, "outcomes": OUTCOMES}
+SHARES = ("rs", "ur", "pa", "ur_released", "pa_released")
 CELLS = {"identity": 0.0, "idt": 0.2, "textfooler": 0.3}  # RS_all
 
 
@@ -118,6 +123,52 @@ def test_what_several_texts_of_an_author_and_a_detector_add() -> None:
     assert anonymity.author_sentence(one, grouped) == []
     (shows,) = anonymity.detector_sentence(hidden())
     assert "66.0\N{NO-BREAK SPACE}% of cases (idt) to 90.0\N{NO-BREAK SPACE}% (textfooler)" in shows
+
+
+def further() -> pl.DataFrame:
+    """What reads five texts of an author, detects, and is asked: half of whose answers cannot be used."""
+    one, five = (attackers(("idt", AUTHOR, accuracy, 0.5)) for accuracy in (0.7, 0.9))
+    asked = attackers(("idt", LLM, 0.4, 0.0)).with_columns(unusable=pl.lit(0.5), top_3=pl.lit(0.625))
+    detectors = attackers(("idt", DETECTOR, 0.66, 0.6), ("textfooler", DETECTOR, 0.9, 2.0), label=REWRITTEN)
+    single = hidden().filter(pl.col("attacker") != DETECTOR)
+    return pl.concat([single, one, five.with_columns(texts_each=pl.lit(5, pl.Int64)), asked, detectors])
+
+
+def test_authors_detectors_and_unusable_answers_stand_beside_each_method() -> None:
+    rows = {row["mechanism"]: row for row in anonymity.further_rows(further(), ["gender"])}
+    assert {*rows} == {"idt", "textfooler"}  # of identity there is nothing of the kind
+    assert rows["idt"]["authors"] == {1: 0.7, 5: 0.9}
+    assert [rows["idt"][name] for name in ("detector", "unusable", "top_3")] == [0.66, 0.5, 0.625]
+    assert [rows["textfooler"][name] for name in ("authors", "detector", "top_3")] == [{}, 0.9, None]
+
+
+def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
+    """A page of a test cell and of a validation cell: the latter stands in a table of its own, with its settings."""
+    cells = {
+        "queries-idt": AnonymityCell(dataset="queries", mechanism="idt"),
+        "queries-k5": AnonymityCell(dataset="queries", mechanism="k5", settings={"k": 5, "q": 1}, part="validation"),
+    }
+    results = audit(settings(anonymity=cells))
+    empty = {name: pl.DataFrame(schema=dict(schema)) for name, schema in SCHEMAS.items()}
+    chosen = measured().filter(mechanism="idt").with_columns(pl.lit(0.25, pl.Float64).alias(name) for name in SHARES)
+    idt = {**empty, "anonymity": chosen, "attackers": further().filter(pl.col("mechanism") == "idt")}
+    k5 = {**empty, "anonymity": chosen.with_columns(mechanism=pl.lit("k5"), rs_all=pl.lit(0.321))}
+    for name, written in (("queries-idt", idt), ("queries-k5", k5)):
+        results.held |= {str(anonymity_path(name, what)): table for what, table in written.items()}
+        results.held[str(anonymized_path(name, None))] = pl.DataFrame(schema=dict(ANONYMIZED))
+    page = text_of(anonymity.section(results), results)
+    before, after = page.split("Settings, on validation texts")
+    assert "k 5, q 1" in after
+    assert "0.321" in after
+    assert "0.321" not in before
+    assert "180 of 500" in before
+    assert "1 text5 textsDetector" in before.replace("\n", "")
+    assert "70.0 %90.0 %66.0 %50.0 %62.5 %" in before
+    alone = text_of(
+        anonymity.section(replace(results, params=settings(anonymity={"queries-k5": cells["queries-k5"]}))), results
+    )
+    assert "k 5, q 1" in alone
+    assert "Who infers" not in alone
 
 
 def test_both_tables_stand_in_the_results_of_a_profile() -> None:
