@@ -21,10 +21,9 @@ from epsilometer.core.outcomes import COLUMNS
 from epsilometer.core.randomness import Noise
 from epsilometer.core.tables import Schema
 from epsilometer.mechanisms.anonymisers.shared.attribution import Attribution, attributions
-from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, Plan, make
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries
 from epsilometer.models.classifier import LINEAR
 from epsilometer.models.tagging import places
-from epsilometer.text.vectors import WordVectors
 
 ANONYMIZED_TEXTS: Schema = {"text": pl.String, "rewrite": pl.String, **COLUMNS}
 SAME, GONE, NEW = "same", "gone", "new"

@@ -8,6 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from epsilometer.core.outcomes import MEANING
+from epsilometer.mechanisms.words.shared.embedded import vectors
+from epsilometer.utility.anonymizing import over
 from tests.support.commands import call
 
 # Who writes "lovely" is F, who writes "solid" M; a "broken" thing is bad.
@@ -48,9 +51,10 @@ def test_what_changed_is_marked_and_what_gave_it_away_is_named(capsys: pytest.Ca
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == "rewritten: a [-lovely-] {+solid+} shoe but broken"
-    assert lines[1].startswith("    gender was given away (linear) by lovely ")
-    sure = dict(part.rsplit(" ", 3)[::3] for part in lines[2].partition(": ")[2].split(", "))
-    assert float(sure["F"]) < 0.5 < float(sure["M"])  # after the change
+    assert lines[1].startswith("    gave gender away, to linear: lovely (+")
+    assert lines[2].startswith("    gender, as linear reads it: F before, M after (F ")
+    sure = dict(part.split(" ", 1) for part in lines[2].partition("(")[2].rstrip(")").split(", "))
+    assert float(sure["F"].split(" -> ")[1]) < 0.5 < float(sure["M"].split(" -> ")[1])
     assert "rating" in lines[3]
     assert lines[4] == "rewritten: a solid lamp and it works"
 
@@ -67,11 +71,58 @@ def test_auxiliaries_are_kept_and_read_again(capsys: pytest.CaptureFixture[str])
     arguments = (*ARGUMENTS, "--mechanism", "swap.py", "--auxiliaries", "aux")
     assert call(capsys, *arguments)[0] == 0
     written = Path("aux/about.json").stat().st_mtime_ns
-    assert call(capsys, *arguments)[0] == 0
+    again = ("anonymize", "texts.txt", *ARGUMENTS[2:6], "--mechanism", "swap.py", "--auxiliaries", "aux")
+    assert call(capsys, *again)[0] == 0
     assert Path("aux/about.json").stat().st_mtime_ns == written
-    code, _, err = call(capsys, *arguments, "--keep", "rating")
+    code, _, err = call(capsys, *again, "--keep", "rating")
     assert code == 2
     assert "rating" in err
+    code, _, err = call(capsys, *arguments)
+    assert code == 2
+    assert "--vectors is for auxiliaries that are trained, and aux holds some" in err
+    file, *rest = ("texts.txt", "--attribute", "gender", "--mechanism", "swap.py", "--auxiliaries")
+    assert call(capsys, "anonymize", file, *rest, "aux")[0] == 0  # needs no labelled texts
+    code, _, err = call(capsys, "anonymize", file, *rest, "empty")
+    assert code == 2
+    assert "--labelled must be given" in err
+
+
+SAYING = """
+import numpy as np
+from epsilometer.core.mechanism import Rewrites, Unread
+from epsilometer.core.outcomes import Outcomes
+
+
+class Saying:
+    has_budget = False
+
+    def rewrite(self, texts, epsilon, noise):
+        none = np.zeros(len(texts), np.int64)
+        return Rewrites(list(texts), outcomes=Outcomes(["missed"] * len(texts), none, none, none, none))
+
+    def unread(self, texts):
+        return Unread(unknown=6, words=9)
+
+    def guarantee(self, epsilon):
+        return None
+"""
+
+
+def test_each_status_is_explained_and_words_without_a_vector_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("saying.py").write_text(SAYING)
+    code, out, err = call(capsys, *ARGUMENTS, "--mechanism", "saying.py")
+    assert code == 0
+    assert [line.partition(":")[0] for line in out.splitlines()] == ["missed", "missed"]
+    assert f"2 of 2 missed: {MEANING['missed']}" in err
+    assert "66.7% of the words of the texts have no vector" in err
+
+
+def test_a_mechanism_reads_what_it_reads_by_default(tmp_path: Path) -> None:
+    """The auxiliaries' folder holds no network and no vocabulary of TEM's."""
+    assert "resource" not in vars(over(tmp_path, "swap.py", {}))
+    assert Path(vars(over(tmp_path, "idt", {}))["resource"]) == tmp_path
+    assert Path(vars(over(tmp_path, "custext", {}))["resource"]) == vectors()
+    assert vars(over(tmp_path, "custext", {"resource": "mine.npz"}))["resource"] == Path("mine.npz")
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,8 @@ def test_settings_are_chosen_on_texts_of_which_nothing_else_is_said() -> None:
     idt = {**empty, "anonymity": chosen, "attackers": further().filter(pl.col("mechanism") == "idt")}
     k5 = {**empty, "anonymity": chosen.with_columns(mechanism=pl.lit("k5"), rs_all=pl.lit(0.321))}
     for name, written in (("queries-idt", idt), ("queries-k5", k5)):
-        results.held |= {str(anonymity_path(name, what)): table for what, table in written.items()}
+        for what, table in written.items():
+            results.held[str(anonymity_path(name, what))] = table.with_columns(dataset=pl.lit("queries"))
         results.held[str(anonymized_path(name, None))] = pl.DataFrame(schema=dict(ANONYMIZED))
     page = text_of(anonymity.section(results), results)
     before, after = page.split("Settings, on validation texts")
