@@ -89,7 +89,7 @@ def anonymize(
         folder = auxiliaries or Path(stack.enter_context(TemporaryDirectory()))
         built = anonymizing.over(folder, mechanism, read_settings(settings))
         (budget,) = budgets(built, None if epsilon is None else [epsilon], "--epsilon")
-        asked = _auxiliaries(folder, plan, labelled, vectors, text[0])
+        asked = _auxiliaries(folder, plan, labelled, vectors, column=text[0])
         _say_unread(unread(built, texts))
         table = anonymizing.anonymize(texts, built, budget, seed)
         rewrites = table["rewrite"].to_list()
