@@ -130,7 +130,9 @@ class IDT:
         return None
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """How many words have no vector, and so stay."""
+        """How many words have no vector, and so stay; none where a masked language model gives options."""
+        if self.candidates == "masked_lm":
+            return Unread()
         words = [word for text in texts for word in spans(text).places]
         return Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
 

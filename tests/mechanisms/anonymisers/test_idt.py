@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import NO_BUDGET
-from epsilometer.core.mechanism import Rewrites, has_budget
+from epsilometer.core.mechanism import Rewrites, Unread, has_budget
 from epsilometer.core.outcomes import CUT, FOUND, MISSED, NOTHING, PART, UTILITY_LOST, WITHHELD
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.synthetic import generate
@@ -363,3 +363,4 @@ def test_antonyms_need_relations(folder: Path, texts: list[str], monkeypatch: py
 def test_words_without_a_vector_are_counted(folder: Path) -> None:
     unread = IDT(resource=folder).unread(["The zzzunknown shop", "zzzunknown"])
     assert (unread.unknown, unread.words) == (2, 4)
+    assert IDT(resource=folder, candidates="masked_lm").unread(["The zzzunknown shop"]) == Unread()
