@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +24,7 @@ _CACHE = Path(".dvc/cache/files/md5")
 GONE = (
     "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
 )
+_TEXTS = 4  # remembered: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 
 
@@ -139,11 +141,17 @@ def dvc_pauses() -> Iterator[None]:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        return yaml.load(path.read_bytes(), _Loader) or {}
+        return parsed(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path} {GONE}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
+
+
+@lru_cache(_TEXTS)
+def parsed(text: bytes) -> dict[str, Any]:
+    """Returns what a YAML text means, parsed once: to be read, not to be changed."""
+    return yaml.load(text, _Loader) or {}
 
 
 def _written(listing: Mapping[str, str]) -> str:

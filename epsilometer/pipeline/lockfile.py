@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import dvc.dvcfile
-import yaml
 from dvc.utils.serialize import dumps_yaml, modify_yaml
 
 from epsilometer.core.atomic import write_text
+from epsilometer.pipeline.dvc_files import parsed
 
 LOCK = "dvc.lock"
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STAGES = re.compile(r"^stages:\n((?:  .*\n)+)\Z", re.MULTILINE)
 _SHARED = re.compile(r"[:-] [&*]id\d+( |$)", re.MULTILINE)
 
@@ -50,8 +49,9 @@ def modified(path: str, fs: Any = None) -> Iterator[dict[str, Any]]:
             if file.name == LOCK and "stages" in content:
                 content["stages"] = _unshared(content["stages"])
         return
-    content = yaml.load(text, _Loader)
-    before = dict(content["stages"])
+    read = parsed(text.encode())
+    before = read["stages"]
+    content = read | {"stages": dict(before)}  # DVC puts new stages in, and leaves those there are as they are
     yield content
     written = re.split(r"^(?=  \S)", block[1], flags=re.MULTILINE)[1:]
     stages = dict(zip(before, written, strict=True))

@@ -1,8 +1,9 @@
-"""YAML parsed once, and parameters looked up by their names.
+"""YAML parsed and validated once, and parameters looked up by their names.
 
 DVC reads params.yaml anew for each stage, and dvc.lock several times, with a parser in Python that takes some 20 ms a
 file, and finds each parameter by comparing its name with all that the file has: with nothing changed, that is half of
-its time. `once` lets it go on reading the files, so that an edit is seen as before, and remembers what a text means.
+its time. `once` lets it go on reading the files, so that an edit is seen as before, and remembers what a text means and
+by which schemas it is valid.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _PATTERN = frozenset("*?[")  # what makes a pattern of a name
 
 @contextmanager
 def once() -> Iterator[None]:
-    """Have DVC parse equal texts once, and look parameters up, for as long as this lasts."""
-    parse, search = _yaml.parse_yaml, dpath.get
+    """Have DVC parse and validate equal texts once, and look parameters up, for as long as this lasts."""
+    parse, search, check = _yaml.parse_yaml, dpath.get, strictyaml.validate
+    valid: dict[int, tuple[Any, str]] = {}  # a schema and the last text that is valid by it; schemas have no hash
 
     @lru_cache(_TEXTS)
     def plain(text: str, path: str) -> tuple[Any, str | None]:
@@ -42,6 +44,14 @@ def once() -> Iterator[None]:
         content, written = plain(text, path)
         return deepcopy(content) if written is None else json.loads(written)  # a fifth of the time
 
+    def validated(data: Any, schema: Any, text: str | None = None, path: Any = None, rev: Any = None) -> Any:
+        if text is None:
+            return check(data, schema, text, path, rev)
+        if valid.get(id(schema)) != (schema, text):
+            check(data, schema, text, path, rev)
+            valid[id(schema)] = schema, text
+        return data
+
     def looked_up(content: Any, name: str, separator: str = "/", **more: Any) -> Any:
         value = content
         for part in name.split(separator):
@@ -51,9 +61,11 @@ def once() -> Iterator[None]:
         return value
 
     _yaml.parse_yaml = strictyaml.parse_yaml = parsed
+    strictyaml.validate = validated
     dpath.get = looked_up  # type: ignore[assignment]
     try:
         yield
     finally:
         _yaml.parse_yaml = strictyaml.parse_yaml = parse
+        strictyaml.validate = check
         dpath.get = search

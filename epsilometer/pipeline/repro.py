@@ -32,6 +32,7 @@ from dvc.repo import Repo
 from epsilometer.core.atomic import write_text
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline import INTERRUPTED, RUNNER
+from epsilometer.pipeline.busy import deferred
 from epsilometer.pipeline.dvc_files import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.lockfile import quick
@@ -53,13 +54,12 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     if RUNNER in os.environ:
         yield
         return
-    with Repo() as repo:
-        place = Path(str(repo.tmp_dir), "epsilometer.lock")
+    repo = Repo(_wait_for_lock=True)
+    with repo, Path(str(repo.tmp_dir), "epsilometer.lock").open("a+") as lock:
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose
             copies.mkdir(exist_ok=True)
             copies.chmod(0o700)
-    with place.open("a+") as lock:
         if not _taken(lock):
             lock.seek(0)
             say(f"another run of this project is under way ({lock.read().strip()}); waiting for its end")
@@ -68,13 +68,14 @@ def held(folder: Path, say: Say) -> Iterator[None]:
         lock.truncate(0)
         lock.write(f"process {os.getpid()}: {' '.join(sys.argv)}")
         lock.flush()
-        repair(folder, say)
+        repair(repo, folder, say)
+        repo.close()  # its state is another's while the run goes on
         os.environ[RUNNER] = str(os.getpid())
         try:
             yield
         finally:
             del os.environ[RUNNER]
-            with Repo(_wait_for_lock=True) as repo, repo.lock:
+            with repo.lock:
                 put_in_order(folder / "dvc.lock")
 
 
@@ -86,7 +87,7 @@ def _taken(lock: IO[str]) -> bool:
     return True
 
 
-def repair(folder: Path, say: Say) -> None:
+def repair(repo: Repo, folder: Path, say: Say) -> None:
     """Repair, between runs, what DVC does not repair itself.
 
     - dvc.lock and DVC's list of busy files are written in place; a half written one is moved aside, and stages are
@@ -97,7 +98,7 @@ def repair(folder: Path, say: Say) -> None:
       any, so that it reads all of them again.
     - Files in DVC's cache are read again, and deleted if damaged, before DVC relies on them.
     """
-    with Repo(_wait_for_lock=True) as repo, repo.lock:
+    with repo.lock:
         _put_aside_half_written(repo, folder / "dvc.lock", say)
         put_in_order(folder / "dvc.lock")
         for begun in (folder / "data").rglob(".*.partial"):
@@ -192,7 +193,7 @@ def main(arguments: Sequence[str]) -> None:
             corrupted.addHandler(logging.StreamHandler())
             interruption = _Interruption()
             logging.getLogger("dvc.cli").addFilter(interruption)
-            with quick():
+            with quick(), deferred():
                 code = dvc(["--wait-for-lock", "repro", *arguments])
         if interruption.noticed:
             raise KeyboardInterrupt

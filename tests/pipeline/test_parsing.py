@@ -11,6 +11,7 @@ from dvc.dependency.param import read_param_file
 from dvc.fs import LocalFileSystem
 from dvc.utils import strictyaml
 from dvc.utils.serialize import _yaml
+from voluptuous import Schema
 
 from epsilometer.pipeline.parsing import once
 
@@ -55,3 +56,19 @@ def test_dvc_parses_a_text_once_and_sees_an_edit(tmp_path: Path, monkeypatch: py
             read_param_file(files, str(file))
     assert _yaml.parse_yaml is counted
     assert strictyaml.parse_yaml is counted
+
+
+def test_dvc_validates_a_text_once_and_refuses_an_edit(tmp_path: Path) -> None:
+    """A text is valid by one schema and not by another; what is not valid is refused however often it is read."""
+    file, seen = tmp_path / "dvc.yaml", []
+    file.write_text("a: 1\n")
+    numbers, texts = Schema({"a": seen.append}), Schema({"a": str})
+    with once():
+        for _ in range(2):
+            strictyaml.load(str(file), numbers)
+            with pytest.raises(strictyaml.YAMLValidationError):
+                strictyaml.load(str(file), texts)
+        assert seen == [1]
+        file.write_text("a: 2\n")
+        strictyaml.load(str(file), numbers)
+    assert seen == [1, 2]
