@@ -43,13 +43,16 @@ def reached(
             continue
         files[path] = None
         own, others = direct(path, places)
-        todo += [one for one in own if one != _TOP and follow(one)]
+        todo += [one for one in own if one not in files and follow(one)]
         elsewhere |= others
     return list(files), elsewhere
 
 
 def direct(file: Path, places: tuple[Path, ...]) -> tuple[list[Path], set[str]]:
-    """Returns the files that a file imports itself, looked for in these folders, and other top-level modules."""
+    """Returns the files that a file imports itself, looked for in these folders, and other top-level modules.
+
+    This package's `__init__` is not among them: it imports only what is asked of it.
+    """
     try:
         changed = os.stat(file).st_mtime_ns
     except FileNotFoundError:
@@ -78,11 +81,17 @@ def _direct(file: Path, changed: int, places: tuple[Path, ...]) -> tuple[list[Pa
     elsewhere: set[str] = set()
     for names, folder in _statements(file):
         here = places if folder is None else (folder,)
-        own = [path for name in names for path in _resolved(name, here)]
-        files += own
+        own = [path for name in names for path in _located(name, here)]
+        files += [path for path in own if path != _TOP]
         if not own and folder is None:
             elsewhere.add(names[0].partition(".")[0])
     return files, elsewhere
+
+
+@cache
+def _located(name: str, places: tuple[Path, ...]) -> list[Path]:
+    """The same, looked up once in a process: most files import the same few modules."""
+    return _resolved(name, places)
 
 
 def _resolved(name: str, places: Iterable[Path]) -> list[Path]:

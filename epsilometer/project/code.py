@@ -45,13 +45,13 @@ def record(files: Iterable[Path], project: Path) -> Record:
     packages. Templates that lie beside a module of this package count as its code. Raises UserError where a file is
     missing or is not Python.
     """
-    own, folders, modules = set[Path](), set[Path](), set[str]()
+    own, above, modules = set[Path](), set[Path](), set[str]()
     for file in files:
         files_reached, others = reached(file, [project], _counts)
-        own.update([*files_reached, *_packages(file.resolve())])
-        folders |= {one.parent for one in files_reached if one.is_relative_to(PACKAGE)}
+        own.update(files_reached)
+        above.update(_packages(file.resolve()))
         modules |= others
-    own.update(template for folder in folders for template in folder.glob("*.j2"))
+    own |= above | {template for folder in {one.parent for one in own} for template in _templates(folder)}
     made_of = {"files": hashes(sorted(own), project), "packages": versions(modules)}
     return made_of | ({"device": devices.described()} if Path(devices.__file__) in own else {})
 
@@ -87,10 +87,17 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
     return {name.removeprefix("?"): "absent" if name[0] == "?" else _version(name) for name in names}
 
 
+@cache
 def _packages(file: Path) -> list[Path]:
     """The `__init__.py` of the packages that a module of this package is in, which Python runs before it."""
     folders = [folder for folder in file.parents if folder.is_relative_to(PACKAGE) and folder != PACKAGE]
     return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
+
+
+@cache
+def _templates(folder: Path) -> list[Path]:
+    """The templates in a folder of this package; none in any other."""
+    return list(folder.glob("*.j2")) if folder.is_relative_to(PACKAGE) else []
 
 
 @cache
