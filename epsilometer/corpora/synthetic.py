@@ -349,10 +349,19 @@ _IDENTIFIERS = {  # rules that plant one, and what it is
 }
 
 
+_PROVIDERS = (
+    "company",
+    "internet",
+    "lorem",
+    "person",
+    "phone_number",
+)  # all there are would take twice as long to load
+
+
 def _faker(locale: str, rng: np.random.Generator) -> Faker:
     from faker import Faker
 
-    faker = Faker(locale)
+    faker = Faker(locale, providers=[f"faker.providers.{name}" for name in _PROVIDERS])
     faker.seed_instance(int(rng.integers(2**32)))
     return faker
 

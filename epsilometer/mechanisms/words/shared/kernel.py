@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from epsilometer.core.component import component
 from epsilometer.core.laws import Laws, sample
@@ -115,6 +114,7 @@ class KernelMechanism(WordVectorMechanism, ABC):
 
     def laws(self, texts: Sequence[str]) -> Laws:
         """A row for each word of the vocabulary."""
+        from scipy.special import log_softmax  # takes a third of a second to load, and checks compute no law
 
         def log_probabilities(words: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
             distances = self.vectors.distances(words)

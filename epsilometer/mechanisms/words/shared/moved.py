@@ -20,7 +20,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv, ndtri
 
 from epsilometer.core.component import component
 from epsilometer.core.exact import Exact, Words
@@ -84,6 +83,8 @@ class MovedWords(WordVectorMechanism):
 
 def spherical(uniforms: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Noise of density ~ exp(-epsilon ||z||): [n, d] from uniforms [n, d + 1]."""
+    from scipy.special import gammaincinv, ndtri  # takes a third of a second to load, and checks draw nothing
+
     direction = ndtri(uniforms[:, :-1])
     radius = gammaincinv(direction.shape[1], uniforms[:, -1]) / epsilon
     return direction * (radius / np.linalg.norm(direction, axis=1))[:, None]
@@ -102,6 +103,8 @@ def moved_exactly(points: NDArray[np.float64], epsilon: float, exact: Exact) -> 
 @cache
 def mixture(dimensions: int) -> tuple[NDArray[np.float64], Words, float]:
     """The nodes for epsilon 1: their log-weights [m], deviations [m] in steps of the grid, and the length of a step."""
+    from scipy.special import gammainccinv
+
     farthest = float(gammainccinv(dimensions, 2.0**-100))  # the noise is longer with that probability
     spacing = 2 * math.pi / math.sqrt(100 * farthest)  # of t; leaves e^-50
     largest = farthest * math.exp(math.acosh(1 + 40 / farthest))  # nodes beyond weigh less than e^-40

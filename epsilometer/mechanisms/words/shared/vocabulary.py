@@ -7,7 +7,6 @@ from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsilometer.core.ragged import Ragged
@@ -44,6 +43,8 @@ class Vocabulary:
 
     def decode(self, rows: Ragged) -> list[str]:
         """Each row as a text, as `epsilometer.text.words.write` writes it."""
+        import pyarrow.compute as pc  # takes a tenth of a second to load, and checks write nothing
+
         spelled = self._arrow.take(pa.array(rows.values))
         joined = pc.binary_join(pa.LargeListArray.from_arrays(rows.offsets, spelled), pa.scalar(" ", spelled.type))
         return list(joined.to_pylist())
