@@ -16,8 +16,6 @@ from typing import Any
 from dvc import rwlock
 from dvc.lock import Lock
 
-_EMPTY = 40  # bytes that a list without entries may take: {"write": {}, "read": {}}
-
 
 @contextmanager
 def deferred() -> Iterator[None]:
@@ -58,4 +56,4 @@ def deferred() -> Iterator[None]:
 
 
 def _has_entries(file: Path) -> bool:
-    return file.is_file() and file.stat().st_size > _EMPTY
+    return file.is_file() and b'"pid"' in file.read_bytes()

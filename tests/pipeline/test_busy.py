@@ -72,4 +72,4 @@ def test_other_commands_are_kept_off_as_ever(tmp_path: Path) -> None:
             pass
         project.unlock()
     assert rwlock.rwlock is note
-    assert json.loads((tmp_path / "rwlock").read_text()) == {}
+    assert not any(json.loads((tmp_path / "rwlock").read_text()).values())
