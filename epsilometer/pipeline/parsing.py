@@ -46,9 +46,9 @@ def once() -> Iterator[None]:
 
     def validated(data: Any, schema: Any, text: str | None = None, path: Any = None, rev: Any = None) -> Any:
         if text is None:
-            return check(data, schema, text, path, rev)
+            return check(data, schema, text, path=path, rev=rev)
         if valid.get(id(schema)) != (schema, text):
-            check(data, schema, text, path, rev)
+            check(data, schema, text, path=path, rev=rev)
             valid[id(schema)] = schema, text
         return data
 
