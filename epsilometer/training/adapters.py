@@ -1,9 +1,9 @@
-"""LoRA: low-rank changes of linear layers, which are trained while the layers stay frozen (Hu et al. 2022).
+"""LoRA: trained low-rank updates of linear layers that stay frozen (Hu et al. 2022).
 
-A layer W x + b becomes W x + b + B A x, with A [rank, inputs] and B [outputs, rank]: rank (inputs + outputs) numbers in
-the place of inputs x outputs. B begins at 0, so that the network begins as it was; A is uniform between -1 and 1 over
-the root of the inputs, as peft draws it, whose `lora_alpha` is the rank here and whose dropout is 0. The classifier (of
-GPT-2 the scorer) is trained whole, for it may be new.
+A layer W x + b becomes W x + b + B A x, with A [rank, inputs] and B [outputs, rank]: rank (inputs + outputs) parameters
+instead of inputs x outputs. B starts at 0, so that the network starts unchanged; A is uniform between -1 and 1 over the
+square root of the number of inputs, as in peft with `lora_alpha` equal to the rank and no dropout. The classifier (for
+GPT-2 the scorer) is trained in full, because it may be new.
 """
 
 from __future__ import annotations

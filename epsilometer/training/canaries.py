@@ -1,15 +1,15 @@
-"""Texts that are planted in a training set by fair coins, to see afterwards what the training says of the coins.
+"""Texts planted in a training set by fair coins, to see afterwards what the training reveals about the coins.
 
-- `mislabelled`: texts of the training set, taken out of it, that come back with a wrong label.
+- `mislabelled`: texts taken from the training set and put back with a wrong label.
 - `random`: words of the training set in random order, with a random label.
 
 Each canary takes part or does not (neighbours added or removed); or, where neighbours are replaced and the number of
-texts is public, it takes part always, with one of two labels. Coins are independent, so the number that takes part is
-random, as the bounds of `auditing.one_run.coins` need it. Gradient canaries are `gradient_canaries`: they would spoil a
-model, and texts do not.
+texts is public, it always takes part, with one of two labels. Coins are independent, so the number of canaries that
+take part is random, as the bounds of `auditing.one_run.coins` require. For canaries that are gradients see
+`gradient_canaries`: those would ruin a model, texts do not.
 
-A planted training set is as private as the training set. The key, which names the coins, undoes what privacy the
-canaries have, and quotes texts.
+A planted training set is as private as the training set. The key lists the coins and quotes texts, so it removes
+whatever privacy the canaries have.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ On the unit sphere of R^d the density of a draw y about a unit vector mu is C_d(
 proportion to mu - nu, so at most 2 kappa for any two (`accounting`).
 
 **One draw** is y = W mu + sqrt(1 - W^2) q, q uniform on the directions orthogonal to mu. q is a Gaussian vector less
-its component along mu, over its length: no rotation, and no case apart for a mean near an axis. The cosine W is by
+its component along mu, over its length: no rotation, and no special case for a mean near an axis. The cosine W is by
 rejection (Wood 1994, "Simulation of the von Mises Fisher distribution"), rewritten so that nothing cancels from kappa
 1e-3 to 1e9 and d from 2 to 1e8: with m = d - 1, s = sqrt(4 kappa^2 + m^2), x = 2 kappa / (m + s), the most likely
 cosine but for a dimension, and T the cosine of a uniform direction of R^(m+1),
@@ -16,8 +16,8 @@ That is Wood's envelope: his Beta variable is (1 - T) / 2, his b is (1 - x) / (1
 his bound into this one. In float32, b cancels to 0 or 1 - W to a few values
 (`tests/support/broken/float32_cosines.py`); all scalars here are float64.
 
-**The average of L draws** is all that is released, so its law is drawn, not the L draws. With unit means u_i of Gram
-matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i): z_i standard normal in R^d, t_i = u_i'z_i, and s_i = sqrt(1 -
+**The average of L draws** is all that is released, so it is sampled directly, without the L draws. With unit means u_i
+of Gram matrix G, draw i is w_i u_i + s_i (z_i - t_i u_i): z_i standard normal in R^d, t_i = u_i'z_i, and s_i = sqrt(1 -
 w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
 
 1. Coordinates of the u_i in an orthonormal basis of M are the rows of a Cholesky factor of G with pivots.
@@ -25,25 +25,25 @@ w_i^2) / |z_i - t_i u_i|. Let M be the span of the means, r its dimension.
    independent of everything else. So all t_i and s_i follow from L x r numbers and L more.
 3. Outside, the sum of the s_i z_i has a uniform direction. Its length is built up one draw at a time: independent
    uniform directions meet at the cosine of a uniform direction of R^(d-r), by which the law of cosines adds a length.
-4. One normal vector n of R^d gives the direction outside, n less its projection on M. The projection need not be
-   wasted: with c in proportion to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r, and is set to
-   n's projection h by replacing e_i by e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
+4. One normal vector n of R^d gives the direction outside, n less its projection on M. The projection is reused: with c
+   in proportion to sqrt(1 - w_i^2) and |c| = 1, sum c_i e_i is standard normal in R^r, and is set to n's projection h
+   by replacing e_i by e_i + c_i (h - sum_j c_j e_j), which leaves the e_i independent normals. So
 
        sum = sum_i (w_i - s_i t_i) u_i + l n + (sum_i s_i e_i - l h),    l = length / |n less its projection|,
 
    where the last term, in M, is small (all s_i / c_i are nearly l), so that its large coefficients where means are
    nearly dependent, equal or opposite do no harm.
 
-Exactly the law of L separate draws (`average_of_draws`, the truth of the tests), for the price of one normal vector,
-one product with it and one weighted sum; the arithmetic is of L x L matrices. Where d - r < L the draws are made one
-by one.
+This is exactly the law of the average of L separate draws (`average_of_draws`, the reference in tests), at the cost of
+one normal vector, one product with it and one weighted sum; the rest works on L x L matrices. Where d - r < L the draws
+are made one by one.
 
 A mean of zero has no direction: its draw is uniform, w_i = 0 and u_i = 0 above; |ln of its density over any other's| <=
 2 kappa. Gradients that are not finite count as zero.
 
-float32 is the vector n, and sums of gradients. Neither decides a law: they move a draw by 1e-7 of its noise, or a
-mean by 1e-7 of itself, which is 1e-7 of the loss that is claimed. Means nearer than 1e-5.5 to the span of others
-count as in it: 3e-6 kappa more loss for such an example. docs/security.md says what that means for a release.
+The vector n and sums of gradients are float32. Neither decides a law: they move a draw by 1e-7 of its noise, or a mean
+by 1e-7 of itself, which is 1e-7 of the claimed loss. Means nearer than 1e-5.5 to the span of others count as in it:
+3e-6 kappa more loss for such an example. docs/security.md says what that means for a release.
 """
 
 from __future__ import annotations

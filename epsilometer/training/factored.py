@@ -1,17 +1,17 @@
 """Gradients of the examples of a batch in factors: one outer product a tensor and example.
 
-The gradient of an affine map's weight by one example is u v', u what comes back to its outputs and v its input; that of
-a bias, or of a factor of a norm, is a vector u. So with U [L, m] and V [L, n] for each tensor
+For one example, the gradient with respect to an affine map's weight is u v', where u is the gradient at its outputs and
+v its input; with respect to a bias or a norm's factor it is a vector u. So with U [L, m] and V [L, n] for each tensor
 
     |g_i|^2    = sum over tensors of |u_i|^2 |v_i|^2
     <g_i, g_j> = sum of (u_i . u_j) (v_i . v_j)
     <g_i, M>   = sum of u_i' M v_i
     sum w_i g_i = U' diag(w) V, tensor by tensor
 
-with 1 in the place of what v gives for a vector. No gradient of an example is ever written out: a batch of 128 of a
+where a vector has 1 in place of the factor in v. No gradient of an example is ever written out: a batch of 128 of a
 pooler of 768 by 768 takes 1 MB instead of 300.
 
-An example is finite if its norm is, and no larger than a number of float32 may be. Others count as zero.
+An example counts as finite if its norm is finite and representable in float32. Others count as zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Hidden states of a frozen network, once a text: what the trainable layers of `heads` see.
+"""Hidden states of a frozen network, one per text: the inputs of the trainable layers in `heads`.
 
-All below the trained layers is frozen and in evaluation mode, so that its dropout is off: a difference from the paper,
-where transformers' training mode has it on. Then a text's state is the same in every epoch, and is computed once.
+Everything below the trained layers is frozen and in evaluation mode, without dropout; this differs from the paper,
+where transformers' training mode leaves dropout on. So a text's state is the same in every epoch, and is computed once.
 
 BERT:   the last hidden state of the first token, [CLS], by `models/bert.py`; a BERT with another activation than the
         exact GELU by transformers.

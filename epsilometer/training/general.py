@@ -1,16 +1,16 @@
-"""Any parameters of a classifying BERT or GPT-2, the slow way: gradients of examples by torch.func in micro-batches.
+"""Any parameters of a classifying BERT or GPT-2, the slow way: per-example gradients by torch.func in micro-batches.
 
 For what has no closed form in `heads`: layers of the network itself, all of it, or adapters (LoRA, Hu et al. 2022, by
-peft). `NetworkHead` stands where a head does, in the training loop too; what a head is shown as hidden states are here
-token ids [L, length] (`Tokens.padded`).
+peft). `NetworkHead` can be used wherever a head is, including the training loop; where a head takes hidden states it
+takes token ids [L, length] (`Tokens.padded`).
 
 A micro-batch is one `vmap` of one `grad`, so that its examples' gradients are written out, micro x d numbers. A whole
-batch is written out where it takes at most MEMORY bytes; else each question (norms, inner products) goes through the
-micro-batches again, and a weighted sum is the gradient of the weighted losses, by one pass back. How large
-micro-batches are changes nothing but the rounding of float32.
+batch is written out where it takes at most MEMORY bytes; otherwise each quantity (norms, inner products) takes another
+pass through the micro-batches, and a weighted sum is computed as the gradient of the weighted losses, by one backward
+pass. The size of micro-batches affects only float32 rounding.
 
-A tensor that two layers share is one parameter: it is counted once, and its gradient has what comes back from both. The
-network is in evaluation mode, without dropout, and every example runs by itself: no layer mixes examples.
+A tensor that two layers share is one parameter: it is counted once, and its gradient is the sum from both. The network
+is in evaluation mode, without dropout, and every example runs by itself: no layer mixes examples.
 """
 
 from __future__ import annotations

@@ -2,23 +2,23 @@
 
 Each canary has an axis of its own, and a gradient of `LENGTH` along it whenever its text enters a batch, which clipping
 or scaling brings to 1. One fair coin a canary decides whether it takes part (neighbours added or removed), or which of
-the two directions its gradient has (replaced). All texts that are no canaries have one common gradient, along one more
-axis. A white-box adversary sees every update, and reads canary i off coordinate i: x_t, in units in which it adds 1
-where it takes part. All coordinates of Gaussian noise are alike, so that nothing is lost by having no others; of
-directional noise the number of dimensions counts, and updates have them all.
+the two directions its gradient has (replaced). All other texts share one gradient, along one further axis. A white-box
+adversary sees every update, and reads canary i from coordinate i: x_t, in units in which the canary adds 1 if it takes
+part. Gaussian noise is the same on every coordinate, so nothing is lost by leaving other dimensions out; for
+directional noise the number of dimensions matters, and updates have all of them.
 
-An update of such gradients is of no use for any text: no model may learn from it, and nothing here has one.
+Updates from such gradients are useless for any text: no model should be trained on them, and there is none here.
 
 **Scores**, over all T steps of rate q with noise s a coordinate.
 
 - `likelihood`, with independent coins: the exact log-likelihood ratio of taking part, as the coins of steps are
   independent: sum over t of ln(1 - q + q e^((2 x_t - 1) / 2s^2)). With fixed batches in an order that nobody knows it
   is ln of the mean over the n batches of e^(sum over passes of (2 x - 1) / 2s^2). Of two directions it is the
-  difference of the two, at x and at -x. Directional noise is all but Gaussian on a coordinate, with s its deviation.
+  difference of the two, at x and at -x. Directional noise is nearly Gaussian on a coordinate, with s its deviation.
 - `sum`: the sum of x_t, which released audits use. Under sampling it shows about half as much.
 - `placed`, with fixed batches: the sum of x over the steps of the canary's own batch, by an adversary who knows the
-  order, as accountants of fixed batches let it. It refutes nothing that is claimed of batches in secret.
-- `spread`: the largest less the least x_t, which shows all where steps share their noise.
+  order, as accountants of fixed batches let it. It cannot refute a claim that assumes secret batches.
+- `spread`: the largest x_t minus the smallest, which reveals everything where steps share their noise.
 """
 
 from __future__ import annotations

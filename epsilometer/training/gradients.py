@@ -1,10 +1,10 @@
-"""Gradients of the examples of a batch, as noise needs them: norms, inner products, weighted sums.
+"""Per-example gradients of a batch, as far as noise needs them: norms, inner products, weighted sums.
 
-A gradient of 592,130 numbers an example is never written out: what stands behind `ExampleGradients` may be factors (of
-a head), from which everything here follows in closed form, or a matrix (`DenseGradients`).
+A gradient of 592,130 numbers per example is never written out: an `ExampleGradients` is backed by factors (of a head),
+from which everything here follows in closed form, or a matrix (`DenseGradients`).
 
-An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would tell
-everybody that it is there.
+An example whose gradient is not finite counts as zero. So one text cannot make a step's sum NaN, which would reveal to
+everybody that it is in the batch.
 """
 
 from __future__ import annotations

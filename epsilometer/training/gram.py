@@ -1,8 +1,8 @@
 """Inner products between the gradients of many texts: all that an optimal adversary needs of them.
 
-Of the head alone they are closed forms of one forward pass a text (`heads`). Of more tensors, gradients are formed some
-at a time, and those of every pair of blocks multiplied; each block is computed again for each block before it, so that
-memory is that of two blocks, 2 x 16 x d numbers.
+For the head alone they have closed forms after one forward pass per text (`heads`). For more tensors, gradients are
+computed in blocks, and every pair of blocks is multiplied; each block is recomputed for each block before it, so that
+memory holds only two blocks, 2 x 16 x d numbers.
 """
 
 from __future__ import annotations

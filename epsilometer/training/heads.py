@@ -13,10 +13,11 @@ The loss is the cross-entropy. With e = softmax(logits) - (1 at the label), the 
     BERT:   a = (1 - p^2) m (C' e);  W: a x', b: a, C: e (m p)', c: e
     GPT-2:  gamma: (S' e) h, beta: S' e, S: e y'
 
-which are outer products (`factored`): norms, sums and inner products need no gradient of an example. Hidden states are
-float32, and so is what is computed of them; losses, probabilities and norms are float64.
+which are outer products (`factored`): norms, sums and inner products need no gradient of an example. Hidden states and
+what is computed from them are float32; losses, probabilities and norms are float64.
 
-Many models of one shape are one head, whose vector is [models, d]: losses are then [models, L] and so on, by one call.
+Many models of one shape can be one head, with parameters [models, d]: one call then returns losses [models, L], and so
+on.
 """
 
 from __future__ import annotations

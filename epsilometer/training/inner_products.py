@@ -1,16 +1,16 @@
 """Inner products and lengths of the gradients of many texts, tensor by tensor, without forming any of them.
 
-A layer's gradient is a sum over tokens of products of what goes into the layer and what comes back to its output. With
-the inputs h_t and the derivatives e_t of the loss by the outputs, t the tokens of one text,
+A layer's gradient is a sum over tokens of products of its input and the gradient at its output. With inputs h_t and
+derivatives e_t of the loss with respect to the outputs, t running over the tokens of one text,
 
     weight of a dense layer:  G = sum_t e_t h_t',   <G, Y> = sum_t e_t' Y h_t,   |G|^2 = sum_{s,t} (e_s'e_t)(h_s'h_t);
     bias:                     g = sum_t e_t;
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
-So one forward and one backward pass over many texts of one length give what would take as many gradients of millions of
-numbers (the norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything is made of
-torch's operations on activations and may be differentiated once more, by the word embeddings that went in. Equal to
+So one forward and one backward pass over many texts of one length replace as many gradients of millions of numbers (the
+norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything consists of torch
+operations on activations and can be differentiated once more, with respect to the input word embeddings. Equal to
 autograd's gradients up to float32's rounding.
 """
 

@@ -1,7 +1,7 @@
-"""What a training step makes of the gradients of its examples: clipping or scaling, noise, a division.
+"""How a training step turns per-example gradients into an update: clipping or scaling, noise, a division.
 
-The update is (noisy sum) / (q N): q N is the public expected batch (`accounting.schedule`), never the batch at hand,
-whose size would tell how many examples came in. A batch without examples is a step like any other: noise alone.
+The update is (noisy sum) / (q N): q N is the public expected batch size (`accounting.schedule`), never the actual one,
+which would reveal how many examples came in. An empty batch is a step like any other, of noise alone.
 
 | noise | each example | noise | most that adding or removing one example moves the sum |
 |---|---|---|---|
@@ -13,8 +13,8 @@ whose size would tell how many examples came in. A batch without examples is a s
 (Abadi et al. 2016, "Deep learning with differential privacy", algorithm 1; the module `directional`; Bu et al. 2023,
 "Automatic clipping", where gamma 0 is scaling to 1.) Where an example is replaced, twice as much.
 
-Sensitivities are of all parameters together, however many tensors they lie in. Noise is on the sum, of deviation
-sigma C: on the mean it would be sigma C / (q N). Each step draws its own from the generator that it is given.
+Sensitivities are over all parameters together, whatever tensors they belong to. Noise is on the sum, of deviation sigma
+C: on the mean it would be sigma C / (q N). Each step draws its own from the generator that it is given.
 
 From a system's generator (`core.system`) the noise is drawn for a release: in float64, and the update is rounded to a
 public grid (`normals`). Seeded streams can be inverted, and serve audits.

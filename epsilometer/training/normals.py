@@ -1,22 +1,21 @@
 """Vectors of independent normal numbers, as long as a model has parameters.
 
-Two ways, by who is to see them:
+There are two samplers, depending on who will see the result:
 
 - **Audits** (seeded): Box and Muller 1958, a radius sqrt(-2 ln u) from 40 random bits in float64 and an angle from 24
-  bits, multiplied in float32, for half the price of numpy's float32 normals. The law ends at 7.5 deviations, beyond
-  which lies less than 1e-13, and has 2^24 angles: no statistic of a training's length sees either. Only vectors
-  are drawn so; the scalars that decide a law (`directional`) are float64 of numpy.
+  bits, multiplied in float32, at half the cost of numpy's float32 normals. The law ends at 7.5 deviations, beyond which
+  less than 1e-13 of a normal law lies, and has 2^24 angles: no statistic over a training can detect either. Only
+  vectors are drawn this way; the scalars that decide a law (`directional`) are numpy's float64.
 - **Releases** (operating system): the inverse CDF, in float64, of a uniform number of 63 bits in (0, 1/2), with a sign
   from the last bit; up to 9.1 deviations. Sums with it are then rounded to a public grid (`on_grid`).
 
 What the rounding of a release costs. Let g be the grid over the noise's deviation, from 1/16 to 1/8. Rounding to a
 public grid is post-processing, so a real Gaussian would lose nothing. The number drawn differs from the real quantile
 by a part of at most 2^-48 (`tests/training/test_normals.py`), and the uniform number by 2^-64 or a part of 2^-53. So
-the ends of the cell of g deviations around a move by a 2^-48 at most, and its probability by a part of a 2^-47 / g,
-at most 2^-40 within 8 deviations; further off there is 1.3e-15. A step on d numbers that is (epsilon, delta)-private
-in real arithmetic is therefore (epsilon + eta, delta e^eta + tau)-private with eta = d 2^-39 and tau = d 2^-48:
-1.1e-6 and 2.2e-9 for 592,130 numbers. The discrete Gaussian of `core.exact` would cost neither and 100 times the
-time.
+the ends of the cell of g deviations around a move by a 2^-48 at most, and its probability by a part of a 2^-47 / g, at
+most 2^-40 within 8 deviations; further off there is 1.3e-15. A step on d numbers that is (epsilon, delta)-private in
+real arithmetic is therefore (epsilon + eta, delta e^eta + tau)-private with eta = d 2^-39 and tau = d 2^-48: 1.1e-6 and
+2.2e-9 for 592,130 numbers. The discrete Gaussian of `core.exact` would add neither, but take 100 times as long.
 """
 
 from __future__ import annotations

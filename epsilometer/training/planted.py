@@ -1,8 +1,8 @@
 """A head trained with planted texts, seen by its losses: the audit of a whole training by a black-box adversary.
 
-A canary's score is minus the trained head's loss at its label; where each canary has two versions, its loss at the
-other label less that at its first one. The schedule is that of the texts that were trained on, canaries included, and
-is what the accountant is to count.
+A canary's score is the negative loss of the trained head at its label; where each canary has two versions, the loss at
+the second label minus that at the first. The schedule covers all texts that were trained on, canaries included; it is
+the one to give the accountant.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The training loop: a step is a batch, its noisy gradient, the optimiser's move. Killed, it goes on to the same bytes.
+"""The training loop: a step is a batch, its noisy gradient and an optimiser update; it resumes to the same bytes.
 
-What leaves a step is what the noise makes of the batch's gradients (`noise.update`), divided by the public q N; the
-optimiser and everything after it see nothing else of the private texts, so that a claim for the noisy gradients
-(`accounting`) covers the trained head by post-processing. It covers neither what `Trained` says of the steps (norms,
-losses), which is computed from private texts without noise and never leaves data/, nor the choice of the settings.
+A step releases the noisy sum of the batch's gradients (`noise.update`), divided by the public q N; the optimiser and
+everything after it see nothing else of the private texts, so a claim for the noisy gradients (`accounting`) covers the
+trained head by post-processing. It covers neither the statistics of steps in `Trained` (norms, losses), which is
+computed from private texts without noise and never leaves data/, nor the choice of the settings.
 
 Each step has streams of its own: a batch, masks of dropout, noise. They are named by the seed and the step, and noise
 by its settings too, so that no step and no level repeats the noise of another. A seeded stream is for audits; a

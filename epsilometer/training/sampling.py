@@ -1,14 +1,14 @@
-"""Which examples enter which step: index batches drawn as a schedule of `accounting.schedule` says.
+"""Which examples enter which step: batches of indices, drawn according to a schedule of `accounting.schedule`.
 
-The accountant takes the same schedule, so that what is claimed is claimed of the batches that were drawn.
+The accountant takes the same schedule, so that the claim is about the batches that were drawn.
 
-- `Poisson`: for every step and every example a coin of its own, which says yes with chance q = 1 / ceil(N / B) exactly
-  (a whole number below ceil(N / B) is 0). A batch may have any size, 0 included, and an empty batch is a step as well:
-  whoever skipped it would tell that no example was in it.
+- `Poisson`: for every step and every example a separate coin, which includes it with probability q = 1 / ceil(N / B)
+  exactly (a whole number below ceil(N / B) is 0). A batch may have any size, 0 included, and an empty batch is also a
+  step: skipping it would reveal that no example was in it.
 - `Shuffled`: one random order of all examples, cut into ceil(N / B) batches whose sizes are public, the same ones in
   every pass.
 
-A batch depends on the stream and on the number of its step alone, so a training that was stopped goes on from any step.
+A batch depends only on the stream and the number of its step, so an interrupted training can resume at any step.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 Two ways to noise it:
 
 - **as in training** (`training.noise`): each text's gradient is clipped or scaled to length 1, noise is added to their
-  sum or drawn for each, and the result divided by the batch, whose size is public. These have a law that is accounted.
+  sum or drawn for each, and the result divided by the batch, whose size is public. The accountants cover these.
 - **as published with the attacks** (`OnMean`): the mean of gradients that are neither clipped nor scaled, plus Laplace
   noise (breaching's default) or Gaussian noise (LAMP's defence) of one scale for every coordinate. Without a bound on a
   text's gradient no privacy follows from it: it claims nothing.
 
-Whoever receives it is given the labels, the number of texts and their lengths in tokens, as the attacks presuppose.
+The receiver is given the labels, the number of texts and their lengths in tokens, as the attacks presuppose.
 """
 
 from __future__ import annotations

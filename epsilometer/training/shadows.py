@@ -1,9 +1,9 @@
 """Many heads of one recipe at once, each on its own texts: what membership attacks compare a target with.
 
-The features are shared, and the parameters of m models are one array [m, d]: a step gathers a batch of each model, pads
-them to one length, and takes all products forward and backward as products of stacks of matrices. What noise makes of a
-batch is computed for each model by itself, from its own rows alone. So a shadow is a training like any other, private
-ones too, and equals the one that `private.train` makes of the same texts, first head and settings, to rounding.
+The features are shared, and the parameters of m models are one array [m, d]: a step gathers a batch for each model,
+pads these to one length, and computes the forward and backward passes as batched matrix products. Noise is applied to
+each model separately, from its own rows alone. So a shadow, private or not, equals up to rounding what `private.train`
+returns for the same texts, initial head and settings.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Who is asked about, and who trains on what: the texts of a membership game.
+"""The texts of a membership game: which are asked about, and which models train on what.
 
-A target was trained on N texts; H others have the same labels. Asked about are as many of either, and of each class as
-many of either: else an attack would tell the splits' shares of classes apart, where the training texts were balanced
-say, and not what the model has learnt. Everything that the splits of a file differ in beside it still shows; splits
-that are drawn at random (`resplit`) differ in nothing.
+A target was trained on N texts; H others have the same labels. Equally many of both are asked about, also within each
+class; otherwise an attack could exploit different class shares (if the training texts were balanced, say) instead of
+what the model has learnt. Any other difference between the splits of a file still shows; splits that are drawn at
+random (`resplit`) have none.
 
 - `overlapping` (Carlini et al. 2022): each reference trains on half of the asked texts, and on all training texts that
-  are not asked about, N as the target does. Two and two share a cut, so that every asked text is in exactly half of the
-  references. The adversary thus knows every training text but those in question, as differential privacy assumes.
+  are not asked about, N as the target does. References come in pairs that share a split in halves, so that every asked
+  text is in exactly half of the references. The adversary thus knows every training text but those in question, as
+  differential privacy assumes.
 - `disjoint` (paper, table 6: 11 models on parts of 259 texts): references train on texts that no other model sees, and
   that are not asked about. Needs N texts for each of them, so that the target's must be a small part of the data.
 """

@@ -1,4 +1,4 @@
-"""What rewrites do to a victim: shares of texts whose private attribute it then reads wrong and whose task still right.
+"""What rewrites do to victims: shares of texts whose private attribute they then get wrong and whose task still right.
 
 With f the victim of a label, y the truth, x' the rewrite of x, and over test texts
 
@@ -11,8 +11,8 @@ as published for IDT (Computational Linguistics 2025, section 5), and beside the
 
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
-since a method that rewrites few texts is right to be counted over all that it was asked to rewrite. UR and PA are also
-given of all test texts as they are released.
+because a method that rewrites few texts must be judged over all that it was asked to rewrite. UR and PA are also given
+over all test texts as they are released.
 
 Intervals are over texts: Clopper and Pearson's, and where texts share a group (an author, a pair) those of a bootstrap
 over groups. Nothing here proves privacy: the victim never saw a rewrite (`utility.attackers` has those that did).

@@ -1,6 +1,6 @@
-"""Texts anonymised with what became of each, by auxiliaries that are trained on labelled texts or read from a folder.
+"""Anonymised texts with the outcome of each, by auxiliaries that are trained on labelled texts or read from a folder.
 
-It draws from the operating system's randomness, as a publication does; with a seed it can be repeated.
+Randomness comes from the operating system, as for a publication, or from a seed, which makes the result reproducible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who infers a private attribute from what is released, the method known to some of them.
+"""Attackers who infer a private attribute from what is released; some of them know the method.
 
 clean:       learned from original texts, and reads the originals: what there is to hide. Others read what is released.
 static:      learned from original texts; it never saw a rewrite.

@@ -1,7 +1,7 @@
-"""Verbatim leakage: how many of the identifiers in the texts stand in their rewrites as they were.
+"""Verbatim leakage: how many of the identifiers in the texts survive in their rewrites.
 
 Identifiers are those that the corpus records having planted (columns `identifiers` and `identifier_kinds`), and those
-that have a pattern (`text.identifiers`). Names have none, so they are known from the record alone. A match that
+that have a pattern (`text.identifiers`). Names have no pattern, so they are known from the record alone. A match that
 overlaps a recorded identifier is counted as that one.
 
 **Rule.** An identifier has survived where the rewrite has the same letters and digits in a row, whatever their case and

@@ -1,9 +1,9 @@
 """A language model as the attacker: it is told the classes, shown a text and asked for the author's (IDT, table E.1).
 
-An answer is a JSON object with the key `class`. One of another form, or that names no class, is asked for once more and
-is then unusable: it counts as wrong, and its share stands beside the accuracy. (The paper's accuracy of ChatGPT on its
-rewrites, .061 of five countries, is far below chance; without that share it cannot be told why.) With `top: 3` the
-model names up to three classes, the likeliest first.
+An answer is a JSON object with the key `class`. An answer in another form, or one that names no class, is requested
+once more; if it is still malformed it is unusable and counts as wrong, and the share of such answers is reported beside
+the accuracy. (The paper's accuracy of ChatGPT on its rewrites, .061 of five countries, is far below chance; without
+that share it cannot be told why.) With `top: 3` the model names up to three classes, the likeliest first.
 
 `prompt` names one of the paper's or is one of your own, with {label} and {classes} in it.
 """

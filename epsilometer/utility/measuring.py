@@ -1,4 +1,4 @@
-"""All rows about what was released of a part of a data set: what victims make of it, and what attackers infer."""
+"""All rows about what was released of a part of a data set: what victims predict for it, and what attackers infer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One call from texts and what was released of them to what attackers infer, wherever the rewrites were made.
+"""One call that takes texts and their rewrites, from any source, and returns what attackers infer.
 
 A language model, a product or a person may have rewritten the texts. Retrained attackers need rewrites to learn from:
-those of `training`, or else those of a half of the texts, which are then not tested on.
+those of `training`, or otherwise those of half of the texts, which are then left out of the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of the texts behind a gradient an attack found: text by text, and on average with an interval.
+"""How much of a gradient's texts an attack recovered: per text, and on average with an interval.
 
 Texts of a batch come back in no order: they are assigned to the true ones so that the sum of ROUGE-L is largest, for
 the blind baseline too. ROUGE-L is the F1 (rouge-score), as the scores of the paper's Table 8 are, though its formula
@@ -11,8 +11,7 @@ divides by the longer length: .222 and .333 where that gives .200 and .250.
 | exact | 1 where all words are the same in the same order |
 | identifiers | share of the text's identifiers (`leakage`) that stand in what was found; null for a text without any |
 
-The **blind baseline** is a public text of that many tokens, for which nobody needs a gradient: what it scores is no
-leak.
+The **blind baseline** is a public text of that many tokens, for which nobody needs a gradient: its score is no leak.
 """
 
 from __future__ import annotations

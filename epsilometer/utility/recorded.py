@@ -1,6 +1,6 @@
-"""Rewrites recorded in a file: what they hide of an attribute, and what is inferred all the same.
+"""Rewrites recorded in a file: how well they hide an attribute, and what attackers still infer.
 
-They are looked up by their originals. Two texts are one where they differ in white space alone.
+Rewrites are looked up by their originals. Texts that differ only in white space count as one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of utility: what rewrites keep, and what classifiers make of them."""
+"""The tables of utility: what rewrites keep, and what classifiers predict from them."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """How much of a text its rewrite keeps, by the metrics of `epsilometer.metrics`.
 
-A metric is a class with `measure(originals, rewrites)`: one number a pair, NaN where it has none. Most look at words as
-`epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts are read
-up to their first 10,000 characters, since alignments take time by the product of two lengths.
+A metric is a class with `measure(originals, rewrites)`: one number per pair, NaN where it is undefined. Most look at
+words as `epsilometer.text.words` yields them: case, layout and punctuation do not count, and an emoji is no word. Texts
+are read up to their first 10,000 characters, since alignments take time by the product of two lengths.
 
 | metric | what | scale |
 |---|---|---|
 | cosine | of the sentence embeddings | -1 to 1 |
 | levenshtein | 1 - edit distance / length of the longer, in characters | 0 to 1 |
 | jaccard | sets of words: common / all | 0 to 1 |
-| changed | share of words replaced, put in or left out | 0 to 1, less is closer |
+| changed | share of words replaced, inserted or deleted | 0 to 1, less is closer |
 | bleu, rouge_l, meteor | n-grams, longest common subsequence, matched words and stems | 0 to 1 |
 | bertscore | F1 of matched token states | -1 to 1 |
 | part_of_speech | likeness of the sequences of tags | 0 to 1 |

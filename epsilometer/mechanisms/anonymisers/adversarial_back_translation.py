@@ -1,9 +1,9 @@
 """Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder that was trained to write
 round trips of texts from states in which an adversary cannot read an attribute.
 
-The training is `shared/adversarial_rewriter.py`, by the stage `rewriters`; here its model writes every sentence anew,
-as `round_trip` does. That an adversary of the training failed says nothing of one that is trained on rewrites. Nothing
-is claimed.
+The training is `shared/adversarial_rewriter.py`, by the stage `rewriters`; here its model rewrites every sentence, as
+`round_trip` does. That the adversary in training failed says nothing about one that is trained on rewrites. Nothing is
+claimed.
 """
 
 from __future__ import annotations

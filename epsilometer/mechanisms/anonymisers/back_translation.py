@@ -1,8 +1,8 @@
-"""Back-translation: every sentence goes into another language and back (the plain baseline of IDT, section 5).
+"""Back-translation: every sentence is translated into another language and back (a baseline of IDT, section 5).
 
-Published: Helsinki-NLP/opus-mt-en-fr and -fr-en, with the beams that come with them. Here any two Marian models do, the
-number of beams is a setting, and hypotheses are ranked by their mean log-probability (`models/beam_search.py`). Nothing
-is claimed.
+Published: Helsinki-NLP/opus-mt-en-fr and -fr-en, with the beams that come with them. Here any two Marian models work,
+the number of beams is a setting, and hypotheses are ranked by their mean log-probability (`models/beam_search.py`).
+Nothing is claimed.
 """
 
 from __future__ import annotations

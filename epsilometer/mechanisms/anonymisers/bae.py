@@ -1,4 +1,4 @@
-"""BAE-R: important words become what a masked language model expects there (Garg and Ramakrishnan, EMNLP 2020).
+"""BAE-R: important words are replaced by what a masked language model expects (Garg and Ramakrishnan, EMNLP 2020).
 
 Candidates are the 50 likeliest whole words at the word's place, of the same tag, where nouns and verbs may stand for
 each other. The text must stay similar to the original in the window of 15 words by at least .936338 = 1 - .2 / pi, the

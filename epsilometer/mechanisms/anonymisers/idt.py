@@ -1,21 +1,21 @@
 """IDT: a few replaced words, after which classifiers of a private attribute err and those of a task do not.
 
-Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. No claim: nothing is proved of the text
-that is released, and who trains on rewrites learns much of the attribute again. Labels are the auxiliaries'
+Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is proved about
+the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the auxiliaries'
 predictions, so that a user's text needs none.
 
 1. Attributions of the predicted class of every label (`shared/attribution.py`).
 2. W: the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's IDT_u)
    for an attribute.
-3. For each the k nearest words, in its case; or those of `candidates`.
+3. For each of these, the k nearest words, in its letter case; or those of `candidates`.
 4. Edits of 1, 2, ..., |W| words (`shared/search.py`): whole tokens, all occurrences, everything else byte for byte. The
-   tags of the text stay as they are, but that NOUN and VERB stand for each other under `swap` (IDT_s).
+   tags of the text stay the same, except that under `swap` (IDT_s) NOUN and VERB may replace each other.
 5. Of the edits under which every attribute has another prediction and every task the same, one is released.
 
 `as_published: true` is the paper's: random chains of replacements, and of all candidates the one with the largest
 probability of a wrong class; ties go to fewer changed words, then to the text's stream. Ours searches by size and stops
-at the fewest words. The answers of tasks are judged for every edit, so ours lets their words change too, unless
-`ignore_utility` is false.
+at the fewest words. The tasks' predictions are checked for every edit, so ours also changes words that tasks use,
+unless `ignore_utility` is false.
 
 `aim: random` shows a class that is drawn by k-ary randomised response from the predicted one, y, of c classes,
 
@@ -23,8 +23,8 @@ at the fewest words. The answers of tasks are judged for every edit, so ours let
 
 so that P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. The released
 text is not a function of it alone, and where no edit shows that class the text says so; so nothing is claimed for the
-text. Where a text's own class is drawn, the words change that another class would have changed, so that an edited text
-is no mark of a false class. `aim: hide` brings every auxiliary within `margin` of the class shares.
+text. Where a text's own class is drawn, the words are changed that would change for another class, so that being edited
+does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin` of the class shares.
 
 The paper states neither k nor q. Of 100 generated reviews for validation (73 that linear victims read right, linear
 auxiliaries on other texts, GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words a success, and .21,

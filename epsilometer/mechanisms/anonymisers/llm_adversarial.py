@@ -2,15 +2,15 @@
 
 Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): each round the model infers, with the words
 that gave it away, and is then asked to rewrite the text given these inferences; at most 3 rounds, temperature .1. The
-prompts are ours. A text with which the model names no class, or another than at first of each label, is done: status
-`found`; `part`, if the last round has not got there.
+prompts are ours. A text is done (status `found`) when, for each label, the model names no class or a different one than
+at first; if the last round has not achieved this, the status is `part`.
 
 aim: random names the class that is to be shown of each label (IncogniText 2024, arXiv:2407.02956): drawn from all
 classes alike by the text's stream, so that the class shown says nothing of the class hidden; done, when the model
-infers it. As published it is drawn from the classes that the model did not infer at first: of two classes a flip, which
-whoever knows the method undoes.
+infers it. As published it is drawn from the classes that the model did not infer at first: with two classes a flip,
+which anyone who knows the method can undo.
 
-Departures: an answer has a stated form, and what has another is no rewrite (`shared/language_model.py`); where the
+Departures: an answer must have the requested form, otherwise it is no rewrite (`shared/language_model.py`); where the
 reference code cannot align comments it falls back to the original without saying so. If a later answer is unusable, the
 rewrite of the round before is released. Nothing is claimed: the model that judges is the one that rewrites, and a
 stronger or a trained attacker may infer what it does not.

@@ -1,15 +1,15 @@
 """A language model is told to write a text as if by someone else, and to keep what it is about (IDT, table E.2).
 
-The request names the class of each private label that is to be shown no more, and that of each useful label: as the
+The request names the class of each private label that is to be hidden, and that of each useful label: as the
 auxiliaries predict them, where the paper takes the true ones. `prompt` names one of the paper's or is one of your own,
 with {hidden} for "the gender of the author different from male", {values} for "male" alone, {kept} for "the rating of
 the text as good", {kept_values} for "good".
 
 Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
-adversarial sentence, if any" (appendix F). Here a form is asked for, and what has another is no rewrite
+adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is no rewrite
 (`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No classifier is
 asked whether it errs on the rewrite, so `found` says no more than that the text has changed. Nothing is claimed:
-whoever runs the model reads the text, and a model may leave in what gives the attribute away.
+whoever runs the model reads the text, and a model may leave in words that give the attribute away.
 """
 
 from __future__ import annotations

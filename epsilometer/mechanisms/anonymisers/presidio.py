@@ -2,13 +2,13 @@
 
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
 and one of names: the entities of a spaCy `pipeline`, as Presidio takes them, or without one every run of proper nouns
-by the embedded tagger, as PERSON. That cannot tell a person from a city; of Presidio's own names, too, users report
-false positives (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of its two engines.
+by the embedded tagger, as PERSON. The latter cannot tell a person from a city; users also report false positives among
+Presidio's own names (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of its two engines.
 
 `replace`, Presidio's default, writes <PERSON>, `mask` as many asterisks, `surrogate` an invented value by Faker, drawn
 from the text's stream: one for equal values of a text, and one name for a person, whose mentions by a part of the name
-become parts of the invented one. Which kind of value stood where stays visible, and whatever no recogniser knows is
-released as it was: nothing is claimed.
+become parts of the invented one. The kind and place of each value stay visible, and whatever no recogniser knows is
+released unchanged: nothing is claimed.
 """
 
 from __future__ import annotations

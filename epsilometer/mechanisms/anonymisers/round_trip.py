@@ -1,4 +1,4 @@
-"""A round trip through one encoder-decoder: every sentence is read, and written by the model's likeliest words.
+"""A round trip through one encoder-decoder: every sentence is encoded, and decoded to the model's most likely words.
 
 It stands in for back-translation where there is no translation model: the embedded one copies most of what it reads
 and loses rare words (`data/embedded/models/minilm-seq2seq/README.md`), in lower case. Nothing is claimed.

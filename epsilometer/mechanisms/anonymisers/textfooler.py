@@ -1,4 +1,4 @@
-"""TextFooler: important words become near words of a word space, until a classifier errs (Jin et al., AAAI 2020).
+"""TextFooler: important words are replaced by similar words until a classifier errs (Jin et al., AAAI 2020).
 
 Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, the code .5), of the same tag,
 where nouns and verbs may stand for each other; the text must stay similar in the window of 15 words, by at least

@@ -11,10 +11,10 @@ distance, so that its default s = 0 leaves `***` for every unsafe word. The p an
 stated.
 
 `as_published: true` keeps what decides its results. One dictionary from word to word is filled as the texts come, and
-serves all later ones: a substitution cipher, which whoever has it undoes. Digits are drawn after the seed 0 each time,
-so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite then depends on
-the texts before it in the call, and on no stream**: another order or another cut of the texts gives other rewrites. By
-default each text has a dictionary of its own, digits come from its stream, and words keep their capitals.
+serves all later ones: a substitution cipher, which anyone who holds it can undo. Digits are drawn from seed 0 every
+time, so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite then depends
+on the texts before it in the call, and on no stream**: another order or another cut of the texts gives other rewrites.
+By default each text has a dictionary of its own, digits come from its stream, and words keep their capitals.
 """
 
 from __future__ import annotations
