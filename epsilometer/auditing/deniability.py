@@ -2,9 +2,9 @@
 
     N_w = P(the word w is written for w)    S_w = how many words are written for w
 
-Both describe the variety of what a mechanism writes and bound no loss: a mechanism can change every word and disclose
-it all the same. S_w depends on how often one looks. The number of words of positive probability is the whole vocabulary
-for most mechanisms at any epsilon, so that S_w is, as in the papers, the number of distinct words in n draws. Its
+Both describe the variety of a mechanism's output and bound no loss: a mechanism can change every word and still
+disclose it. S_w depends on the number of draws. The number of words of positive probability is the whole vocabulary for
+most mechanisms at any epsilon, so here S_w is, as in the papers, the number of distinct words in n draws. Its
 expectation,
 
     E S_w = sum over y of 1 - (1 - P(y | w))^n,

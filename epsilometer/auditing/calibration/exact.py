@@ -1,9 +1,8 @@
 """The nominal epsilon at which an exact figure meets a target. Nothing is rewritten.
 
-The figure (a loss in nats, or a delta) is computed at any epsilon with its error kept: it lies between two values.
-Below the answer's `low` it is less than the target and above `high` more, both beyond its error, provided that it rises
-with epsilon. Points are chosen on the power law through the ends of the interval; every third halves it, whatever the
-curve.
+The figure (a loss in nats, or a delta) is computed at any epsilon as a bracket that contains it. Below the answer's
+`low` it is less than the target and above `high` it is more, both beyond its error, provided that it rises with
+epsilon. Points are chosen on the power law through the ends of the interval; every third halves it, whatever the curve.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The nominal epsilon at which an attack's empirical loss meets a target, with an interval. Losses are in nats.
 
 The target loss l is a target success probability p* = (e^l + (k - 1) delta) / (e^l + k - 1) (TeDA eq. 10 solved for the
-probability). Sought is c, the largest epsilon below which no success probability p(epsilon) exceeds p*; it is assumed
-that above c p stays at or above p*. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the
+probability). The search is for c, the largest epsilon below which no success probability p(epsilon) exceeds p*; p is
+assumed to stay at or above p* above c. Fresh trials are drawn at epsilons of a fixed grid, and the answer is the
 interval between two of them.
 
 **Evidence by betting** (Ville 1939; Waudby-Smith and Ramdas 2023). For each cell between two epsilons of the grid a
@@ -18,19 +18,19 @@ never did so are a confidence set at every time together: no alpha is divided am
 drawn at one epsilon counts for all cells beyond it. Where all cells are refuted, so is the assumption.
 
 **Posteriors instead of hits.** A trial's factor is 1 + b (x - p*), where b = (q - p*) / (p* (1 - p*)) and x is 1 for a
-success and 0 else. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in
-[0, 1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, and at most 0.9
-of the largest that leaves no debt, where r = p* (1 - p*) / (variance of x in earlier batches): it says as much as r
-coins. That believes the declared law. The hits of the same trials test it after every batch (`posteriors.LawTest`),
-with a tenth of alpha; where they refute it the search goes on by hits, from the first batch on, and says so.
+success and 0 else. Where the mechanism's law is known, x is the posterior of the guess (`posteriors`): it lies in [0,
+1] and has the same mean, so all of the above holds, and it varies less. Then b is r times as large, and at most 0.9 of
+the largest that leaves no debt, where r = p* (1 - p*) / (variance of x in earlier batches): it says as much as r coins.
+This relies on the declared law. The hits of the same trials test it after every batch (`posteriors.LawTest`), with a
+tenth of alpha; where they refute it the search goes on by hits, from the first batch on, and says so.
 
 **What is bet** is the posterior over curves with loss(epsilon) = l (epsilon / c)^b, c anywhere and b from 1/4 to 6: a
 tenth of each wealth bets on the success rate of that epsilon alone instead, whatever the curve. A poor model costs
 trials, not validity. Of several attacks the strongest counts: before c all lie at or below p*, so each has an equal
-part of the wealth; after c some one lies at or above p*, so that only the least wealth of them counts.
+part of the wealth; after c at least one lies at or above p*, so only the smallest of their wealths counts.
 
 **Where to draw**: both ends first, then three epsilons between them, then where two epsilons contradict a rising curve;
-else the two ends of that interval of the width asked for which the posterior expects to be settled soonest.
+otherwise at the two ends of the interval, of the requested width, that the posterior expects to settle soonest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a check of a claim against its worst case has to say. Losses are in nats."""
+"""The result of checking a claim against its worst case. Losses are in nats."""
 
 from __future__ import annotations
 

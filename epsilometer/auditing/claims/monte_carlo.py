@@ -1,10 +1,10 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
-A claim of c with delta says P(y | x) <= e^c P(y | x') + delta of every output y. n draws at each of two inputs prove no
-loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right: 5 nats
-from a thousand draws. A claim above that cannot be refuted, whatever the mechanism does. It is not testable, and leaves
-the correction for many tests before any draw is made (Tarone 1990, "A modified Bonferroni method for discrete data").
-The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
+A claim of c with delta says P(y | x) <= e^c P(y | x') + delta for every output y. n draws at each of two inputs prove
+no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right: 5 nats
+from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and is taken
+out of the correction for multiple tests before any draw is made (Tarone 1990, "A modified Bonferroni method for
+discrete data"). The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
 """
 
 from __future__ import annotations

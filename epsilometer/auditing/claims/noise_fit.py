@@ -1,9 +1,9 @@
 """Whether continuous noise has the density that its mechanism's claim needs. Losses are in nats.
 
-A mechanism that moves a vector of d dimensions and computes the rest from where it lands has no law that could be
+A mechanism that moves a vector of d dimensions and computes the rest from the new point has no law that could be
 enumerated: P(y | x) is an integral over the cell of y. But with noise z of density ~ e^(-epsilon ||z||) any two vectors
-x, x' give any point densities whose ratio is at most e^(epsilon ||x - x'||), and so any output. What remains to be seen
-is that the noise has that density: that its length and direction are independent,
+x, x' give any point densities whose ratio is at most e^(epsilon ||x - x'||), and so any output. What remains to be
+tested is that the noise has that density: that its length and direction are independent,
 
     ||z|| ~ Gamma(d, 1 / epsilon),    z / ||z|| uniform on the sphere,
 

@@ -1,11 +1,11 @@
-"""What no attack on a noisy gradient can do better than: bits of the text, exact matches, and guesses among two.
+"""Upper bounds for any attack on a noisy gradient: information on the text, exact matches, guesses between two texts.
 
-All are about one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`),
+All bounds are for one release of one text's gradient, clipped or scaled to length at most 1 (`accounting.releases`),
 whatever the text's law and the adversary's knowledge of the other texts in the batch.
 
 **Information** (nats). For any law Q of outputs, I(X; Y) <= E_x KL(P_x || Q). With Q the noise about the origin, KL is
 |v_x|^2 / 2 sigma^2 <= 1 / (2 sigma^2); with Q uniform on the sphere it is kappa A - ln M(kappa), for each of several
-parts. A text that costs more nats than that cannot be named by its gradient but by luck.
+parts. A text that takes more nats than that to identify can be identified from its gradient only by luck.
 
 **Exact matches** (Hayes, Mahloujifar and Balle, NeurIPS 2023). Let p0 be how often the best guess without the gradient
 is right. An adversary names x on the outputs S_x, which are disjoint, so that their masses under Q sum to at most 1.
@@ -16,9 +16,9 @@ With f(q) the largest P_x(S) of any S with Q(S) = q, the same for all x and conc
 By Neyman and Pearson S is a half-space or a cap: f(p0) = Phi(Phi^-1(p0) + 1 / sigma) for the Gaussian, and
 P(W > c) with P(U > c) = p0 for one von Mises-Fisher draw, W its cosine and U a uniform direction's.
 
-**Two texts.** The likelier one is the source with probability Phi(distance / 2 sigma), distance that between the two
-gradients after clipping. After a draw about u, with v the unit vector along u - u', a = v'u = |u - u'| / 2 and r the
-cosine of a uniform direction of R^(d-1),
+**Two texts.** The likelier one is the source with probability Phi(distance / 2 sigma), where distance is that between
+the two gradients after clipping. After a draw about u, with v the unit vector along u - u', a = v'u = |u - u'| / 2 and
+r the cosine of a uniform direction of R^(d-1),
 
     P(v'y > 0) = P(r < W a / sqrt((1 - W^2)(1 - a^2))),    y = W u + sqrt(1 - W^2) q,
 

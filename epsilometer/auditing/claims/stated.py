@@ -1,4 +1,4 @@
-"""What a mechanism states of itself at an epsilon: all that estimates and verdicts need of it, without building it."""
+"""What a mechanism states about itself at an epsilon: all that estimates and verdicts need of it."""
 
 from __future__ import annotations
 

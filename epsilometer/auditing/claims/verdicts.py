@@ -1,11 +1,10 @@
 """The claim against the measurement. Losses are in nats.
 
 Each trial has its own claim c: epsilon times the distance between its candidates (the largest of all pairs), infinite
-where the claim does not cover a pair. Under it an adversary names the source with probability at most
-(e^c + (k - 1) delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of
-successes against the sum of these bounds. An audit proves nothing private, so the words are "violated" and "not
-refuted". Where no outcome could have refuted a claim the word is "not testable", and where nothing was compared "not
-checked".
+where the claim does not cover a pair. Under it an adversary names the source with probability at most (e^c + (k - 1)
+delta) / (e^c + k - 1) (TeDA eq. 10 solved for the probability). The verdict tests the number of successes against the
+sum of these bounds. An audit cannot prove privacy, so the verdicts are "violated" and "not refuted". Where no outcome
+could have refuted a claim the word is "not testable", and where nothing was compared "not checked".
 
 The tests of an audit share its level alpha after Tarone (1990, "A modified Bonferroni method for discrete data",
 Biometrics 46). Let p* be the p-value of a test if every guess were right, a number known before any guess is read. With

@@ -1,5 +1,5 @@
 """Conformance tests of a component: does a mechanism, an attack or a metric keep the rules that every audit relies on?
 
-They find mistakes of code, on a handful of public texts; what leaks is found by an audit, and a claim's worst case by
+They detect coding mistakes, on a handful of public texts; leaks are measured by an audit, and a claim's worst case by
 `epsilometer claims`. Statistical tests fail a sound component with probability of at most FALSE_ALARM each.
 """

@@ -1,4 +1,4 @@
-"""Rules that a component must keep, and what checking them comes to."""
+"""Rules that a component must keep, and the results of checking them."""
 
 from __future__ import annotations
 

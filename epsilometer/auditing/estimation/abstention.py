@@ -1,4 +1,4 @@
-"""What the clearest outputs prove: an adversary that guesses only where it is sure. Losses are in nats.
+"""What the most revealing outputs prove: an adversary that guesses only where it is confident. Losses are in nats.
 
 The success rate averages over all outputs, so it shows the pure loss of a mechanism only where every output is equally
 telling. Here the adversary guesses where its score is high and abstains elsewhere.
@@ -12,21 +12,21 @@ right ones are at most binomial, P(right >= v) <= P(Bin(m, p*) >= v).
 
 With delta > 0 the excess (P(right | y) - p*)_+ has a mean of at most delta (1 - p*): it is a sum over guesses j of (1 -
 p*) / k times the mass by which P_j exceeds e^epsilon times the mean of the others, which is at most delta, as the
-positive part is convex. A right guess is thus one that a coin of mean at most delta gives away, or one of probability
-at most p*, and P(right >= v) <= P(R + Bin(m - R, p*) >= v) with R ~ Bin(T, delta) over all T trials, guessed or not.
-For large T that is epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR are the shares of all trials with a
-right and with a wrong guess; with m = T it is TeDA's eq. 10. Compare theorem 5.2 of Steinke, Nasr and Jagielski 2023
-(arXiv:2305.08846), whose guesses share one run.
+positive part is convex. So a right guess is either given away by a coin of mean at most delta, or right with
+probability at most p*, and P(right >= v) <= P(R + Bin(m - R, p*) >= v) with R ~ Bin(T, delta) over all T trials,
+guessed or not. For large T that is epsilon >= ln((k - 1) (TPR - delta) / FPR), where TPR and FPR are the shares of all
+trials with a right and with a wrong guess; with m = T it is TeDA's eq. 10. Compare theorem 5.2 of Steinke, Nasr and
+Jagielski 2023 (arXiv:2305.08846), whose guesses share one run.
 
-**The levels.** The adversary guesses in the surest T, T / 2, T / 4, ... trials, each number raised to take in all that
-are as sure as the last, and the best of these levels counts, at alpha / (2 L) for L distinct ones (Bonferroni): they
-are chosen by scores alone, so a mechanism whose outputs are equally telling pays for one. MultiSplit (Meinshausen,
-Meier and Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are as valid and prove less.
-Medians of 40 runs, T = 10,000, alpha = .01: Gaussian, mu = 2: 1.61 by all guesses, 3.86 by MultiSplit (21 splits, a
-fifth to choose), 4.02 here; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4: 1.92, 3.73, 3.77.
+**The levels.** The adversary guesses in the surest T, T / 2, T / 4, ... trials, each number raised to include ties with
+the last, and the best of these levels counts, at alpha / (2 L) for L distinct ones (Bonferroni). Levels are defined by
+scores alone, so a mechanism whose outputs are all equally revealing has only one. MultiSplit (Meinshausen, Meier and
+Buehlmann 2009, arXiv:0811.2177) and a level chosen on a part of the trials are as valid and prove less. Medians of 40
+runs, T = 10,000, alpha = .01: Gaussian, mu = 2: 1.61 by all guesses, 3.86 by MultiSplit (21 splits, a fifth to choose),
+4.02 here; symmetric unary encoding, epsilon 1: .45, .89, .91; epsilon 4: 1.92, 3.73, 3.77.
 
-What is proved is a lower bound on the largest pure loss between two candidates of a trial. It says nothing of an
-average, so it is a column beside `loss` and never that loss.
+What is proved is a lower bound on the largest pure loss between two candidates of a trial. It says nothing about an
+average, so it is a column beside `loss` and never the loss itself.
 """
 
 from __future__ import annotations

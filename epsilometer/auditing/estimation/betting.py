@@ -1,15 +1,15 @@
 """The mean of numbers between 0 and 1, by betting against every value it could have (Waudby-Smith and Ramdas).
 
 "Estimating means of bounded random variables by betting", JRSS B 86, 2024. Let x_1, x_2, ... lie in [0, 1], each with
-mean mu whatever came before. Whoever bets that the mean exceeds m owns, after n of them,
+mean mu whatever came before. A bettor who bets that the mean exceeds m has, after n of them, the wealth
 
     W_n(m) = prod over i of (1 + b_i (x_i - m)),   0 <= b_i < 1 / m, known before x_i.
 
-At m = mu it is a non-negative martingale that begins at 1, so that it ever reaches 2 / alpha with probability at most
-alpha / 2 (Ville 1939). It falls as m grows: the values of m at which it has done so lie below a point, which is the
-lower end; the upper end is the same of 1 - x. Nothing is assumed but the range and the mean.
+At m = mu it is a non-negative martingale that starts at 1, so the probability that it ever reaches 2 / alpha is at most
+alpha / 2 (Ville 1939). It falls as m grows, so the values of m at which it has reached 2 / alpha lie below one point,
+the lower end; the upper end comes from 1 - x in the same way. Nothing is assumed but the range and the mean.
 
-The stakes decide the width alone. Where one may look at any time, W is the mean over stakes b = g / m, with g from a
+The stakes affect only the width. Where one may look at any time, W is the mean over stakes b = g / m, with g from a
 thousandth to nearly all that is owned: one of them is nearly the best, whatever the variance and n (Cover's universal
 portfolio, on a grid). Where n is fixed beforehand, b_i is the best stake for n numbers of the variance seen so far
 (their section 4.1), which makes the interval about a fifth narrower.

@@ -1,11 +1,11 @@
-"""Whether two ways are equally good, by differences of runs that share all but the way.
+"""Whether two methods are equally good, by differences between runs that share everything but the method.
 
-The mean difference has a t interval at 1 - alpha, for which the differences count as normal. Three verdicts:
+The mean difference has a t interval at 1 - alpha, which assumes normal differences. Three verdicts:
 
 - **equivalent**: the interval lies within the margin on both sides of 0, which was stated beforehand (two one-sided
-  tests at alpha / 2 each: Schuirmann 1987). Ways that differ by the margin or more are called so with probability
-  alpha / 2 at most;
-- **different**: it does not, and leaves 0 out. Ways that are equal are called so with probability alpha at most;
+  tests at alpha / 2 each: Schuirmann 1987). Methods that differ by the margin or more are called equivalent with
+  probability at most alpha / 2;
+- **different**: it does not, and excludes 0. Equal methods are called different with probability at most alpha;
 - **undecided**: neither.
 """
 

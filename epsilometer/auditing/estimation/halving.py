@@ -1,9 +1,9 @@
-"""Search by successive halving, and a bound on what it found: which arm pays most, and how much that proves.
+"""Search by successive halving for the arm that pays most, and a bound on what it pays.
 
 An arm is anything that can be tried again and again, here a pair of texts; a trial of it is right or wrong under each
 of some attacks. On one half of the budget all arms are tried equally often, the better half of them goes on to the next
 round, and so until one is left (Karnin, Koren and Somekh 2013, "Almost optimal exploration in multi-armed bandits").
-The best of many arms looks better than it is, by more than any interval of its own trials allows: so what it pays is
+The best of many arms looks better than it is, by more than any interval of its own trials allows: so its payoff is
 bounded by the other half of the budget, fresh trials of the survivor alone, under the attack that did best on it until
 then. Neither the arm nor the attack was chosen by these, and the interval needs no correction.
 """

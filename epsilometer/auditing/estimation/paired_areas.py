@@ -1,18 +1,18 @@
-"""Areas under the curves of several noises on the same examples, with what they have in common.
+"""Areas under the curves of several noise levels on the same examples, with their covariance.
 
-Models of less and of more noise are asked about the same members and others, and an example that is told easily from
-one model is told easily from another: areas rise and fall together with the examples, and their difference is known
-far better than either. With V_l(x) the share of the others that member x scores more than at level l (equal ones count
-half), and W_l(y) the share of the members that score more than y, the area is the mean of V_l, and
+Models of less and of more noise are asked about the same members and others, and an example that is easy for one model
+is easy for another: areas rise and fall together with the choice of examples, and their difference is known far better
+than either. With V_l(x) the share of the others that member x scores more than at level l (equal ones count half), and
+W_l(y) the share of the members that score more than y, the area is the mean of V_l, and
 
     cov(area_k, area_l) = cov(V_k, V_l) / n + cov(W_k, W_l) / m
 
 over n members and m others (DeLong, DeLong and Clarke-Pearson 1988), for many examples. Several models of one level
 count by the mean of their areas, that is with the means of V and of W.
 
-**What it is about.** Examples are drawn anew, the models stay what they are: a difference says that *these* models of
-less noise give away more than *those* of more, on further examples. It does not say so of other trainings at the same
-levels, of which there is one a seed.
+**What it is about.** Inference is over new examples for fixed models: a difference says that *these* models of less
+noise give away more than *those* of more, on further examples. It says nothing about other trainings at the same
+levels, of which each seed is one.
 """
 
 from __future__ import annotations

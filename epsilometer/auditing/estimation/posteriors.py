@@ -5,11 +5,12 @@ any adversary, however it was made, is right with probability
 
     pi_g(y) = P(y | x_g) / sum over j of P(y | x_j)        given y and the candidates.
 
-So the mean of pi_g over trials has the expectation of the success rate and is never more variable (Blackwell 1947). It
-must be the law of all that the adversary sees: what it looks at is a function of y, or the posterior is not its own.
+So the mean of pi_g over trials has the expectation of the success rate and is never more variable (Blackwell 1947). P
+must be the law of all that the adversary sees: everything it looks at must be a function of y, otherwise the posterior
+is not that of its guess.
 
-**It believes the declared law.** Nothing that the sampler does against it shows in pi_g: `loss`, verdicts and drift
-stay on hits. Given the outputs of all trials the hits are independent coins of the probabilities pi_g if the sampler
+**It relies on the declared law.** A sampler that departs from its law does not show in pi_g, so `loss`, verdicts and
+drift use hits. Given the outputs of all trials the hits are independent coins of the probabilities pi_g if the sampler
 follows its law. Their number then has a Poisson binomial distribution: an exact test of the law (`departure`), or one
 that may be looked at after every batch (`LawTest`).
 """

@@ -1,4 +1,4 @@
-"""What the scores of a membership attack are worth: curve, area, rates at thresholds, leakage, and a loss in nats.
+"""What the scores of a membership attack prove: curve, area, rates at thresholds, leakage, and a loss in nats.
 
 An example with a score of more than t is called a member. With F_in and F_out the laws of the scores of members and of
 others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the curve is P(member > other) + P(equal) / 2.
@@ -6,14 +6,14 @@ others, TPR(t) = 1 - F_in(t), FPR(t) = 1 - F_out(t), and the area under the curv
 **What the intervals cover.** Members are a sample of a model's training texts, the others a sample of texts like them,
 and given that model, and the references that it is compared with, scores of different examples are independent draws.
 So an interval says what the attack would do on other examples *of this model*. It does not cover another training run,
-whose model has learnt other texts by heart: the runs of several seeds show that beside each other. For the same reason
-`loss` is what the attack shows of this model and refutes no claim: a claim is about the randomness of training, which
+whose model has memorised other texts; runs with several seeds, side by side, show that. For the same reason `loss` is
+what the attack shows about this model and refutes no claim: a claim is about the randomness of training, which
 `auditing.one_run.coins` tests by coins.
 
 - `area`: variance of DeLong, DeLong and Clarke-Pearson (1988), the interval on the logit scale (Pepe 2003).
 - Rates are binomial at a threshold that does not depend on the examples they are measured on (Clopper and Pearson), so
   examples come in two halves: thresholds are set on the one and measured on the other (`halves`).
-- `leakage`: TPR - FPR (Yeom, Giacomelli, Fredrikson and Jha 2018), the advantage of who guesses.
+- `leakage`: TPR - FPR (Yeom, Giacomelli, Fredrikson and Jha 2018), the adversary's advantage.
 - `loss`: ln((TPR - delta) / FPR), or of the complements, whichever the first half says proves more
   (`successes.loss_by_rates`).
 """

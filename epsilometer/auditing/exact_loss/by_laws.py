@@ -98,7 +98,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """[n, 2]: the law rows of the units in which two texts differ; None where they have unlike numbers of units."""
+    """[n, 2]: the law rows of the units in which two texts differ; None where they have different numbers of units."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None

@@ -77,7 +77,7 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
     """As many of the first trials, at least one, as have at most so many distinct pairs of equally many words.
 
-    What a pair of unlike lengths takes to compute is little where length gives it away.
+    A pair of texts of different lengths is cheap to compute where length gives it away.
     """
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # trial by trial
