@@ -6,7 +6,7 @@ acceptable, grammatical or correct, else the second (CoLA's label 1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 _NAMES = ("acceptable", "grammatical", "correct")
-_ROWS = 16
+_ROWS = {"cpu": 16, "cuda": 256}  # texts of a batch, where memory holds them
 
 
 @component
@@ -58,16 +58,26 @@ class Grammaticality:
         """The [n] probabilities, 0 to 1; NaN for an empty rewrite."""
         import torch
 
+        from epsilometer.models.memory import Memory, activations
+
         tokenizer, network, chosen = self._loaded
         longest = min(tokenizer.model_max_length, getattr(network.config, "max_position_embeddings", 512) - 2)
         probabilities = np.full(len(rewrites), np.nan)
-        order = sorted((i for i, text in enumerate(rewrites) if text.strip()), key=lambda i: len(rewrites[i]))
-        for start in range(0, len(order), _ROWS):
-            rows = order[start : start + _ROWS]
-            batch = tokenizer(
-                [rewrites[i] for i in rows], padding=True, truncation=True, max_length=longest, return_tensors="pt"
-            )
-            with torch.inference_mode():
-                logits = network(**batch.to(network.device)).logits
-            probabilities[rows] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
+        each, most = 4 * activations(network.config, longest), _ROWS[network.device.type]
+        memory = Memory(network.device.type, self.model)
+
+        def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
+            rows = memory.rows(each, most)
+            for start in range(0, len(rest), rows):
+                part = rest[start : start + rows]
+                batch = tokenizer(
+                    [rewrites[i] for i in part], padding=True, truncation=True, max_length=longest, return_tensors="pt"
+                )
+                with torch.inference_mode():
+                    logits = network(**batch.to(network.device)).logits
+                probabilities[part] = logits.double().softmax(-1)[:, chosen].cpu().numpy()
+                yield part
+
+        filled = (i for i, text in enumerate(rewrites) if text.strip())
+        memory.work_off(sorted(filled, key=lambda i: len(rewrites[i])), some)
         return probabilities

@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ from torch.nn import functional as F
 
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
+from epsilometer.models.memory import Memory, activations
 from epsilometer.runtime.progress import track
 
 SLICE = {
@@ -33,7 +36,7 @@ SLICE = {
     "cuda": 8192,
 }  # rows of every matrix product of the layers: a constant, since kernels differ by shape
 HEAD_SLICE = {"cpu": 64, "cuda": 1024}  # rows of every product with the vocabulary
-BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens in memory at a time; cannot change a result
+BLOCK = {"cpu": 1024, "cuda": 65536}  # tokens at a time, where memory holds them; cannot change a result
 
 
 class Dense(NamedTuple):
@@ -129,6 +132,7 @@ class Bert:
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         self._device = device = resolved(device)
         self._type = number_type(precision, device)
+        self._memory, self._config = Memory(device, folder.name), SimpleNamespace(**config)
         # The first BERT checkpoints call a norm's weight and bias gamma and beta.
         self._weights = {
             name.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias"): tensor
@@ -158,7 +162,7 @@ class Bert:
             means = [part.mean(1, dtype=torch.float64) for part in _by_length(hidden, lengths)]
             result[members] = torch.cat(means).to(kind).cpu().numpy()
 
-        self._side_by_side(fill, list(self._blocks(sequences)), "encode")
+        self._in_blocks(fill, sequences, "encode")
         return result
 
     def states(
@@ -177,19 +181,26 @@ class Bert:
             )
             result[members] = hidden.float()
 
-        self._side_by_side(fill, list(self._blocks(sequences)), "read words")
+        self._in_blocks(fill, sequences, "read words")
         return result
 
-    def _side_by_side(self, work: Callable[[list[int]], None], blocks: Sequence[list[int]], label: str) -> None:
-        """Process the blocks, on a processor one block a core.
+    def _in_blocks(self, work: Callable[[list[int]], None], sequences: Sequence[Sequence[int]], label: str) -> None:
+        """Process the sequences in blocks, on a processor one block a core.
 
         That leaves no core waiting for another at the end of every product, and a product that one core computes is the
-        same however many cores there are.
+        same however many cores there are. Elsewhere blocks are of what memory holds.
         """
-        if self._device != "cpu":
+
+        def one_by_one(rest: Sequence[int]) -> Iterator[Sequence[int]]:
+            blocks = list(self._blocks(sequences, rest))
             for block in track(blocks, len(blocks), label):
                 work(block)
+                yield block
+
+        if self._device != "cpu":
+            self._memory.work_off(range(len(sequences)), one_by_one)
             return
+        blocks = list(self._blocks(sequences, range(len(sequences))))
         with ThreadPoolExecutor(torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
             for _ in track(pool.map(work, blocks), len(blocks), label):
                 pass
@@ -213,23 +224,39 @@ class Bert:
     @torch.inference_mode()
     def logits(self, head: Head, states: Tensor) -> Iterator[Tensor]:
         """The head's logits for hidden states [n, width], in parts: float32 [rows, entries] each, n rows in all."""
-        rows = HEAD_SLICE[self._device]
-        for part in states.split(rows):
-            padded = F.pad(part, (0, 0, 0, rows - len(part)))
-            yield head.decoder(head.norm(F.gelu(head.transform(padded))))[: len(part)]
 
-    def _blocks(self, sequences: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """The indices of the sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence)."""
+        def first(rest: Tensor) -> Tensor:
+            rows = self._memory.rows(40 * len(head.decoder.bias), HEAD_SLICE[self._device])
+            part = rest[:rows]
+            padded = F.pad(part, (0, 0, 0, rows - len(part)))
+            return head.decoder(head.norm(F.gelu(head.transform(padded))))[: len(part)]
+
+        start = 0
+        while start < len(states):
+            part = self._memory.attempt(partial(first, states[start:]))
+            start += len(part)
+            yield part
+
+    def _blocks(self, sequences: Sequence[Sequence[int]], some: Sequence[int]) -> Iterator[list[int]]:
+        """The indices of some sequences, shortest first, in blocks of at most BLOCK tokens (or one sequence).
+
+        Fewer where memory does not hold so many of the block's longest sequence.
+        """
         block: list[int] = []
         tokens = 0
-        for i in sorted(range(len(sequences)), key=lambda i: len(sequences[i])):
-            if block and tokens + len(sequences[i]) > BLOCK[self._device]:
+        for i in sorted(some, key=lambda i: len(sequences[i])):
+            if block and tokens + len(sequences[i]) > self._fitting(len(sequences[i])):
                 yield block
                 block, tokens = [], 0
             block.append(i)
             tokens += len(sequences[i])
         if block:
             yield block
+
+    def _fitting(self, length: int) -> int:
+        """How many tokens of sequences of a length are in memory at a time."""
+        each = self._type.itemsize * activations(self._config, length) // max(length, 1)
+        return self._memory.rows(each, BLOCK[self._device])
 
     @torch.inference_mode()
     def _run(

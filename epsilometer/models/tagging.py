@@ -299,7 +299,7 @@ def _projected(folder: Path, weight: NDArray[np.float64]) -> Any:
                 places = np.concatenate([np.arange(ends[i] - lengths[i], ends[i]) for i in members])
                 result[places] = self._sum([sequences[i] for i in members], columns)[: len(places)].cpu().numpy()
 
-            self._side_by_side(fill, list(self._blocks(sequences)), "tag")
+            self._in_blocks(fill, sequences, "tag")
             return result
 
         def _sum(self, sequences: list[Sequence[int]], columns: int) -> Tensor:

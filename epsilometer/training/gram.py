@@ -50,7 +50,7 @@ def head_of(model: SharedModel) -> Head:
     kind = BertHead if model.architecture == "bert" else GptHead
     settings = {} if kind is BertHead else {"epsilon": model.network.config.layer_norm_epsilon}
     shapes = kind(np.empty(0, np.float32), 0, 0).shapes
-    vector = torch.cat([parameters[name].detach().flatten() for name in shapes]).numpy()
+    vector = torch.cat([parameters[name].detach().flatten() for name in shapes]).cpu().numpy()
     return kind(vector, model.words.shape[1], model.network.config.num_labels, **settings)
 
 
@@ -75,10 +75,10 @@ def states(model: SharedModel, sequences: Sequence[Sequence[int]]) -> NDArray[np
     try:
         with torch.inference_mode():
             for batch in track(batches, len(batches), "states"):
-                network(input_ids=torch.tensor([list(sequences[number]) for number in batch]))
+                network(input_ids=torch.tensor([list(sequences[number]) for number in batch], device=model.device))
     finally:
         hook.remove()
-    return torch.cat(seen).numpy()[np.argsort(order)]
+    return torch.cat(seen).cpu().numpy()[np.argsort(order)]
 
 
 def _inner(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:

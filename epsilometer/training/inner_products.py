@@ -78,7 +78,7 @@ def products_with(
     create_graph: bool = False,
 ) -> list[Products]:
     """Returns the products of the same gradients with several vectors, one a vector, by one pass over the texts."""
-    losses, layers = _read(model, texts, torch.as_tensor(labels), create_graph=create_graph)
+    losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
         inner, squares = _collected(model, layers, vectors, len(losses))
     return [Products(one, squares, losses if create_graph else losses.detach()) for one in inner]
@@ -104,7 +104,7 @@ def mean_products(
         _read(
             model,
             torch.stack([texts[i] for i in same]),
-            torch.tensor([labels[i] for i in same]),
+            torch.tensor([labels[i] for i in same], device=texts[0].device),
             create_graph=create_graph,
         )
         for same in by_length.values()
@@ -165,9 +165,9 @@ def _collected(
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
     """The losses [B]. Places and token types are given for every text, so that each has rows of its own."""
     count, length = texts.shape[:2]
-    into: dict[str, Tensor] = {"position_ids": torch.arange(length).expand(count, length)}
+    into: dict[str, Tensor] = {"position_ids": torch.arange(length, device=texts.device).expand(count, length)}
     if model.architecture == "bert":
-        into["token_type_ids"] = torch.zeros(count, length, dtype=torch.int64)
+        into["token_type_ids"] = torch.zeros(count, length, dtype=torch.int64, device=texts.device)
     into["inputs_embeds" if texts.is_floating_point() else "input_ids"] = texts
     return nn.functional.cross_entropy(model.network(**into).logits, labels, reduction="none")
 

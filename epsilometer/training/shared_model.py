@@ -1,8 +1,9 @@
 """The model that a server and its clients share, and the gradient of a text by its parameters.
 
-A BERT or a GPT-2 by folder, pin or id, run by torch in float32 and in evaluation mode, with attention written out
-(`eager`), since attacks differentiate gradients once more and the fused kernels have no second derivative. Each text is
-read alone and never padded: a batch's gradient is the mean of those of its texts, whatever their lengths.
+A BERT or a GPT-2 by folder, pin or id, run by torch on the chosen device in float32 and in evaluation mode, with
+attention written out (`eager`), since attacks differentiate gradients once more and the fused kernels have no second
+derivative. Each text is read alone and never padded: a batch's gradient is the mean of those of its texts, whatever
+their lengths.
 
 **Objectives.** `classification`: the cross-entropy of a label (BERT: pooler and classifier; GPT-2: scorer of the last
 token, the padding token being the end token). `masked`: the cross-entropy at masked places, of which the targets say
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 Objective = Literal["classification", "masked", "causal"]
@@ -49,6 +51,7 @@ class SharedModel:
     architecture: "bert" or "gpt2". network: transformers' own, in evaluation mode. tokenizer: transformers' fast one.
     names: of the tensors that are sent, in order; shapes: theirs; parts: how many numbers each has; size: d, their sum.
     special: ids of tokens that stand for no part of a text ([CLS], padding, ...), which no reconstruction contains.
+    device: of the network, of what it is given and of gradients as tensors.
     """
 
     def __init__(
@@ -70,7 +73,9 @@ class SharedModel:
             if chosen not in get_args(known):
                 raise unknown(what, chosen, get_args(known))
         self.folder, self.objective, self.tensors = locate(model), objective, tensors
+        self.device = resolved()
         self.network, self.tokenizer = _loaded(self.folder, objective, classes, seed)
+        self.network.to(self.device)
         self.architecture: str = self.network.config.model_type
         self.special = _special(self.tokenizer)
         self._frame = _frame(self.tokenizer)
@@ -136,12 +141,12 @@ class SharedModel:
 
     def loss(self, ids: Sequence[int] | Tensor, target: Target) -> Tensor:
         """The loss of one text by its ids [T], or by its word embeddings [T, width]."""
-        given = torch.as_tensor(ids)
+        given = torch.as_tensor(ids, device=self.device)
         into = {"inputs_embeds" if given.is_floating_point() else "input_ids": given[None]}
         if self.objective == "classification":
-            wanted = torch.tensor([target])
+            wanted = torch.tensor([target], device=self.device)
         elif self.objective == "masked":
-            wanted = torch.as_tensor(target)[None]
+            wanted = torch.as_tensor(target, device=self.device)[None]
         else:
             if given.is_floating_point():
                 raise TypeError("the causal objective predicts tokens, which embeddings do not name")
@@ -163,11 +168,11 @@ class SharedModel:
         """The gradients of texts, each a row of all d numbers: [L, d]."""
         matrix = np.empty((len(sequences), self.size), np.float32)
         for row, ids, target in zip(matrix, sequences, targets, strict=True):
-            row[:] = torch.cat([one.flatten() for one in self.gradient(ids, target)]).numpy()
+            row[:] = torch.cat([one.flatten() for one in self.gradient(ids, target)]).cpu().numpy()
         return matrix
 
     def split(self, vector: NDArray[np.floating] | Tensor) -> list[Tensor]:
-        """A vector of d numbers as tensors of the shapes that are sent."""
+        """A vector of d numbers as tensors of the shapes that are sent, on the vector's device."""
         flat = torch.as_tensor(vector)
         return [part.reshape(shape) for part, shape in zip(flat.split(self.parts), self.shapes, strict=True)]
 

@@ -85,7 +85,7 @@ def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: py
     one = fine_tune(corpus(40, 0), ["bad", "good"], tiny, STREAM)
     texts = corpus(50, 4).texts
     whole, sizes = one.probabilities(texts), []
-    monkeypatch.setattr(one, "_memory", Memory("cuda", "the model", 1 << 30))
+    monkeypatch.setattr(one, "memory", Memory("cuda", "the model", 1 << 30))
     logits = one._logits
 
     def limited(pieces: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -97,7 +97,7 @@ def test_rows_are_halved_where_memory_runs_out(tiny: FineTuning, monkeypatch: py
     monkeypatch.setattr(one, "_logits", limited)
     np.testing.assert_allclose(one.probabilities(texts), whole, atol=2 / GRID)
     assert set(sizes) == {4}
-    monkeypatch.setattr(one, "_memory", Memory("cuda", "the model", 1))
+    monkeypatch.setattr(one, "memory", Memory("cuda", "the model", 1))
     one.probabilities(texts)
     assert sizes[-1] == 1
 

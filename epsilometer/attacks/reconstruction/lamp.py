@@ -113,7 +113,8 @@ class Descent:
         vocabulary = self.model.tokenizer.get_vocab()
         unused = {number for word, number in vocabulary.items() if _UNUSED.fullmatch(word)}
         left_out = self.model.special | unused
-        allowed = torch.tensor([i for i in range(len(self.model.words)) if i not in left_out])
+        numbers = [i for i in range(len(self.model.words)) if i not in left_out]
+        allowed = torch.tensor(numbers, device=self.model.device)
         return allowed, torch.nn.functional.normalize(self.model.words.detach()[allowed], dim=1)
 
     @cached_property
@@ -125,7 +126,8 @@ class Descent:
         """Random texts [count, length, width]: normal vectors, as long as words are, between special tokens."""
         first, last = self._ends
         words = self.model.words.detach()
-        inner = torch.from_numpy(generator.standard_normal((count, length - first - last, words.shape[1]), np.float32))
+        normal = generator.standard_normal((count, length - first - last, words.shape[1]), np.float32)
+        inner = torch.from_numpy(normal).to(self.model.device)
         inner = inner * (self._length / inner.norm(dim=2, keepdim=True))
         frame = self.model.framed([])
         ends = words[torch.tensor(frame, dtype=torch.int64)].expand(count, -1, -1)
@@ -183,7 +185,7 @@ class Descent:
             arranged = one.detach()[orders]
             ends = frame.expand(len(orders), -1, -1)
             candidates = torch.cat([ends[:, :first], arranged, ends[:, first:]], 1)
-            losses = matching.losses(whole, number, candidates).double().numpy()
+            losses = matching.losses(whole, number, candidates).double().cpu().numpy()
             if self.language is not None:
                 words = np.array(self.nearest([whole[number]])[0])
                 texts = [self.model.decode(words[order]) for order in orders.numpy()]

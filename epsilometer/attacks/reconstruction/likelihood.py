@@ -167,7 +167,8 @@ class Climber:
     def _changes(self, ids: Ids, derivative: Tensor, laws: np.ndarray) -> list[Ids]:
         """Texts that differ in one token, those of most gain to first order."""
         words = self.model.words.detach()
-        gain = (derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)).numpy().astype(np.float64)
+        first_order = derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)
+        gain = first_order.cpu().numpy().astype(np.float64)
         gain += laws - laws[np.arange(len(ids)), list(ids)][:, None]
         gain[:, ~self._allowed] = -np.inf
         gain[np.arange(len(ids)), list(ids)] = -np.inf
@@ -204,8 +205,8 @@ class Climber:
         """The log-likelihoods [n] of texts of one length."""
         if not texts:
             return np.empty(0)
-        ids = torch.tensor([self.model.framed(one) for one in texts])
-        return law.log_likelihood(products(self.model, ids, [label] * len(texts), target)).double().numpy()
+        ids = torch.tensor([self.model.framed(one) for one in texts], device=self.model.device)
+        return law.log_likelihood(products(self.model, ids, [label] * len(texts), target)).double().cpu().numpy()
 
     def _value(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> float:
         return float(self._values(law, target, [tuple(ids)], label)[0])

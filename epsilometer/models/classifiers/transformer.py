@@ -55,7 +55,7 @@ class Transformer:
         self.settings = settings
         self.losses: list[float] = []
         self._device = resolved()
-        self._memory = Memory(self._device, folder.name)
+        self.memory = Memory(self._device, folder.name)
         self._half = number_type(settings.precision, self._device) is torch.bfloat16
         with quiet_loading():
             try:
@@ -167,7 +167,7 @@ class Transformer:
             for width in np.unique(widths):
                 members = np.flatnonzero(widths == width)
                 while len(members):
-                    some = self._memory.attempt(partial(self._first_batch, pieces, members, int(width)))
+                    some = self.memory.attempt(partial(self._first_batch, pieces, members, int(width)))
                     logits[members[: len(some)]] = some
                     members = members[len(some) :]
         return logits
@@ -176,7 +176,7 @@ class Transformer:
         """The logits of the first members, all of one width."""
         from epsilometer.models.memory import activations
 
-        rows = self._memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
+        rows = self.memory.rows(4 * activations(self.network.config, width), _ROWS[self._device])
         batch = members[:rows]
         logits = self._logits([pieces[i] for i in np.resize(batch, rows)])
         some: NDArray[np.float32] = logits[: len(batch)].cpu().numpy()

@@ -101,8 +101,8 @@ def test_the_shared_beginning_is_kept_once_and_nothing_else(chat_model: Path, mo
     judge, caches = JudgeModel(chat_model), []
     length = len(judge._prefix("12"))
 
-    def repeated(cache: Any, rows: int, grows: bool = True) -> Any:
-        caches.append((cache, judge_model_repeated(cache, rows, grows), grows))
+    def repeated(cache: Any, rows: int, more: int = 0) -> Any:
+        caches.append((cache, judge_model_repeated(cache, rows, more), more > 0))
         return caches[-1][1]
 
     judge_model_repeated = judge_model._repeated
@@ -189,6 +189,25 @@ def test_replies_are_those_of_one_prompt_at_a_time(chat_model: Path, again: bool
         tokens = ids[0, begin:]
         assert answer.text == tokeniser.decode(tokens, skip_special_tokens=True)
         assert (answer.prompt_tokens, answer.completion_tokens) == (begin, len(tokens))
+
+
+def test_a_cache_with_room_holds_what_one_that_grows_does_and_copies_nothing() -> None:
+    from transformers import DynamicCache
+
+    draw, shared = torch.Generator().manual_seed(0), DynamicCache()
+    shapes = [(1, 2, 5, 4), (3, 2, 4, 4), (3, 2, 1, 4), (3, 2, 1, 4)]
+    first, *rest = [[torch.randn(shape, generator=draw) for _ in "kv"] for shape in shapes]
+    shared.update(*first, 0)
+    kept = judge_model._repeated(shared, 3, 6)
+    joined, places = [part.expand(3, -1, -1, -1) for part in first], set()
+    for new in rest:
+        joined = [torch.cat(pair, -2) for pair in zip(joined, new, strict=True)]
+        given = kept.update(*new, 0)
+        assert all(torch.equal(*pair) for pair in zip(given, joined, strict=True))
+        assert kept.get_seq_length() == joined[0].shape[-2]
+        places.add(tuple(part.data_ptr() for part in given))
+    assert len(places) == 1
+    assert shared.get_seq_length() == 5
 
 
 def test_what_is_written_in_a_text_is_only_data(chat_model: Path) -> None:

@@ -40,7 +40,7 @@ class Bag(torch.nn.Module):
         super().__init__()
         self.words = torch.nn.Embedding(entries, 8)
         self.head = torch.nn.Linear(8, 3)
-        self.config = SimpleNamespace(pad_token_id=0)
+        self.config = SimpleNamespace(pad_token_id=0, hidden_size=8, num_attention_heads=1, num_hidden_layers=1)
         self.device = torch.device("cpu")
 
     def get_input_embeddings(self) -> torch.nn.Module:
@@ -64,7 +64,9 @@ def bag(bert: Transformer) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(4)
         network = Bag(len(WORDS) + 4)
-    return SimpleNamespace(kind="transformer", network=network, tokenizer=bert.tokenizer, longest=64)
+    return SimpleNamespace(
+        kind="transformer", network=network, tokenizer=bert.tokenizer, longest=64, memory=bert.memory
+    )
 
 
 def _livelier(classifier: Transformer) -> Transformer:
@@ -129,7 +131,7 @@ def test_scores_and_completeness_are_captums(bert: Transformer, steps: int) -> N
     width = max(len(part.ids) for part in pieces)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PIECES, "cpu", 5 * width)
-        line = _Line(bert.network, pieces, np.arange(2), width)
+        line = _Line(bert, pieces, np.arange(2), width)
         scores, ends = line.scores(target, steps), line.ends()
     padding = bert.tokenizer.pad_token_id
     for part, wanted, ours, end in zip(pieces, target, scores, ends, strict=True):
@@ -163,7 +165,9 @@ def test_a_padded_baseline_moves_no_positions(tmp_path: Path, bert: Transformer)
             for parameter in network.parameters():
                 if parameter.dim() > 1:
                     parameter.normal_(0.0, 0.3)
-    roberta = SimpleNamespace(kind="transformer", network=network, tokenizer=bert.tokenizer, longest=64)
+    roberta = SimpleNamespace(
+        kind="transformer", network=network, tokenizer=bert.tokenizer, longest=64, memory=bert.memory
+    )
     _, incomplete = integrated_gradients(roberta, [spans(text) for text in TEXTS], steps=50, tolerance=0.05)
     assert not incomplete.any()
 
@@ -183,7 +187,7 @@ def test_steps_are_doubled_until_complete(bert: Transformer) -> None:
 
 
 def _alone(classifier: Transformer, part: Any) -> _Line:
-    return _Line(classifier.network, [part], np.array([0]), len(part.ids))
+    return _Line(classifier, [part], np.array([0]), len(part.ids))
 
 
 def _total(bert: Transformer, text: str, target: int, steps: int) -> tuple[float, float]:
@@ -209,7 +213,7 @@ def test_padding_and_batch_change_nothing(bert: Transformer) -> None:
     assert attributions(bert, TEXTS[::-1], settings).scores[::-1] == together
     assert [attributions(bert, [text], settings).scores[0] for text in TEXTS] == together
     part, target = _pieces(bert, [spans(TEXTS[0])]), np.array([1])
-    narrow, wide = (_Line(bert.network, part, np.array([0]), width).scores(target, 8)[0] for width in (12, 40))
+    narrow, wide = (_Line(bert, part, np.array([0]), width).scores(target, 8)[0] for width in (12, 40))
     np.testing.assert_allclose(wide[:12], narrow, atol=1e-5)
     np.testing.assert_allclose(wide[12:], 0, atol=1e-6)
 

@@ -17,6 +17,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.selection.dp_st import DPST
 from epsilometer.mechanisms.selection.shared import near_duplicates
+from epsilometer.mechanisms.selection.shared import triples as shared_triples
 from epsilometer.mechanisms.selection.shared.near_duplicates import GRAM, PERMUTATIONS, stand_ins
 from epsilometer.mechanisms.selection.shared.triples import (
     Clustering,
@@ -25,7 +26,7 @@ from epsilometer.mechanisms.selection.shared.triples import (
     cluster,
     embed,
 )
-from epsilometer.models.tagging import Triple
+from epsilometer.models.tagging import Tagger, Triple
 from epsilometer.pipeline.stages import triples
 from epsilometer.project.checking import check
 from epsilometer.project.params import Params, read
@@ -47,6 +48,36 @@ SENTENCES = [
 def jaccard(left: str, right: str) -> float:
     grams = [{text[i : i + GRAM] for i in range(len(text) - GRAM + 1)} for text in (left, right)]
     return len(grams[0] & grams[1]) / len(grams[0] | grams[1])
+
+
+def test_reading_that_was_killed_goes_on_to_the_same_bytes(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed twice between parts of two texts; what was read is not read again."""
+    monkeypatch.setattr(shared_triples, "_PART", 2)
+    whole, asked, left = Tagger.triples, list[str](), 2
+
+    def mortal(reader: Tagger, texts: Sequence[str]) -> list[list[Triple]]:
+        nonlocal left
+        if not left:
+            raise KeyboardInterrupt
+        left -= 1
+        asked.extend(texts)
+        return whole(reader, texts)
+
+    monkeypatch.setattr(Tagger, "triples", mortal)
+    folder = tmp_path / "triples" / "public"
+    with pytest.raises(KeyboardInterrupt):
+        build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
+    left = 1
+    with pytest.raises(KeyboardInterrupt):
+        build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
+    left = 100
+    build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
+    assert asked == SENTENCES
+    assert [path.name for path in tmp_path.iterdir()] == ["triples"]
+    assert (folder / "triples.parquet").read_bytes() == (corpus / "triples.parquet").read_bytes()
+    assert (folder / "meta.json").read_bytes() == (corpus / "meta.json").read_bytes()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,7 @@ class JudgeModel:
                         input_ids=ids,
                         attention_mask=mask,
                         position_ids=positions,
-                        past_key_values=_repeated(cache, len(ids), grows=False),
+                        past_key_values=_repeated(cache, len(ids)),
                         use_cache=False,
                         logits_to_keep=1,
                     )
@@ -157,8 +157,9 @@ class JudgeModel:
             def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
                 for rows, ids, mask in self._batches(prompts, len(prefix), rest, longest):
                     whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
+                    kept = _repeated(cache, len(ids), ids.shape[1] + longest)
                     generated = self._model.generate(
-                        whole, attention_mask=mask, past_key_values=_repeated(cache, len(ids)), generation_config=greedy
+                        whole, attention_mask=mask, past_key_values=kept, generation_config=greedy
                     )
                     for row, answer in zip(rows, generated[:, whole.shape[1] :].tolist(), strict=False):
                         length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
@@ -280,21 +281,25 @@ class JudgeModel:
             yield rows, torch.from_numpy(ids).to(self._device), torch.from_numpy(mask).to(self._device)
 
     def _row_bytes(self, length: int, longest: int) -> int:
-        """About what a row of so many tokens takes: a layer's numbers, and keys and values, twice while they grow.
+        """About what a row of so many tokens takes: a layer's numbers, and keys and values.
 
-        They are of all layers where an answer of up to `longest` tokens follows, else of one.
+        These are of all layers where an answer of up to `longest` tokens follows, else of one, and of it twice.
         """
         from epsilometer.models.memory import activations, cached
 
         config = self._model.config.get_text_config()
-        keys = cached(config) * (length + longest) if longest else cached(config) * length // config.num_hidden_layers
-        return int(self._model.dtype.itemsize * (activations(config, length) + 2 * keys))
+        keys = cached(config) * (length + longest)
+        return int(
+            self._model.dtype.itemsize
+            * (activations(config, length) + (keys if longest else 2 * keys // config.num_hidden_layers))
+        )
 
 
-def _repeated(cache: Any, rows: int, grows: bool = True) -> Any:
-    """The cache of one row as a new one of several, which share the row's keys and values.
+def _repeated(cache: Any, rows: int, more: int = 0) -> Any:
+    """The cache of one row as a new one of several.
 
-    grows: whether it takes in what is read after them; else a layer's are gone as soon as the layer is computed.
+    more: how many tokens it takes in, for which it has room from the start. Without, rows share the one row's keys and
+    values, and what is read after them is gone as soon as a layer is computed.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -306,13 +311,47 @@ def _repeated(cache: Any, rows: int, grows: bool = True) -> Any:
         if type(one) is DynamicLayer:
             layer: Any = copy.copy(one)
             layer.keys, layer.values = (part.expand(rows, -1, -1, -1) for part in (layer.keys, layer.values))
-            if not grows:
+            if more:
+                layer = _with_room()(layer, more)
+            else:
                 layer.update = partial(_joined, layer.keys, layer.values)
         else:  # such as a sliding window
             layer = copy.deepcopy(one)
             layer.batch_repeat_interleave(rows)
         repeated.layers.append(layer)
     return repeated
+
+
+@cache
+def _with_room() -> Any:
+    from transformers.cache_utils import DynamicLayer
+
+    class WithRoom(DynamicLayer):
+        """A layer with memory for all tokens from the start, so that no step copies those before it.
+
+        Attention sees views of those taken in so far: the same numbers in the same shapes as if they were joined.
+        """
+
+        def __init__(self, layer: Any, more: int) -> None:
+            super().__init__()
+            self.lazy_initialization(layer.keys, layer.values)
+            rows, heads, length, _ = layer.keys.shape
+            self._room = [
+                part.new_empty(rows, heads, length + more, part.shape[-1]) for part in (layer.keys, layer.values)
+            ]
+            self._take(0, layer.keys, layer.values)
+
+        def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+            return self._take(self.keys.shape[-2], key_states, value_states)
+
+        def _take(self, start: int, *states: Tensor) -> tuple[Tensor, Tensor]:
+            stop = start + states[0].shape[-2]
+            for room, new in zip(self._room, states, strict=True):
+                room[:, :, start:stop] = new
+            self.keys, self.values = (room[:, :, :stop] for room in self._room)
+            return self.keys, self.values
+
+    return WithRoom
 
 
 def _joined(keys: Tensor, values: Tensor, new_keys: Tensor, new_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:

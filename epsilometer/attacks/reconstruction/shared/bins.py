@@ -212,11 +212,11 @@ def _quantiles(
     network = model.with_parameters(weights.changed).network
     name = weights.name("up.weight").removesuffix(".weight")
     hook = network.get_submodule(name).register_forward_pre_hook(
-        lambda _, given: values.append(given[0].detach().double().reshape(-1, len(probe)) @ probe)
+        lambda _, given: values.append(given[0].detach().cpu().double().reshape(-1, len(probe)) @ probe)
     )
     with torch.inference_mode():
         for ids in texts:
-            network(input_ids=torch.tensor([ids]))
+            network(input_ids=torch.tensor([ids], device=model.device))
     hook.remove()
     measured = torch.cat(values)
     ends = norm.ppf(np.arange(1, count) / count, float(measured.mean()), float(measured.std()))

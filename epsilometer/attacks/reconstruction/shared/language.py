@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.models.devices import resolved
 from epsilometer.models.locate import locate, quiet_loading
 
 AT_ONCE = 16  # texts in one batch: their logits stay in the processor's cache
@@ -28,12 +29,13 @@ class LanguageModel:
                 self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 self._network = AutoModelForCausalLM.from_pretrained(
                     folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-                ).eval()
+                )
             except (OSError, ValueError) as error:
                 raise UserError(
                     f"model {str(model)!r} cannot be loaded as a causal language model ({type(error).__name__}: "
                     f"{error}); give one, or `language: null` for none"
                 ) from error
+        self._network.eval().to(resolved())
         config = self._network.config
         self._open = next(i for i in (config.bos_token_id, config.eos_token_id, 0) if i is not None)
 
@@ -56,8 +58,9 @@ class LanguageModel:
         for target, row in zip(wanted, rows, strict=True):
             target[: len(row)] = torch.tensor(row, dtype=torch.int64)
         opened = torch.cat([torch.full((len(rows), 1), self._open), wanted[:, :-1].clamp(min=0)], 1)
+        opened, wanted = opened.to(self._network.device), wanted.to(self._network.device)
         # What is beyond a text's end cannot be seen from within, so nothing is masked.
         logits = self._network(input_ids=opened, attention_mask=torch.ones_like(opened)).logits
         each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none")
         counts = (wanted >= 0).sum(1).clamp(min=1)
-        return np.asarray((each.sum(1) / counts).double().numpy())
+        return np.asarray((each.sum(1) / counts).double().cpu().numpy())

@@ -48,7 +48,7 @@ class Law:
 
     def target(self, sent: Sent) -> list[Tensor]:
         """Y, the noised sum, as tensors of the model's shapes."""
-        return sent.model.split(torch.from_numpy(sent.update) * self.factor)
+        return sent.model.split(torch.from_numpy(sent.update).to(sent.model.device) * self.factor)
 
     def weight(self, lengths: Tensor) -> Tensor:
         """What gradients of these lengths [B] are multiplied by before noise."""

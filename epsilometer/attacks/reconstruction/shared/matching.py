@@ -41,7 +41,7 @@ class Matching:
     @cached_property
     def target(self) -> list[Tensor]:
         """What was sent, by tensor."""
-        return [one.detach() for one in self.model.split(self.sent.update)]
+        return [one.detach() for one in self.model.split(torch.from_numpy(self.sent.update).to(self.model.device))]
 
     @cached_property
     def _compared(self) -> Tensor:
@@ -51,7 +51,7 @@ class Matching:
             name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(one != 0))
             for name, one in zip(self.model.names, self.target, strict=True)
         ]
-        return ~torch.tensor(left_out)
+        return ~torch.tensor(left_out, device=self.model.device)
 
     @cached_property
     def _lengths(self) -> Tensor:
@@ -101,7 +101,7 @@ class Matching:
         return (1 - inner[:, self._compared] / lengths).mean(1)
 
     def _tag(self, gradients: Sequence[Tensor]) -> Tensor:
-        total = torch.zeros(())
+        total = torch.zeros((), device=self.model.device)
         for one, other, compared in zip(gradients, self.target, self._compared.tolist(), strict=True):
             if compared:
                 apart = one - other

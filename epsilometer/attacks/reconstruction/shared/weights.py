@@ -45,7 +45,7 @@ _THIRD = {"query": 0, "key": 1, "value": 2}
 
 
 class Weights:
-    """A model's parameters, to be read and set by role. Setting changes copies: `changed` holds them by name.
+    """A model's parameters, to be read and set by role. Setting changes copies on the processor, `changed` by name.
 
     blocks, width, units (of a feed-forward part), heads, positions (of the longest text): the model's sizes.
     """
@@ -54,7 +54,7 @@ class Weights:
         self._bert = model.architecture == "bert"
         self._start = "bert." if self._bert else "transformer."
         parameters = dict(model.network.named_parameters())
-        self._own = {name: one.detach().clone() for name, one in parameters.items()}
+        self._own = {name: one.detach().cpu().clone() for name, one in parameters.items()}
         config = model.network.config
         self.blocks: int = config.num_hidden_layers
         self.width: int = config.hidden_size

@@ -15,7 +15,8 @@ positive score and their order were those of 50 steps in all; at 12 steps in 22,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 STEPS, PUBLISHED_STEPS = 16, 50
 MOST_STEPS = 100  # of a sharp network some texts miss at any number, and each doubling costs as much as all before
-# Pieces of a pass, on a processor as many as fill it. Constants, since kernels differ by shape.
+# Pieces of a pass where memory holds them, on a processor as many as fill it. Constants, since kernels differ by shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
 # A processor is filled by the nodes of one text, which needs no padding then; elsewhere texts of about one length share
 # a pass, and are padded to multiples, so that few shapes occur.
@@ -49,12 +50,12 @@ def integrated_gradients(
 ) -> tuple[list[dict[str, float]], NDArray[np.bool_]]:
     """The score of each word of n texts, and of which texts the scores still miss completeness: bool [n].
 
-    classifier: a transformer (`network`, `tokenizer`, `longest`). A text's scores do not depend on the other texts:
-    every pass has a shape that the text's length alone decides.
+    classifier: a transformer (`network`, `tokenizer`, `longest`, `memory`). A text's scores do not depend on the other
+    texts: every pass has a shape that the text's length alone decides.
     """
-    network, pieces = classifier.network, _pieces(classifier, cut)
+    pieces = _pieces(classifier, cut)
     target, differences = np.zeros(len(cut), np.int64), np.zeros(len(cut))
-    for members, line in _lines(network, pieces, np.arange(len(cut)), rows=2):
+    for members, line in _lines(classifier, pieces, np.arange(len(cut)), rows=2):
         ends = line.ends()[: len(members)]
         target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
         differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
@@ -63,7 +64,7 @@ def integrated_gradients(
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
     missed = np.arange(len(cut))
     while len(missed) and steps <= MOST_STEPS:
-        for members, line in _lines(network, pieces, missed, rows=steps):
+        for members, line in _lines(classifier, pieces, missed, rows=steps):
             for i, of_pieces in zip(members, line.scores(target, steps), strict=False):
                 scores[i] = of_pieces
         totals = np.array([scores[i].sum() for i in missed])
@@ -75,13 +76,13 @@ def integrated_gradients(
 
 
 def _lines(
-    network: Any, pieces: Sequence[_Pieces], left: NDArray[np.int64], *, rows: int
+    classifier: Any, pieces: Sequence[_Pieces], left: NDArray[np.int64], *, rows: int
 ) -> Iterator[tuple[NDArray[np.int64], _Line]]:
     """The texts in `left`, some at a time: their numbers, and their lines, where some may stand again at the end.
 
     rows: how many of a pass each text takes.
     """
-    kind = network.device.type
+    kind = classifier.network.device.type
     widths = np.array([-(-len(pieces[i].ids) // MULTIPLE[kind]) * MULTIPLE[kind] for i in left])
     for width in np.unique(widths):
         together = 1 if kind == "cpu" else max(1, PIECES[kind] // int(width) // rows)
@@ -89,7 +90,7 @@ def _lines(
         for start in range(0, len(members), together):
             batch = members[start : start + together]
             filled = np.resize(batch, together)
-            yield batch, _Line(network, [pieces[i] for i in filled], filled, int(width))
+            yield batch, _Line(classifier, [pieces[i] for i in filled], filled, int(width))
 
 
 class _Line:
@@ -98,10 +99,11 @@ class _Line:
     numbers: of the texts, [n].
     """
 
-    def __init__(self, network: Any, pieces: Sequence[_Pieces], numbers: NDArray[np.int64], width: int) -> None:
+    def __init__(self, classifier: Any, pieces: Sequence[_Pieces], numbers: NDArray[np.int64], width: int) -> None:
         import torch
 
-        self.network, self.numbers, self.width = network, numbers, width
+        network = classifier.network
+        self.network, self.memory, self.numbers, self.width = network, classifier.memory, numbers, width
         padding = network.config.pad_token_id or 0
         ids, frame, attend = (np.full((len(pieces), width), value) for value in (padding, padding, 0))
         for row, part in enumerate(pieces):
@@ -118,27 +120,51 @@ class _Line:
 
         embedded = torch.stack([self.end, self.begin], 1).flatten(0, 1)
         rows = torch.arange(len(self.ids), device=embedded.device).repeat_interleave(2)
+
+        def some(start: int) -> Tensor:
+            part = slice(start, start + self._rows(2))
+            return self._logits(embedded[part], rows[part])
+
         with torch.inference_mode():
-            return self._logits(embedded, rows).unflatten(0, (-1, 2)).double().cpu().numpy()
+            return torch.cat(self._worked_off(some, len(rows))).unflatten(0, (-1, 2)).double().cpu().numpy()
 
     def scores(self, target: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
         """The scores of pieces, [n, width], for the targets of the texts of these numbers, by so many nodes."""
         import torch
 
-        device, at_once = self.end.device, max(1, PIECES[self.end.device.type] // self.width)
+        device = self.end.device
         nodes, weights = np.polynomial.legendre.leggauss(steps)
         classes = torch.from_numpy(target[self.numbers]).to(device)
         every_row = torch.arange(len(self.ids), device=device).repeat_interleave(steps)
         every_place = torch.from_numpy((nodes + 1) / 2).to(self.end).repeat(len(self.ids))
-        parts = []
-        for rows, places in zip(every_row.split(at_once), every_place.split(at_once), strict=True):
+
+        def some(start: int) -> Tensor:
+            part = slice(start, start + self._rows(1))
+            rows, places = every_row[part], every_place[part]
             way = self.end[rows] - self.begin[rows]
             embedded = (self.begin[rows] + places[:, None, None] * way).requires_grad_()
             total = self._logits(embedded, rows).gather(1, classes[rows, None]).sum()
             (slopes,) = torch.autograd.grad(total, embedded)
-            parts.append((slopes * way).sum(-1).double())
-        of_nodes = torch.cat(parts).unflatten(0, (-1, steps)).cpu().numpy()
+            return (slopes * way).sum(-1).double()
+
+        of_nodes = torch.cat(self._worked_off(some, len(every_row))).unflatten(0, (-1, steps)).cpu().numpy()
         return np.tensordot(of_nodes, weights / 2, (1, 0))
+
+    def _rows(self, least: int) -> int:
+        """How many rows a pass has, at least so many on a processor: all layers' numbers are kept to differentiate."""
+        from epsilometer.models.memory import activations
+
+        config = self.network.config
+        each = 4 * activations(config, self.width) * (1 + config.num_hidden_layers)
+        rows: int = self.memory.rows(each, max(least, PIECES[self.end.device.type] // self.width))
+        return rows
+
+    def _worked_off(self, some: Callable[[int], Tensor], count: int) -> list[Tensor]:
+        """What `some` gives for the rows from each start on, until there is one a row."""
+        parts: list[Tensor] = []
+        while (start := sum(map(len, parts))) < count:
+            parts.append(self.memory.attempt(partial(some, start)))
+        return parts
 
     def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
         """Those of the texts in these rows, [m, classes], with other embeddings of their words [m, width, size]."""

@@ -31,13 +31,14 @@ from torch.nn import functional as F
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.models.devices import resolved
+from epsilometer.models.memory import Memory
 from epsilometer.runtime.progress import track
 from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words, write
 
 UNKNOWN, START, END = 0, 1, 2
 SYMBOLS = 3  # entries before the first word
-EQUAL_ROWS = 64  # rows of every batch outside training: kernels differ by shape
+EQUAL_ROWS = {"cpu": 64, "cuda": 1024}  # rows of every batch outside training, where memory holds them
 _FILES = ("config.json", "vocabulary.json", "model.safetensors")
 _HELD_OUT = 20  # one text of so many is held out, 500 at most
 _WARM_UP = 50  # steps
@@ -81,6 +82,7 @@ class Autoencoder(nn.Module):
     def __init__(self, shape: Shape, vocabulary: Sequence[str], vectors: NDArray[np.float32] | None = None) -> None:
         super().__init__()
         self.shape, self.vocabulary = shape, list(vocabulary)
+        self._memory = Memory("cpu", "the autoencoder")
         self.number = {word: i for i, word in enumerate(self.vocabulary, SYMBOLS)}
         entries, wide = SYMBOLS + len(self.vocabulary), 2 * shape.hidden
         self.words = nn.Embedding(entries, shape.dimensions)
@@ -123,7 +125,12 @@ class Autoencoder(nn.Module):
                 f"{str(folder)!r} is no autoencoder of epsilometer's, or a damaged one; train it anew "
                 f"(epsilometer stage autoencoder NAME): {str(error)[:200]}"
             ) from error
-        return model.eval().to(resolved())
+        return model.eval().placed(resolved())
+
+    def placed(self, device: str) -> Autoencoder:
+        """The model itself, on a device."""
+        self._memory = Memory(device, "the autoencoder")
+        return self.to(device)
 
     def save(self, folder: Path) -> None:
         """Write config.json, vocabulary.json and model.safetensors."""
@@ -148,33 +155,72 @@ class Autoencoder(nn.Module):
         """Returns [n, width]: the latents, not clipped. Each depends on its own text alone."""
         numbers = [self.ids(text) for text in texts]
         out = np.empty((len(texts), self.width), np.float32)
-        for members in _by_length(numbers, EQUAL_ROWS):
-            filled = members + members[-1:] * (EQUAL_ROWS - len(members))
-            out[members] = self._read([numbers[i] for i in filled])[: len(members)].cpu().numpy()
+
+        def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
+            rows = self._rows(EQUAL_ROWS[self.bias.device.type])
+            for members in _by_length(numbers, rows, rest):
+                filled = members + members[-1:] * (rows - len(members))
+                out[members] = self._read([numbers[i] for i in filled])[: len(members)].cpu().numpy()
+                yield members
+
+        self._memory.work_off(range(len(texts)), some)
         return out
 
     @torch.inference_mode()
     def decode(self, latents: NDArray[np.float32]) -> list[str]:
         """Texts by greedy choice from latents [n, width]: as many words as the longest, or until the end symbol."""
         texts: list[str] = []
-        for start in range(0, len(latents), EQUAL_ROWS):
-            part = torch.from_numpy(np.array(latents[start : start + EQUAL_ROWS])).to(self.bias.device)
-            chosen = self._write(F.pad(part, (0, 0, 0, EQUAL_ROWS - len(part))))[: len(part)].tolist()
+
+        def first() -> list[list[int]]:
+            rows = self._rows(EQUAL_ROWS[self.bias.device.type])
+            part = torch.from_numpy(np.array(latents[len(texts) : len(texts) + rows])).to(self.bias.device)
+            chosen: list[list[int]] = self._write(F.pad(part, (0, 0, 0, rows - len(part))))[: len(part)].tolist()
+            return chosen
+
+        while len(texts) < len(latents):
             texts += [
                 write(self.vocabulary[i - SYMBOLS] for i in row[: row.index(END) if END in row else None])
-                for row in chosen
+                for row in self._memory.attempt(first)
             ]
         return texts
 
-    def loss(self, numbers: Sequence[Sequence[int]], dropped: float) -> Tensor:
-        """The mean cross-entropy of texts of one length, given as word numbers; the decoder sees the words before."""
+    def set_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[Sequence[int]], dropped: float) -> None:
+        """Give parameters the gradient of the mean cross-entropy of texts of one length, given as word numbers.
+
+        dropped: the share of words before that the decoder does not see. Where memory does not hold all texts, the
+        gradients of some at a time are added up.
+        """
+        hide = torch.rand(len(numbers), len(numbers[0]) + 1) < dropped
+        done = 0
+
+        def first() -> tuple[int, tuple[Tensor, ...]]:
+            part = slice(done, done + self._rows(len(numbers)))
+            share = len(numbers[part]) / len(numbers)
+            return len(numbers[part]), torch.autograd.grad(self.loss(numbers[part], hide[part]) * share, parameters)
+
+        while done < len(numbers):
+            count, slopes = self._memory.attempt(first)
+            for parameter, slope in zip(parameters, slopes, strict=True):
+                parameter.grad = parameter.grad + slope if done and parameter.grad is not None else slope
+            done += count
+
+    def loss(self, numbers: Sequence[Sequence[int]], hide: Tensor) -> Tensor:
+        """The mean cross-entropy of texts of one length, given as word numbers; the decoder sees the words before.
+
+        hide: those that it does not see, bool [n, length + 1].
+        """
         target = torch.tensor([[*row, END] for row in numbers], device=self.bias.device)
         given = F.pad(target[:, :-1], (1, 0), value=START)
-        hide = (torch.rand(given.shape) < dropped).to(given.device)
+        hide = hide.to(given.device)
         hide[:, 0] = False
         latent = clipped(self._read(numbers), self.shape.clip)
         states, _ = self._step(given.masked_fill(hide, UNKNOWN), latent, self._start(latent))
         return F.cross_entropy(self._logits(states).flatten(0, 1), target.flatten())
+
+    def _rows(self, most: int) -> int:
+        """How many texts are in memory at a time: of each all states of both LSTMs, and the vocabulary's logits."""
+        numbers = (self.shape.longest + 1) * (16 * self.shape.hidden + 4 * self.shape.dimensions + 3 * len(self.bias))
+        return self._memory.rows(4 * numbers, most)
 
     def _read(self, numbers: Sequence[Sequence[int]]) -> Tensor:
         """The latents of texts, read from last word to first, then the start symbol, so that empty texts have one."""
@@ -233,7 +279,7 @@ def train(
     vocabulary, start = _vocabulary(known, how.words, vectors)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(how.seed)
-        model = Autoencoder(shape, vocabulary, start).to(resolved())
+        model = Autoencoder(shape, vocabulary, start).placed(resolved())
         _fit(model, [model.ids(text) for text in known], how, random)
     model.eval()
     return model, {"training_texts": len(known), "vocabulary": len(vocabulary), **asdict(how), **quality(model, held)}
@@ -280,9 +326,7 @@ def _fit(model: Autoencoder, numbers: list[list[int]], how: Training, random: np
     for step in track(range(how.steps), how.steps, "train autoencoder"):
         for group in optimiser.param_groups:
             group["lr"] = how.rate * min((step + 1) / _WARM_UP, 1, 2 * (1 - step / how.steps))
-        loss = model.loss([numbers[i] for i in next(batches)], how.dropped)
-        optimiser.zero_grad()
-        loss.backward()
+        model.set_gradients(parameters, [numbers[i] for i in next(batches)], how.dropped)
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
 

@@ -11,10 +11,11 @@ chain; a triple without a near-duplicate stays too (there it is dropped).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.selection.shared.near_duplicates import stand_ins
+from epsilometer.models import tagging
+from epsilometer.models.devices import described
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.tagging import HEADS, Triple, TripleReader, tagger
@@ -34,7 +37,9 @@ from epsilometer.runtime.progress import track
 
 SCHEMA: tables.Schema = {"subject": pl.String, "relation": pl.String, "object": pl.String, "count": pl.Int64}
 
-_CHUNK = 512  # texts at a time: progress is reported after each
+_CHUNK = 512  # triples at a time: progress is reported after each
+_PART = 2048  # texts that are read at a time, so that a kill costs no more
+_READ: tables.Schema = {"text": pl.Int64, "subject": pl.String, "relation": pl.String, "object": pl.String}
 
 
 @dataclass(frozen=True)
@@ -134,26 +139,24 @@ class Clustering:
 def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCorpus:
     """Make the corpus of some public texts and write it into a folder.
 
-    Raises UserError where the texts hold no triple, or fewer than there are to be clusters.
+    Reading goes on where a call was killed, and so does the search for near-duplicates, to the same corpus. Raises
+    UserError where the texts hold no triple, or fewer than there are to be clusters.
     """
     clusters, seed = settings.clusters, settings.seed
-    reader = tagger(settings.tagger)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the folder's parent, of which DVC may watch all.
+    unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
     counted: Counter[Triple] = Counter()
     with_triple = 0
-    starts = range(0, len(texts), _CHUNK)
-    for start in track(starts, len(starts), "find triples"):
-        for triples in reader.triples(texts[start : start + _CHUNK]):
-            counted.update(triples)
-            with_triple += bool(triples)
+    for part in _read(texts, settings.tagger, unfinished / "read"):
+        counted.update(Triple(*row) for row in part.drop("text").iter_rows())
+        with_triple += part["text"].n_unique()
     if not counted:
         raise UserError(
             f"none of the {len(texts)} texts holds a triple; give English sentences with subject and object"
         )
     ranked = sorted(counted, key=lambda triple: (-counted[triple], len(triple.text), triple.text))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder's parent, of which DVC may watch all.
-    unfinished = folder.parent.with_name(f"{folder.parent.name}.unfinished") / folder.name
-    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, unfinished)
+    stand_in = stand_ins([triple.text for triple in ranked], settings.threshold, seed, unfinished / "index")
     unique = np.unique(stand_in)
     if max(clusters) > len(unique):
         raise UserError(
@@ -188,6 +191,22 @@ def build(texts: Sequence[str], folder: Path, settings: Clustering) -> TripleCor
     with suppress(OSError):  # work of others is in there
         unfinished.parent.rmdir()
     return corpus
+
+
+def _read(texts: Sequence[str], name: str, folder: Path) -> Iterator[pl.DataFrame]:
+    """The triples of texts (schema `_READ`), part by part: each is a file, which a call that was killed has left."""
+    reader = tagger(name)
+    of = hashlib.blake2b(f"{name} {described()}".encode() + Path(tagging.__file__).read_bytes(), digest_size=16)
+    of.update((HEADS / "heads.safetensors").read_bytes())
+    starts = range(0, len(texts), _PART)
+    for start in track(starts, len(starts), "find triples"):
+        some, own = texts[start : start + _PART], of.copy()
+        own.update(json.dumps(some).encode())
+        path = folder / f"{own.hexdigest()}.parquet"
+        if not path.is_file():
+            rows = [(i, *triple) for i, triples in enumerate(reader.triples(some)) for triple in triples]
+            tables.write(pl.DataFrame(rows, schema=dict(_READ), orient="row"), path, _READ)
+        yield tables.read(path, _READ)
 
 
 def embed(encoder: Encoder, triples: Sequence[Triple], dimensions: int) -> NDArray[np.float32]:

@@ -1,0 +1,171 @@
+"""A GPU that is none: tensors that say they are on "cuda" and refuse the processor's, computed on the processor.
+
+What a GPU would refuse is refused: an operation on tensors of both devices (but for numbers, and for places in a
+tensor, which torch takes from the processor too), `numpy()` of a tensor that is there. What it would compute is
+computed, by the processor's kernels, so that code that looks at values runs as it is. Not to be seen here: CUDA's own
+kernels, their memory and their speed, and what is computed in other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from epsilometer.core.device import choose
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+_TO_TORCH = torch.device("meta", 1)  # what torch itself, which has no CUDA, takes it for
+_ATEN = torch.ops.aten
+_CROSSES = {_ATEN.to, _ATEN._to_copy, _ATEN.copy_, _ATEN.type_as}
+_PLACED = {_ATEN.index.Tensor, _ATEN.index_put_.default, _ATEN.index_put.default, _ATEN._index_put_impl_.default}
+_READ = {Tensor.item, Tensor.tolist, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
+_MADE = {torch.tensor, torch.as_tensor}
+_most: int | None = None  # numbers of a tensor
+
+
+class Mixed(RuntimeError):
+    """Tensors of two devices met."""
+
+
+class OnGpu(Tensor):
+    """A tensor of the stand-in; `own` has its numbers."""
+
+    own: Tensor
+
+    @staticmethod
+    def __new__(cls, own: Tensor) -> OnGpu:
+        with torch.inference_mode(False):  # a view of a weight is none of inference's
+            one = Tensor._make_wrapper_subclass(
+                cls,
+                own.size(),
+                strides=own.stride(),
+                storage_offset=own.storage_offset(),
+                dtype=own.dtype,
+                device=_TO_TORCH,
+            )
+        assert own.device == CPU, "numbers are kept by the processor"
+        one.own = own
+        return one
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    device, is_cuda, is_meta = GPU, True, False  # type: ignore[assignment]
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _computed(func, args, kwargs or {})
+
+    def __repr__(self, **_: Any) -> str:
+        return f"OnGpu({self.own})"
+
+
+class _Factories(TorchDispatchMode):
+    """Operations without a tensor of the stand-in, which may be asked to make one there."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _computed(func, args, kwargs or {})
+
+
+class _Asked(TorchFunctionMode):
+    """What torch does before any operation: who asks for "cuda", who reads numbers, who makes tensors of numbers."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in _READ and isinstance(args[0], OnGpu):
+            return func(args[0].own)
+        if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch sets nothing in what has no numbers
+            _put(*args)
+            return None
+        if func in _MADE and _asked(kwargs.get("device")) == _TO_TORCH:
+            return func(*args, **kwargs | {"device": None}).to(_TO_TORCH)
+        if func is Tensor.new_tensor and isinstance(args[0], OnGpu):
+            return torch.tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}).to(_TO_TORCH)
+        return func(*map(_asked, args), **{name: _asked(one) for name, one in kwargs.items()})
+
+
+def _put(there: OnGpu, places: Any, values: Any) -> None:
+    """Set numbers in place; by numbers of places, torch takes no values from the processor."""
+    given = tree_flatten(places)[0]
+    listed = any(isinstance(one, Tensor) or (one is not places and isinstance(one, int)) for one in given)
+    if listed and isinstance(values, Tensor) and values.dim() and not isinstance(values, OnGpu):
+        raise Mixed(f"values on {values.device} for places of a tensor on {there.device}")
+    there.own[tree_map(_own, places)] = _own(values)
+
+
+def _asked(one: Any) -> Any:
+    return _TO_TORCH if isinstance(one, str | torch.device) and str(one).startswith("cuda") else one
+
+
+def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    every = tree_flatten((args, kwargs))[0]
+    given = [one for one in every if isinstance(one, Tensor)]
+    there = any(isinstance(one, OnGpu) for one in given)
+    asked = next((one for one in every if isinstance(one, torch.device)), None)
+    if asked is not None and asked.type == "meta" and (there or asked.index is not None):
+        here = GPU
+    else:
+        here = _device(func, args, given) if asked is None else asked
+    named = {name: one for name, one in kwargs.items() if name != "pin_memory"}
+    own_args, own_named = tree_map(
+        lambda one: CPU if isinstance(one, torch.device) and here == GPU else _own(one), (args, named)
+    )
+    out = func(*own_args, **own_named)
+    if here.type != "cuda":
+        return out
+    changed = [one for one in func._schema.arguments if one.alias_info is not None and one.alias_info.is_write]
+    if changed:
+        return _changed(func, args, kwargs, changed)
+    if _most is not None and any(one.numel() > _most for one in tree_flatten(out)[0] if isinstance(one, Tensor)):
+        raise torch.cuda.OutOfMemoryError(f"{func} of more than {_most} numbers")
+    return tree_map(lambda one: OnGpu(one) if isinstance(one, Tensor) else one, out)
+
+
+def _changed(func: Any, args: Any, kwargs: Any, changed: list[Any]) -> Any:
+    """What an operation in place returns: the tensors that it was given to change."""
+    given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
+    whole = tuple(given[one.name] for one in changed)
+    return (whole if len(whole) > 1 else whole[0]) if func._schema.returns else None
+
+
+def _device(func: Any, args: Any, given: list[Tensor]) -> torch.device:
+    """Where an operation is computed. Raises Mixed where its tensors are on two devices."""
+    if func.overloadpacket in _CROSSES:
+        like = func in (_ATEN.to.other, _ATEN.type_as.default)
+        return args[1 if like else 0].device  # type: ignore[no-any-return]
+    places = func in _PLACED and args[0].device == GPU  # torch takes places in a tensor there from the processor
+    counted = [args[0], *args[2:3]] if places else given
+    devices = {one.device.type for one in counted if isinstance(one, Tensor) and one.dim()}
+    if len(devices) > 1:
+        raise Mixed(f"{func} on {[(one.device.type, tuple(one.shape)) for one in given]}")
+    return GPU if "cuda" in (devices or {one.device.type for one in given}) else CPU
+
+
+def _own(one: Any) -> Any:
+    return one.own if isinstance(one, OnGpu) else one
+
+
+@contextmanager
+def stand_in(patch: pytest.MonkeyPatch, most: int | None = None) -> Iterator[None]:
+    """Have "cuda" mean the stand-in, and `device: cuda` be chosen, while the context lasts.
+
+    most: how many numbers a tensor may have there, beyond which memory runs out; None for any.
+    """
+    properties = SimpleNamespace(name="no GPU", major=9, minor=0, total_memory=80 << 30)
+    with patch.context() as at:
+        at.setenv("EPSILOMETER_DEVICE", "cpu")
+        choose("cuda")
+        at.setattr("tests.support.stand_in_gpu._most", most)
+        at.setattr(torch.cuda, "is_available", lambda: True)
+        at.setattr(torch.cuda, "_lazy_init", lambda: None)
+        at.setattr(torch.cuda, "get_device_properties", lambda number=0: properties)
+        at.setattr(torch.cuda, "get_device_capability", lambda number=0: (9, 0))
+        with _Factories(), _Asked(), torch.autograd.set_multithreading_enabled(False):
+            yield
