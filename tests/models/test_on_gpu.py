@@ -197,24 +197,25 @@ def test_gradients_that_clients_send(kind: str, tmp_path: Path, on_gpu: Callable
     same(work, on_gpu)
 
 
-ATTACKS: dict[str, Any] = {
-    "lamp": Lamp(steps=4, starts=4, rearranged=3, moves=4, every=2),
-    "lamp, tag": Lamp(loss="tag", steps=2, starts=3, rearranged=2, moves=2, every=1, language=None),
-    "likelihood": LikelihoodAscent(prior=None, steps=2, width=4),
-    "published": Decepticons(variant="published"),
-    "aware": Decepticons(batch=2),
+ATTACKS: dict[str, Callable[[Path], Any]] = {
+    "lamp": lambda language: Lamp(steps=4, starts=4, rearranged=3, moves=4, every=2, language=str(language)),
+    "lamp, tag": lambda _: Lamp(loss="tag", steps=2, starts=3, rearranged=2, moves=2, every=1, language=None),
+    "likelihood": lambda _: LikelihoodAscent(prior=None, steps=2, width=4),
+    "published": lambda _: Decepticons(variant="published"),
+    "aware": lambda _: Decepticons(batch=2),
 }
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_on_gradients(attack: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> None:
     sizes = {"hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 256}
-    folder = tiny_models.save_word_bert(tmp_path, [f"w{i}" for i in range(60)], **sizes)
+    folder = tiny_models.save_word_bert(tmp_path / "bert", [f"w{i}" for i in range(60)], **sizes)
+    language = tiny_models.save_gpt2(tmp_path / "gpt2")
     public = [" ".join(f"w{(7 * i + j * j) % 60}" for j in range(6)) for i in range(40)]
 
     def work() -> tuple[Any, ...]:
         model, noise = SharedModel(folder, longest=16), OnMean(0.0)
-        ready = ATTACKS[attack].prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
+        ready = ATTACKS[attack](language).prepare(model, Knowledge(public, noise, np.random.default_rng(0)))
         sent = send(ready.model, model.encode(public[:2]), [0, 1], noise, np.random.default_rng(0))
         return [list(one.ids) for one in [ready.reconstruct(sent, np.random.default_rng(1))]]
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -84,11 +85,19 @@ class _Asked(TorchFunctionMode):
         if func is Tensor.__setitem__ and isinstance(args[0], OnGpu):  # torch sets nothing in what has no numbers
             _put(*args)
             return None
+        if func is Tensor.__getitem__ and isinstance(args[0], OnGpu):  # as above, torch would make no numbers of lists
+            args = args[0], _places(args[1])
         if func in _MADE and _asked(kwargs.get("device")) == _TO_TORCH:
             return func(*args, **kwargs | {"device": None}).to(_TO_TORCH)
         if func is Tensor.new_tensor and isinstance(args[0], OnGpu):
             return torch.tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}).to(_TO_TORCH)
         return func(*map(_asked, args), **{name: _asked(one) for name, one in kwargs.items()})
+
+
+def _places(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(map(_places, key))
+    return torch.as_tensor(key) if isinstance(key, list | np.ndarray) else key
 
 
 def _put(there: OnGpu, places: Any, values: Any) -> None:
@@ -108,6 +117,7 @@ def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     every = tree_flatten((args, kwargs))[0]
     given = [one for one in every if isinstance(one, Tensor)]
     there = any(isinstance(one, OnGpu) for one in given)
+    assert not there or not any(one.is_meta for one in given), f"{func} of tensors without numbers"
     asked = next((one for one in every if isinstance(one, torch.device)), None)
     if asked is not None and asked.type == "meta" and (there or asked.index is not None):
         here = GPU

@@ -82,7 +82,7 @@ def test_reading_that_was_killed_goes_on_to_the_same_bytes(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("triples")
+    folder = tmp_path_factory.mktemp("triples") / "public"
     build(SENTENCES, folder, Clustering([2, 4], dimensions=16))
     return folder
 

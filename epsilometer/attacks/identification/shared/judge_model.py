@@ -342,7 +342,7 @@ def _with_room() -> Any:
             self._take(0, layer.keys, layer.values)
 
         def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-            return self._take(self.keys.shape[-2], key_states, value_states)
+            return self._take(self.get_seq_length(), key_states, value_states)
 
         def _take(self, start: int, *states: Tensor) -> tuple[Tensor, Tensor]:
             stop = start + states[0].shape[-2]
