@@ -66,6 +66,11 @@ class MaskedLM:
         self._tokenizer: Tokenizer = self._model.tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        if self._model.mask is None:
+            raise UserError(
+                f"the tokeniser in {folder} has no mask token, by which words are asked for; give a masked language "
+                "model"
+            )
         self._frame = _frame(self._tokenizer, self._model.mask)
         if not token_types:
             self._frame = self._frame._replace(kinds=[0] * len(self._frame.kinds))
@@ -300,10 +305,8 @@ def assemble(delta_folder: Path, encoder_folder: Path, out: Path) -> None:
     shutil.copyfile(delta_folder / "bounds.json", out / "bounds.json")
 
 
-def _frame(tokenizer: Tokenizer, mask: int | None) -> _Frame:
-    """The frame, read off the tokeniser's own pair of two letters. Raises UserError without a mask token."""
-    if mask is None:
-        raise UserError("the model's tokeniser has no mask token; give a masked language model")
+def _frame(tokenizer: Tokenizer, mask: int) -> _Frame:
+    """The frame, read off the tokeniser's own pair of two letters."""
     pair = tokenizer.encode("a", "b")
     halves = np.array([-1 if half is None else half for half in pair.sequence_ids])
     first, second = np.flatnonzero(halves == 0), np.flatnonzero(halves == 1)

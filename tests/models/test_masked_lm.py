@@ -313,6 +313,12 @@ def test_token_types_can_be_left_out(model: MaskedLM, folder: Path, logits: np.n
     assert np.abs(without.mask_logits(TEXTS, ROWS) - logits).max() > 0.1
 
 
+def test_a_tokeniser_without_a_mask_is_refused(tmp_path: Path) -> None:
+    tiny_models.save_bert(tmp_path)
+    with pytest.raises(UserError, match=rf"tokeniser in {tmp_path} has no mask token.*give a masked language model"):
+        MaskedLM(tmp_path)
+
+
 def test_another_model_without_a_head_is_refused(tmp_path: Path) -> None:
     save_roberta(tmp_path, head=False)
     with pytest.raises(UserError, match="no masked language model: its weights lack lm_head"):

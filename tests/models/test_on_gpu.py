@@ -127,12 +127,12 @@ def test_generators(name: str, tmp_path: Path, on_gpu: Callable[[], Any]) -> Non
         model: Any = (Seq2Seq if name in ("t5", "bart") else CausalLM)(folder)
         prompts, budgets = model.tokens(TEXTS), np.full(6, 10.0)
         draws = Noise.named(np.arange(6), "gpu").uniforms(5)
-        drawn = generate(model, LAW, prompts, source, budgets, np.full(6, 5), draws)
+        texts = generate(model, LAW, prompts, source, budgets, np.full(6, 5), draws)
         known = log_likelihoods(model, LAW, prompts, source, given, budgets)
         beams = []
         if isinstance(model, Seq2Seq):
             beams = beam_search(model, model.states(np.array(prompts[2:3])), 4)
-        return [drawn.row(i).tolist() for i in range(6)], known, beams
+        return [texts.row(i).tolist() for i in range(6)], known, beams
 
     same(work, on_gpu)
 

@@ -198,13 +198,13 @@ def test_a_cache_with_room_holds_what_one_that_grows_does_and_copies_nothing() -
     shapes = [(1, 2, 5, 4), (3, 2, 4, 4), (3, 2, 1, 4), (3, 2, 1, 4)]
     first, *rest = [[torch.randn(shape, generator=draw) for _ in "kv"] for shape in shapes]
     shared.update(*first, 0)
-    kept = judge_model._repeated(shared, 3, 6)
+    roomy = judge_model._repeated(shared, 3, 6)
     joined, places = [part.expand(3, -1, -1, -1) for part in first], set()
     for new in rest:
         joined = [torch.cat(pair, -2) for pair in zip(joined, new, strict=True)]
-        given = kept.update(*new, 0)
+        given = roomy.update(*new, 0)
         assert all(torch.equal(*pair) for pair in zip(given, joined, strict=True))
-        assert kept.get_seq_length() == joined[0].shape[-2]
+        assert roomy.get_seq_length() == joined[0].shape[-2]
         places.add(tuple(part.data_ptr() for part in given))
     assert len(places) == 1
     assert shared.get_seq_length() == 5

@@ -157,9 +157,9 @@ class JudgeModel:
             def some(rest: Sequence[int]) -> Iterator[Sequence[int]]:
                 for rows, ids, mask in self._batches(prompts, len(prefix), rest, longest):
                     whole = torch.cat([ids.new_tensor(prefix).expand(len(ids), -1), ids], 1)
-                    kept = _repeated(cache, len(ids), ids.shape[1] + longest)
+                    rows_cache = _repeated(cache, len(ids), ids.shape[1] + longest)
                     generated = self._model.generate(
-                        whole, attention_mask=mask, past_key_values=kept, generation_config=greedy
+                        whole, attention_mask=mask, past_key_values=rows_cache, generation_config=greedy
                     )
                     for row, answer in zip(rows, generated[:, whole.shape[1] :].tolist(), strict=False):
                         length = next((i for i, token in enumerate(answer) if token in ends), len(answer))
