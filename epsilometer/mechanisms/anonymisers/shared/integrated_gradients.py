@@ -85,7 +85,7 @@ def _lines(
     kind = classifier.network.device.type
     widths = np.array([-(-len(pieces[i].ids) // MULTIPLE[kind]) * MULTIPLE[kind] for i in left])
     for width in np.unique(widths):
-        together = 1 if kind == "cpu" else max(1, PIECES[kind] // int(width) // rows)
+        together = 1 if kind == "cpu" else max(1, _fitting(classifier, int(width)) // rows)
         members = left[widths == width]
         for start in range(0, len(members), together):
             batch = members[start : start + together]
@@ -103,7 +103,7 @@ class _Line:
         import torch
 
         network = classifier.network
-        self.network, self.memory, self.numbers, self.width = network, classifier.memory, numbers, width
+        self.classifier, self.network, self.numbers, self.width = classifier, network, numbers, width
         padding = network.config.pad_token_id or 0
         ids, frame, attend = (np.full((len(pieces), width), value) for value in (padding, padding, 0))
         for row, part in enumerate(pieces):
@@ -122,7 +122,7 @@ class _Line:
         rows = torch.arange(len(self.ids), device=embedded.device).repeat_interleave(2)
 
         def some(start: int) -> Tensor:
-            part = slice(start, start + self._rows(2))
+            part = slice(start, start + _fitting(self.classifier, self.width, 2))
             return self._logits(embedded[part], rows[part])
 
         with torch.inference_mode():
@@ -139,7 +139,7 @@ class _Line:
         every_place = torch.from_numpy((nodes + 1) / 2).to(self.end).repeat(len(self.ids))
 
         def some(start: int) -> Tensor:
-            part = slice(start, start + self._rows(1))
+            part = slice(start, start + _fitting(self.classifier, self.width))
             rows, places = every_row[part], every_place[part]
             way = self.end[rows] - self.begin[rows]
             embedded = (self.begin[rows] + places[:, None, None] * way).requires_grad_()
@@ -150,20 +150,11 @@ class _Line:
         of_nodes = torch.cat(self._worked_off(some, len(every_row))).unflatten(0, (-1, steps)).cpu().numpy()
         return np.tensordot(of_nodes, weights / 2, (1, 0))
 
-    def _rows(self, least: int) -> int:
-        """How many rows a pass has, at least so many on a processor: all layers' numbers are kept to differentiate."""
-        from epsilometer.models.memory import activations
-
-        config = self.network.config
-        each = 4 * activations(config, self.width) * (1 + config.num_hidden_layers)
-        rows: int = self.memory.rows(each, max(least, PIECES[self.end.device.type] // self.width))
-        return rows
-
     def _worked_off(self, some: Callable[[int], Tensor], count: int) -> list[Tensor]:
         """What `some` gives for the rows from each start on, until there is one a row."""
         parts: list[Tensor] = []
         while (start := sum(map(len, parts))) < count:
-            parts.append(self.memory.attempt(partial(some, start)))
+            parts.append(self.classifier.memory.attempt(partial(some, start)))
         return parts
 
     def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
@@ -174,6 +165,16 @@ class _Line:
         finally:
             hook.remove()
         return logits
+
+
+def _fitting(classifier: Any, width: int, least: int = 1) -> int:
+    """How many rows a pass has, at least so many on a processor: all layers' numbers are kept to differentiate."""
+    from epsilometer.models.memory import activations
+
+    network = classifier.network
+    each = 4 * activations(network.config, width) * (1 + network.config.num_hidden_layers)
+    rows: int = classifier.memory.rows(each, max(least, PIECES[network.device.type] // width))
+    return rows
 
 
 def _pieces(classifier: Any, cut: Sequence[Spans]) -> list[_Pieces]:
