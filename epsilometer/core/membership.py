@@ -73,6 +73,15 @@ class Compares(Protocol):
         ...
 
 
+@runtime_checkable
+class Loads(Protocol):
+    """An attack with a model of its own, which it can try before anything is trained."""
+
+    def check_model(self) -> None:
+        """Raise UserError where the model will not do; one of the hub that is not here yet is passed over."""
+        ...
+
+
 def losses(log_probabilities: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """The cross-entropies [..., n] in nats, of log-probabilities [..., n, k]."""
     return -_of_label(log_probabilities, labels)

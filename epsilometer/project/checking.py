@@ -41,7 +41,7 @@ class AbsentError(UserError):
 
 
 def check(params: Params) -> list[Download]:
-    """What the audit reads from the hub, with what of it is here; loads no model.
+    """What the audit reads from the hub, with what of it is here; of models it loads those that MIA-N asks alone.
 
     Raises UserError for anything that cannot be built or is invalid; and, when all else is right, AbsentError for
     missing files.
@@ -93,13 +93,14 @@ def _check_attacks(params: Params) -> None:
 
 
 def _check_membership(params: Params) -> None:
-    """Build each membership attack, which must be content with its references."""
+    """Build each membership attack, which must be content with its references, and with a model of its own."""
     if params.membership:
         from epsilometer.project import membership  # what it trains with loads slowly
 
         for name, entry in params.membership.items():
             built = membership.attacks(entry, f"membership.{name}")
             membership.check_references(params.references[entry.references], built, f"membership.{name}")
+            membership.check_models(entry, built, f"membership.{name}")
 
 
 def _check_reconstruction(params: Params) -> None:

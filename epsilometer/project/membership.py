@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path, PurePath
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from epsilometer.attacks.membership import KIND
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
-from epsilometer.core.membership import Compares, Evidence, MembershipAttack, losses
+from epsilometer.core.membership import Compares, Evidence, Loads, MembershipAttack, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import features_path, head_path, prepared, references_path
@@ -128,6 +129,21 @@ def check_references(entry: ReferencesEntry, compared: dict[str, MembershipAttac
                 attack.check_references(members)
             except UserError as error:
                 raise UserError(f"{place}.attacks.{name}: {error}") from None
+
+
+def check_models(entry: MembershipEntry, built: dict[str, MembershipAttack], place: str) -> None:
+    """Raises UserError where an attack's own model will not do; before references are trained.
+
+    A model that a stage has still to make is passed over.
+    """
+    for name, attack in built.items():
+        model = entry.modules[name][1].get("masked_lm")
+        awaited = model is not None and PurePath(model).parent == PurePath("data/models") and not Path(model).exists()
+        if isinstance(attack, Loads) and not awaited:
+            try:
+                attack.check_model()
+            except UserError as error:
+                raise UserError(f"{place}.attacks.{name}: its model {model!r} will not do: {error}") from None
 
 
 @dataclass(frozen=True)

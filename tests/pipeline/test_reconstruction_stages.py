@@ -94,6 +94,10 @@ def written() -> list[bytes]:
     return [reconstruction_path("songs", what).read_bytes() for what in (None, "texts", "candidates")]
 
 
+def read_texts() -> pl.DataFrame:
+    return tables.read(reconstruction_path("songs", "texts"), RECONSTRUCTED)
+
+
 @pytest.mark.usefixtures("project")
 def test_texts_that_no_cell_audits_are_not_encoded() -> None:
     """Their trials can be drawn all the same."""
@@ -160,6 +164,24 @@ def test_a_level_that_is_added_searches_no_other_again() -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_an_entry_of_another_noise_takes_over_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and inner products know no noise; draws by tensors and other lengths of texts are other files."""
+    more = {"other": {**SENT, "noise": "vmf", "levels": [50.0]}, "long": {**SENT, "length": SENT["length"] + 1}}
+    more["parts"] = {**SENT, "noise": {"kind": "vmf", "parts": True}, "levels": [50.0], "tensors": "head"}
+    write(sent={"songs": SENT, **more})
+    sent.main("songs")
+    own = {path.name: path.read_bytes() for path in sent_path("songs").iterdir()}
+    assert len(own) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(sent, "model", None)  # would fail if it were called
+        sent.main("other")
+        for name in ("long", "parts"):
+            with pytest.raises(TypeError):
+                sent.main(name)
+    assert {path.name: path.read_bytes() for path in sent_path("other").iterdir()} == own
+
+
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
     ("noise", "levels"),
     [("vmf", [50.0]), ("scaled", [0.0, 0.5]), ({"kind": "published", "law": "laplace"}, [0.1]), ("none", None)],
@@ -175,6 +197,7 @@ def test_other_noises(noise: Any, levels: list[float] | None) -> None:
     write(sent={"songs": entry}, reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
     sent.main("songs")
     reconstruction.main("songs")
+    assert bool(len(read_texts())) == ("candidates" not in attacks)  # without a search no baseline either
     rows = tables.read(reconstruction_path("songs", "candidates"), CANDIDATES)
     assert rows["level"].unique().sort().to_list() == ((levels or [None]) if "candidates" in attacks else [])
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from epsilometer.accounting.schedule import Poisson, Shuffled
 from epsilometer.auditing.schemas import BUDGETS, RUNS
@@ -38,6 +40,10 @@ def cells(folder: Path, **changes: Any) -> None:
 def stamps() -> dict[str, int]:
     """When each head was written."""
     return {path.parent.name: path.stat().st_mtime_ns for path in trained_path("songs").glob("*/head.safetensors")}
+
+
+def folders() -> list[Path]:
+    return [path for path in trained_path("songs").iterdir() if path.is_dir()]
 
 
 def test_a_head_is_trained_at_every_level_and_seed(project: Path) -> None:
@@ -118,6 +124,23 @@ def test_a_stopped_stage_ends_in_the_same_bytes(project: Path, monkeypatch: pyte
     assert not (trained_path("songs", 2, 0) / "head.safetensors").exists()
     private_training.main("songs")
     assert {name: (trained_path("songs") / name / "head.safetensors").read_bytes() for name in stamps()} == heads
+
+
+def test_processes_write_the_bytes_of_one(project: Path) -> None:
+    """Eight trainings are four for each of two processes."""
+    cells(project, seeds=4)
+    private_training.main("songs")
+    before, heads = stamps(), {path.name: (path / "head.safetensors").read_bytes() for path in folders()}
+    table = runs_path("songs").read_bytes()
+    shutil.rmtree(trained_path("songs"))
+    cells(project, seeds=4)
+    raw = yaml.safe_load((project / "params.yaml").read_text())
+    (project / "params.yaml").write_text(yaml.safe_dump(raw | {"runtime": {"workers": 2}}))
+    private_training.main("songs")
+    assert len(heads) == 8
+    assert {path.name: (path / "head.safetensors").read_bytes() for path in folders()} == heads
+    assert all(stamps()[name] != before[name] for name in heads)
+    assert runs_path("songs").read_bytes() == table
 
 
 def test_texts_are_balanced_and_counted_as_asked(project: Path) -> None:

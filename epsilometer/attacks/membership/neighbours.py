@@ -29,10 +29,12 @@ from numpy.typing import NDArray
 from pydantic import PositiveInt
 
 from epsilometer.core.component import component
+from epsilometer.core.errors import UserError
 from epsilometer.core.membership import Evidence, losses
 from epsilometer.core.randomness import Noise
 from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask, Place
+from epsilometer.models.locate import would_download
 
 EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals a word, neighbours of either kind
 SPAN, APART, SHARE = 2, 1, 0.3
@@ -67,6 +69,13 @@ class Neighbours:
             if self.kind == "spans":
                 scores[:, row] /= np.maximum(mine.std(axis=1), 1e-12)
         return scores
+
+    def check_model(self) -> None:
+        """As `Loads.check_model`, by loading it; the embedded one is known."""
+        if self.masked_lm is None or would_download(self.masked_lm):
+            return
+        if not self._model.whole.any():
+            raise UserError("no entry of its vocabulary begins a word; give a masked language model of words")
 
     @cached_property
     def _model(self) -> FillMask:

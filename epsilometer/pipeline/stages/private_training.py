@@ -3,13 +3,16 @@
 A folder is finished when it has its `record.json`, which names all that its head depends on; a folder whose record is
 still right is left alone, so that a level that is added, or a stage that was killed, retrains nothing else. DVC leaves
 the cell's folder there between runs (`persist` in dvc.yaml). What a folder says of single steps was computed from
-private texts without noise, and stays in data/.
+private texts without noise, and stays in data/. Where there are several times as many trainings as processes may run
+(`runtime.workers`), they are shared out among these; a training is the same in any of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,13 +27,14 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import features_path, head_path, runs_path, trained_path
 from epsilometer.project.training_sections import HEAD
 from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, texts_tested_on, training_texts
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.scaling import Engine, run
 from epsilometer.training.features import ABOUT
 from epsilometer.training.private import Trained, train
 from epsilometer.training.scores import scores
 
 CODE = Path("data/code/private_training.json")
 RECORD = "record.json"
+SHARE = 4  # trainings that a process has at least: it takes as long to begin as two of a small head
 STEPS: tables.Schema = {"step": pl.Int64, "batch": pl.Int64, "norm": pl.Float64}
 
 
@@ -38,23 +42,47 @@ def main(name: str) -> None:
     """Write data/trained/<cell>/<level>-<seed>/ and data/trained/<cell>/runs.parquet."""
     params = read_params()
     cell = params.private_training[name]
-    texts = {TRAIN: training_texts(params, name), cell.test: texts_tested_on(params, name)}
-    known = _digest([array.tobytes() for part in texts.values() for array in (part.labels, part.states)])
     trainings = list(product(cell.steps, range(cell.seeds)))
     _clear(trained_path(name), [trained_path(name, *training) for training in trainings])
-    rows: list[dict[str, Any]] = []
-    for level, seed in track(trainings, len(trainings), name):
-        record = _record(params, name, level, seed) | {"texts": known}
-        folder = trained_path(name, level, seed)
-        if not (folder / RECORD).is_file() or tables.read_json(folder / RECORD)["of"] != record:
-            _train(params, name, level, seed, record=record, texts=texts)
-        measured = tables.read_json(folder / RECORD)["scores"]
-        rows += [
-            {"level": level, "seed": seed, "split": split, "metric": metric, "value": value}
-            for split, values in measured.items()
-            for metric, value in values.items()
-        ]
+    known = _known(_texts(params, name))
+    missing = [one for one in trainings if not _finished(trained_path(name, *one), _record(params, name, *one) | known)]
+    # Checkpoints are files of this machine, whatever else runs on a cluster.
+    workers = min(params.runtime.workers, max(1, len(missing) // SHARE)) if params.runtime.ray is None else 1
+    for _ in run(partial(_training, name), missing, Engine(workers), name):
+        pass
+    rows = [
+        {"level": level, "seed": seed, "split": split, "metric": metric, "value": value}
+        for level, seed in trainings
+        for split, values in tables.read_json(trained_path(name, level, seed) / RECORD)["scores"].items()
+        for metric, value in values.items()
+    ]
     tables.write(pl.DataFrame(rows, schema=dict(RUNS)), runs_path(name), RUNS)
+
+
+def _training(name: str) -> Callable[[tuple[float | None, int]], None]:
+    """The function of a level and a seed that trains this head of a cell, and writes its folder."""
+    params = read_params()
+    texts = _texts(params, name)
+    known = _known(texts)
+
+    def trained(one: tuple[float | None, int]) -> None:
+        _train(params, name, *one, record=_record(params, name, *one) | known, texts=texts)
+
+    return trained
+
+
+def _texts(params: Params, name: str) -> dict[str, LabelledTexts]:
+    """The texts that a cell is trained on, and those that it is tested on, by split."""
+    return {TRAIN: training_texts(params, name), params.private_training[name].test: texts_tested_on(params, name)}
+
+
+def _known(texts: dict[str, LabelledTexts]) -> dict[str, Any]:
+    """What a record says of the texts."""
+    return {"texts": _digest([array.tobytes() for part in texts.values() for array in (part.labels, part.states)])}
+
+
+def _finished(folder: Path, record: dict[str, Any]) -> bool:
+    return (folder / RECORD).is_file() and bool(tables.read_json(folder / RECORD)["of"] == record)
 
 
 def _train(

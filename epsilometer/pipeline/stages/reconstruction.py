@@ -2,6 +2,7 @@
 
 What an attack found at one batch size and level is a file of its own, with a record of all that it depends on. One
 whose record is still right is left alone: a level that is added, or a stage that was killed, costs no search again.
+Which of k texts it was follows from inner products alone: without another attack no model is loaded.
 """
 
 from __future__ import annotations
@@ -55,20 +56,26 @@ def main(name: str) -> None:
     folder = reconstruction_path(name).with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".keep").touch()  # DVC warns of empty folders
+    every = _found(params, name, attacks) if attacks else pl.DataFrame(schema=dict(RECONSTRUCTED))
+    tables.write(every, reconstruction_path(name, "texts"), RECONSTRUCTED)
+    summary = [*averages(every, params.audit.alpha), *_bounds(params, entry.sent)]
+    tables.write(pl.DataFrame(summary, schema=dict(RECONSTRUCTION)), reconstruction_path(name), RECONSTRUCTION)
+    tables.write(_candidates(params, name, candidates), reconstruction_path(name, "candidates"), CANDIDATES)
+
+
+def _found(params: Params, name: str, attacks: Mapping[str, Attack]) -> pl.DataFrame:
+    """What every attack, and the blind baseline, found for every text, with its measures (schema RECONSTRUCTED)."""
+    sent = params.sent[params.reconstruction[name].sent]
     game = _Game(params, name)
-    work = list(product(params.sent[entry.sent].sizes, params.sent[entry.sent].steps))
-    rows = [row for size in params.sent[entry.sent].sizes for row in game.blind(size)]
-    for size, level in track(work, len(work) if attacks else 0, name) if attacks else ():
+    work = list(product(sent.sizes, sent.steps))
+    rows = [row for size in sent.sizes for row in game.blind(size)]
+    for size, level in track(work, len(work), name):
         earlier: dict[str, list[Batch]] = {}
         for attack, one in attacks.items():
             batches = game.searched(attack, one, size, level, earlier=earlier)
             rows += game.rows(attack, size, level, batches)
             earlier[attack] = batches
-    every = measured(pl.DataFrame(rows, schema=_schema()), game.identifiers)
-    tables.write(every, reconstruction_path(name, "texts"), RECONSTRUCTED)
-    summary = [*averages(every, params.audit.alpha), *_bounds(params, entry.sent)]
-    tables.write(pl.DataFrame(summary, schema=dict(RECONSTRUCTION)), reconstruction_path(name), RECONSTRUCTION)
-    tables.write(_candidates(params, name, candidates), reconstruction_path(name, "candidates"), CANDIDATES)
+    return measured(pl.DataFrame(rows, schema=_schema()), game.identifiers)
 
 
 class _Game:

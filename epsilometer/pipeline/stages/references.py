@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.project.membership import ANSWERS, Pool, first_heads, pool, reference_settings, split
+from epsilometer.project.membership import (
+    ANSWERS,
+    Pool,
+    attacks,
+    check_models,
+    first_heads,
+    pool,
+    reference_settings,
+    split,
+)
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import references_path
 from epsilometer.runtime.scaling import run
@@ -41,6 +50,9 @@ def main(name: str) -> None:
     record = _record(name, texts, cut)
     if (folder / RECORD).is_file() and tables.read_json(folder / RECORD) == record:
         return
+    for place, compared in params.membership.items():  # which will want them
+        if compared.references == name:
+            check_models(compared, attacks(compared, f"membership.{place}"), f"membership.{place}")
     unfinished = Path("data/referencing") / name / record
     blocks = np.array_split(np.arange(entry.count), range(BLOCK, entry.count, BLOCK))
     missing = [block for block in blocks if not (unfinished / f"{block[0]}.npy").exists()]

@@ -1,13 +1,15 @@
 """Stage sent@name: whose texts clients send gradients of, what the server knows, and the gradients' inner products.
 
 The gradients themselves, millions of numbers each, are computed where they are attacked: a malicious server changes the
-model first. What is here already, and would be the same again, is left alone: a level that is added costs nothing.
+model first. What is here already, and would be the same again, is left alone: a level that is added costs nothing, and
+another entry that differs in its noise alone costs a copy.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
+from epsilometer.core.atomic import whole
 from epsilometer.models.bounds import weights_hash
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
@@ -34,12 +37,28 @@ def main(name: str) -> None:
     folder = sent_path(name)
     if (about := folder / "about.json").is_file() and tables.read_json(about)["of"] == record:
         return
+    about.unlink(missing_ok=True)  # said last: until then the files are of nothing
+    if (same := _same(params, record)) is not None:
+        for file in ("texts.parquet", "gram.npy"):
+            with whole(folder / file) as partial:
+                shutil.copyfile(same / file, partial)
+        tables.write_json(tables.read_json(same / "about.json"), about)
+        return
     shared = model(params, name, len(classes))
     shared.encode(table["text"].to_list())  # refuses texts of no tokens before any work
     tables.write(_with_identifiers(params, name, table), folder / "texts.parquet", TEXTS)
     tables.write_array(_gram(params, name, shared, table.filter(use=POOL)), folder / "gram.npy")
     known = {"classes": classes, "size": shared.size, "parts": shared.parts, "tensors": shared.names}
     tables.write_json(known | {"of": record}, about)
+
+
+def _same(params: Params, record: dict[str, Any]) -> Path | None:
+    """The folder of an entry that has these files already, as one has that differs in its noise alone."""
+    for name in params.sent:
+        about = sent_path(name) / "about.json"
+        if about.is_file() and tables.read_json(about)["of"] == record:
+            return about.parent
+    return None
 
 
 def _gram(params: Params, name: str, shared: SharedModel, pool: pl.DataFrame) -> NDArray[np.float64]:
