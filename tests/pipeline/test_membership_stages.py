@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import membership, private_training, references
+from epsilometer.project import checking
 from epsilometer.project import membership as entries
 from epsilometer.project.params import read
 from epsilometer.project.trainings import FEATURED
 from epsilometer.training.heads import LastLayers
 from tests.support.places import ROOT
+from tests.support.tiny_models import save_roberta, save_word_bert
 
 WIDTH, TRAINING, HELD_OUT = 24, 80, 60
 
@@ -248,3 +250,34 @@ def test_disjoint_references_need_texts(project: Path) -> None:
     write_params({("references", "halves", "split"): "disjoint", ("membership",): {}})
     with pytest.raises(UserError, match=r"references.halves: 20 disjoint references of 80 texts, and as many others"):
         references.main("halves")
+
+
+@pytest.mark.parametrize(
+    ("save", "message"),
+    [
+        (None, "no folder|there is no"),
+        (lambda folder: save_word_bert(folder, ["a", "b"]), "mask token|give a masked"),
+        (lambda folder: save_roberta(folder, head=False), "its weights lack lm_head.*give a checkpoint"),
+    ],
+    ids=["missing", "no mask token", "no head"],
+)
+def test_a_model_without_masks_is_refused_before_references_are_trained(
+    project: Path, save: Callable[[Path], Path] | None, message: str
+) -> None:
+    """By `epsilometer repro` before any stage, and by the stage that would train for it."""
+    if save is not None:
+        save(project / "mlm")
+    write_params({("membership", "long", "attacks"): {"neighbours": {"masked_lm": "./mlm"}}})
+    place = r"membership.long.attacks.neighbours: its model './mlm' will not do: "
+    with pytest.raises(UserError, match=f"{place}.*({message})"):
+        checking.check(read())
+    with pytest.raises(UserError, match=f"{place}.*({message})"):
+        references.main("halves")
+    assert not Path("data/references").exists()
+    assert not Path("data/referencing").exists()
+
+
+def test_a_model_that_a_stage_has_still_to_make_is_not_looked_at(project: Path) -> None:
+    write_params({("membership", "long", "attacks"): {"neighbours": {"masked_lm": "data/models/mlm"}}})
+    entry = read().membership["long"]
+    entries.check_models(entry, entries.attacks(entry, "membership.long"), "membership.long")
