@@ -108,7 +108,7 @@ def _parts(dimensions: str | None, noise: str) -> tuple[int, ...]:
             "--dimensions belongs to --noise vmf: it takes the numbers of the gradient, as 592130, or of each part"
         )
     values = [number(part, rule) for part in dimensions.split(",")] if dimensions is not None else []
-    if any(value != int(value) for value in values):
+    if not all(value.is_integer() for value in values):
         raise UserError(f"{rule}, got {dimensions!r}")
     return tuple(int(value) for value in values)
 

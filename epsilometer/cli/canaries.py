@@ -51,6 +51,10 @@ def canaries(
     layout = files.Layout(separator, not no_quotes, not no_header, encoding)
     out = out or file.with_name(f"{file.name.split('.')[0]}.planted{files.suffix(file)}")
     key = key or file.with_name(f"{file.name.split('.')[0]}.key.csv")
+    if out.resolve() == key.resolve():
+        raise UserError(f"--out and --key must be two files, got {out} for both; name another one")
+    if files.suffix(out) not in files.TABLES:
+        raise UserError(f"--out must end in one of {', '.join(files.TABLES)}, got {out}; name another file")
     for path in (out, key):
         if path.exists():
             raise UserError(f"{path} exists, and may be the key of another run; name another file or delete it")
@@ -118,6 +122,11 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
     given = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
     if given["canary"].is_duplicated().any():
         raise UserError(f"{scored} has several scores of a canary; give one for each")
+    if strange := given.join(known, on="canary", how="anti")["canary"].to_list():
+        raise UserError(
+            f"{scored} has scores of {len(strange)} canaries that {keyed} does not name, {strange[0]!r} for one; give "
+            "the key of this training"
+        )
     joined = known.join(given, on="canary", how="left")
     if missing := joined["score"].null_count():
         raise UserError(

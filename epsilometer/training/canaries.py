@@ -136,13 +136,17 @@ def plant(table: pl.DataFrame, asked: Asked, generator: np.random.Generator) -> 
 
 def _classes(table: pl.DataFrame, asked: Asked) -> list[object]:
     """The classes, in order. Raises UserError where canaries cannot be planted."""
+    if asked.text == asked.label:
+        raise UserError(f"text and label must be two columns, got {asked.text!r} for both; name another one")
     for name in (asked.text, asked.label):
-        if table[name].null_count():
-            raise UserError(f"{table[name].null_count()} rows have no value in the column {name!r}; leave them out")
+        # A gap is an empty string in a table whose cells are all strings.
+        if missing := (table[name].is_null() | (table[name].cast(pl.String).str.strip_chars() == "")).sum():
+            raise UserError(f"{missing} rows have no value in the column {name!r}; leave them out")
     classes = sorted(table[asked.label].unique())
     if len(classes) < 2:
         raise UserError(
-            f"the column {asked.label!r} has one class; a canary needs another label to be mislabelled with"
+            f"the column {asked.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another label "
+            "to be mislabelled with"
         )
     if asked.kind == "mislabelled" and asked.count > len(table):
         raise UserError(f"{asked.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")

@@ -8,6 +8,7 @@ derivatives e_t of the loss with respect to the outputs, t running over the toke
     norm's weight:            g = sum_t e_t * n_t,   n_t the normalised input;
     table of embeddings:      row r is the sum of the e_t at tokens r: |G|^2 = sum_{s,t: r_s = r_t} e_s'e_t.
 
+Two gradients' inner product is as a squared length, with s among the tokens of one text and t among those of another.
 So one forward and one backward pass over many texts of one length replace as many gradients of millions of numbers (the
 norms alone are known as ghost clipping: Li, Tramer, Liang and Hashimoto, ICLR 2022). Everything consists of torch
 operations on activations and can be differentiated once more, with respect to the input word embeddings. Equal to
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -66,22 +67,37 @@ def products(
     the model sends (`SharedModel.split`). create_graph: to differentiate the result by the embeddings. Raises UserError
     for a language model's objective and for layers other than BERT's and GPT-2's.
     """
-    return products_with(model, texts, labels, [vector], create_graph=create_graph)[0]
-
-
-def products_with(
-    model: SharedModel,
-    texts: Tensor,
-    labels: Sequence[int] | Tensor,
-    vectors: Sequence[Sequence[Tensor]],
-    *,
-    create_graph: bool = False,
-) -> list[Products]:
-    """Returns the products of the same gradients with several vectors, one a vector, by one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=create_graph)
     with torch.set_grad_enabled(create_graph):
-        inner, squares = _collected(model, layers, vectors, len(losses))
-    return [Products(one, squares, losses if create_graph else losses.detach()) for one in inner]
+        inner, squares = _collected(model, layers, vector, len(losses))
+    return Products(inner, squares, losses if create_graph else losses.detach())
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The sum of the gradients of texts, which is not formed. products: [1, m], the sum's; their losses' mean."""
+
+    products: Products
+    layers: list[tuple[_Call, Tensor | None]] = field(repr=False)
+
+
+def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], vector: Sequence[Tensor]) -> Summed:
+    """The sum of the gradients of texts of any lengths, with what `products_beside` needs. Arguments as elsewhere."""
+    losses, layers = _read_all(model, texts, labels, create_graph=False)
+    with torch.no_grad():
+        inner, squares = _collected(model, layers, vector, 1)
+    return Summed(Products(inner, squares, losses.detach()), layers)
+
+
+def products_beside(
+    model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], other: Summed
+) -> Products:
+    """Returns the products of each text's gradient plus the other sum, by one pass over the texts."""
+    losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)
+    with torch.no_grad():
+        inner, squares = _collected(model, layers, vector, len(losses))
+        across = _across(model, layers, other.layers, len(losses))
+    return Products(inner + other.products.inner, squares + 2 * across + other.products.squares, losses.detach())
 
 
 def mean_products(
@@ -97,6 +113,16 @@ def mean_products(
     Texts of one length are read together; then all their tokens count as one text's. texts: each its token ids [T] or
     word embeddings [T, width]; the rest as in `products`.
     """
+    losses, layers = _read_all(model, texts, labels, create_graph=create_graph)
+    with torch.set_grad_enabled(create_graph):
+        inner, squares = _collected(model, layers, vector, 1)
+    return Products(inner / len(texts), squares / len(texts) ** 2, losses if create_graph else losses.detach())
+
+
+def _read_all(
+    model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], *, create_graph: bool
+) -> tuple[Tensor, list[tuple[_Call, Tensor | None]]]:
+    """The mean loss [1] of texts of any lengths, and the layers' calls as if they were one text."""
     by_length: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
         by_length.setdefault(len(text), []).append(number)
@@ -111,9 +137,7 @@ def mean_products(
     ]
     with torch.set_grad_enabled(create_graph):
         layers = [_joined(same) for same in zip(*(layers for _, layers in read), strict=True)]
-        (inner,), squares = _collected(model, layers, [vector], 1)
-        losses = torch.cat([losses for losses, _ in read]).mean()[None]
-    return Products(inner / len(texts), squares / len(texts) ** 2, losses if create_graph else losses.detach())
+        return torch.cat([losses for losses, _ in read]).mean()[None], layers
 
 
 def _read(
@@ -145,21 +169,55 @@ def _joined(same: Sequence[tuple[_Call, Tensor | None]]) -> tuple[_Call, Tensor 
 
 
 def _collected(
-    model: SharedModel,
-    layers: Sequence[tuple[_Call, Tensor | None]],
-    vectors: Sequence[Sequence[Tensor]],
-    count: int,
-) -> tuple[list[Tensor], Tensor]:
-    """By all the tensors of the model, in its order, [count, m]: inner products a vector, and squared lengths."""
+    model: SharedModel, layers: Sequence[tuple[_Call, Tensor | None]], vector: Sequence[Tensor], count: int
+) -> tuple[Tensor, Tensor]:
+    """By all the tensors of the model, in its order, [count, m]: inner products with a vector, and squared lengths."""
     place = {name: i for i, name in enumerate(model.names)}
     empty = layers[0][0].out.new_zeros(count)
-    inner, squares = [[empty] * len(place) for _ in vectors], [empty] * len(place)
+    inner, squares = [empty] * len(place), [empty] * len(place)
     for call, back in layers:
-        for name, with_vectors, square in _of_layer(call, back, place, vectors):
-            squares[place[name]] = square
-            for row, product in zip(inner, with_vectors, strict=True):
-                row[place[name]] = product
-    return [torch.stack(row, 1) for row in inner], torch.stack(squares, 1)
+        for name, product, square in _of_layer(call, back, place, vector):
+            inner[place[name]], squares[place[name]] = product, square
+    return torch.stack(inner, 1), torch.stack(squares, 1)
+
+
+def _across(
+    model: SharedModel,
+    layers: Sequence[tuple[_Call, Tensor | None]],
+    others: Sequence[tuple[_Call, Tensor | None]],
+    count: int,
+) -> Tensor:
+    """By all the tensors of the model [count, m]: inner products of the gradients of texts with that of another."""
+    of = {name: layers[0][0].out.new_zeros(count) for name in model.names}
+    for (call, back), (other, other_back) in zip(layers, others, strict=True):
+        if back is None or other_back is None:
+            continue
+        back, other_back = _by_tokens(back), _by_tokens(other_back)[0]
+        if f"{call.name}.bias" in of:
+            of[f"{call.name}.bias"] = back.sum(1) @ other_back.sum(0)
+        if f"{call.name}.weight" not in of:
+            continue
+        if isinstance(call.layer, nn.LayerNorm):
+            product = (back * _normed(call, back)).sum(1) @ (other_back * _normed(other, other_back)).sum(0)
+        else:
+            if isinstance(call.layer, nn.Embedding):
+                same = (call.into.expand(len(back), -1)[..., None] == other.into.flatten()).to(back.dtype)
+            else:
+                same = _by_tokens(call.into) @ _by_tokens(other.into)[0].T
+            product = ((back @ other_back.T) * same).sum((1, 2))
+        of[f"{call.name}.weight"] = product
+    return torch.stack(list(of.values()), 1)
+
+
+def _by_tokens(rows: Tensor) -> Tensor:
+    """Rows [B, T, numbers], of a layer that sees one token a text as well."""
+    return rows.reshape(len(rows), -1, rows.shape[-1])
+
+
+def _normed(call: _Call, like: Tensor) -> Tensor:
+    """The input of a norm's last step, normalised."""
+    assert isinstance(call.layer, nn.LayerNorm)
+    return nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps).reshape(like.shape)
 
 
 def _losses(model: SharedModel, texts: Tensor, labels: Tensor) -> Tensor:
@@ -203,40 +261,39 @@ def _first_tokens(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...
 
 
 def _of_layer(
-    call: _Call, back: Tensor | None, place: dict[str, int], vectors: Sequence[Sequence[Tensor]]
-) -> Iterator[tuple[str, list[Tensor], Tensor]]:
-    """Name, inner products [B] with each vector and squared length [B] of each tensor of a layer that is sent."""
+    call: _Call, back: Tensor | None, place: dict[str, int], vector: Sequence[Tensor]
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Name, inner products [B] with a vector and squared lengths [B] of each tensor of a layer that is sent."""
     if back is None:  # the loss does not depend on it
         return
-    back = back.reshape(len(back), -1, back.shape[-1])  # [B, T, outputs]
+    back = _by_tokens(back)
     weight, bias = f"{call.name}.weight", f"{call.name}.bias"
     if weight in place:
-        yield weight, *_of_weight(call, back, [vector[place[weight]] for vector in vectors])
+        yield weight, *_of_weight(call, back, vector[place[weight]])
     if bias in place:
-        yield bias, *_of_vector(back.sum(1), [vector[place[bias]] for vector in vectors])
+        yield bias, *_of_vector(back.sum(1), vector[place[bias]])
 
 
-def _of_weight(call: _Call, back: Tensor, targets: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
+def _of_weight(call: _Call, back: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if isinstance(call.layer, nn.LayerNorm):
-        normed = nn.functional.layer_norm(call.into, call.layer.normalized_shape, eps=call.layer.eps)
-        return _of_vector((back * normed.reshape(back.shape)).sum(1), targets)
+        return _of_vector((back * _normed(call, back)).sum(1), target)
     if isinstance(call.layer, nn.Embedding):
         rows = call.into.expand(len(back), -1)
         same = rows[:, :, None] == rows[:, None, :]
         wide = _wide(back)
         square = (wide @ wide.transpose(1, 2) * same).sum((1, 2)).to(back.dtype)
-        return [(back * target[rows]).sum((1, 2)) for target in targets], square
+        return (back * target[rows]).sum((1, 2)), square
     if type(call.layer).__name__ == "Conv1D":  # GPT-2's dense layer, whose weight is [inputs, outputs]
-        targets = [target.T for target in targets]
+        target = target.T
     elif not isinstance(call.layer, nn.Linear):
         raise UserError(
             f"{call.name} is a {type(call.layer).__name__}; give a BERT or a GPT-2 as transformers has them"
         )
-    into = call.into.reshape(len(back), -1, call.into.shape[-1])
+    into = _by_tokens(call.into)
     live = back.detach().any(2).any(0)  # after GPT-2's last attention the last token alone has a gradient
     if not live.all():
         back, into = back[:, live], into[:, live]
-    *inner, square = _Outer.apply(back, into, *targets)
+    inner, square = _Outer.apply(back, into, target)
     return inner, square
 
 
@@ -247,26 +304,23 @@ class _Outer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, back: Tensor, into: Tensor, *targets: Tensor) -> tuple[Tensor, ...]:
-        """Returns [B] <G, Y> for each target Y [m, n], and |G|^2, of back [B, T, m] and into [B, T, n]."""
-        read = [into @ target.T for target in targets]
+    def forward(ctx: Any, back: Tensor, into: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns [B] <G, Y> and |G|^2, of back [B, T, m], into [B, T, n] and the target Y [m, n]."""
+        read = into @ target.T
         of_back, of_into = (one @ one.transpose(1, 2) for one in (_wide(back), _wide(into)))
         square = (of_back * of_into).sum((1, 2)).to(back.dtype)
-        ctx.save_for_backward(back, into, of_back.to(back.dtype), of_into.to(back.dtype), *targets, *read)
-        return *((back * one).sum((1, 2)) for one in read), square
+        ctx.save_for_backward(back, into, of_back.to(back.dtype), of_into.to(back.dtype), target, read)
+        return (back * read).sum((1, 2)), square
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None]:
         """The derivatives by back and into of the sum of the results times their slopes [B]."""
-        back, into, of_back, of_into, *rest = ctx.saved_tensors
-        *inner, square = (one[:, None, None] for one in slopes)
-        by_back, by_into = (2 * square * of_into) @ back, (2 * square * of_back) @ into
-        targets, read = rest[: len(inner)], rest[len(inner) :]
-        for slope, target, one in zip(inner, targets, read, strict=True):
-            by_back += slope * one
-            by_into += (slope * back) @ target
-        return by_back, by_into, *([None] * len(targets))
+        back, into, of_back, of_into, target, read = ctx.saved_tensors
+        inner, square = (one[:, None, None] for one in slopes)
+        by_back = (2 * square * of_into) @ back + inner * read
+        by_into = (2 * square * of_back) @ into + (inner * back) @ target
+        return by_back, by_into, None
 
 
 def _wide(rows: Tensor) -> Tensor:
@@ -274,6 +328,6 @@ def _wide(rows: Tensor) -> Tensor:
     return rows.double() if len(rows) == 1 else rows
 
 
-def _of_vector(gradient: Tensor, targets: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
+def _of_vector(gradient: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Of gradients that are formed, [B, numbers]."""
-    return [gradient @ target for target in targets], (gradient**2).sum(1)
+    return gradient @ target, (gradient**2).sum(1)

@@ -74,6 +74,9 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
         (("--label", "label", "--kind", "gradient"), "spoil a model"),
         (("--label", "label", "--count", "1"), "count must be >= 2"),
         (("--label", "label", "--count", "9", "--key", "no/key.csv"), "there is no folder no"),
+        (("--label", "label", "--key", "a.csv", "--out", "./a.csv"), "--out and --key must be two files"),
+        (("--label", "label", "--out", "a.xyz"), "--out must end in one of .parquet"),
+        (("--label", "text"), "text and label must be two columns, got 'text' for both"),
     ],
 )
 def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +90,7 @@ def test_bad_canaries(arguments: tuple[str, ...], message: str, capsys: pytest.C
         ("canary,score\n0,1\n", (), "no score, or one that is no number, for 9 of the 10 canaries"),
         ("canary,score\n0,1\n0,2\n", (), "several scores of a canary"),
         ("canary,loss\n0,1\n", (), "unknown column 'score'"),
+        ("canary,score\n" + "".join(f"{i},1\n" for i in range(12)), (), "2 canaries that texts.key.csv does not name"),
         ("canary,score\n" + "".join(f"{i},1\n" for i in range(10)), ("--claim", "8"), "--claim must be"),
     ],
 )

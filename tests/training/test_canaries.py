@@ -73,11 +73,13 @@ def test_random_texts_are_words_of_the_texts() -> None:
         ({"count": 1}, "count must be >= 2, got 1"),
         ({"count": 601}, "601 texts cannot be mislabelled, as there are 600"),
         ({"kind": "gradient"}, "kind must be mislabelled or random, got 'gradient'.*spoil a model"),
-        ({"label": "one"}, "one class"),
+        ({"label": "one"}, "must have at least 2 classes, got 1"),
         ({"label": "gaps"}, "300 rows have no value in the column 'gaps'"),
+        ({"label": "blanks"}, "300 rows have no value in the column 'blanks'"),
     ],
 )
 def test_bad_input(settings: dict[str, object], message: str) -> None:
-    table = TABLE.with_columns(one=pl.lit("a"), gaps=pl.when(pl.col("author") < 300).then("label"))
+    gaps = pl.when(pl.col("author") < 300).then("label")
+    table = TABLE.with_columns(one=pl.lit("a"), gaps=gaps, blanks=gaps.otherwise(pl.lit(" ")))
     with pytest.raises(UserError, match=message):
         plant(table, Asked(**{"text": "text", "label": "label", "count": 10, **settings}), rng())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from epsilometer.core.errors import UserError
-from epsilometer.training.inner_products import mean_products, products
+from epsilometer.training.inner_products import mean_products, products, products_beside, summed
 from epsilometer.training.shared_model import SharedModel, Tensors
 from tests.support.tiny_models import save_gpt2, save_word_bert
 
@@ -89,3 +89,23 @@ def test_those_of_the_mean_of_texts_of_any_lengths(folders: dict[str, Path], kin
     assert float(ours.detach()) == pytest.approx(float(plain.detach()), rel=1e-4, abs=1e-5)
     for one, other in zip(torch.autograd.grad(ours, given), torch.autograd.grad(plain, given), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+
+
+@pytest.mark.parametrize("tensors", ["all", "head"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_those_of_a_sum_with_other_texts(folders: dict[str, Path], kind: str, tensors: Tensors) -> None:
+    """Each candidate's gradient plus those of two texts of other lengths, one with a word of the candidates'."""
+    model = SharedModel(folders[kind], tensors=tensors)
+    others = model.encode(["the bad food was", "bad"] if kind == "bert" else ["the of a d", "b"])
+    vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(3)))
+    rest = summed(model, [torch.tensor(ids) for ids in others], [1, 0], vector)
+    found = products_beside(model, texts(model), LABELS, vector, rest)
+    formed = [model.gradient(ids, label) for ids, label in zip(others, [1, 0], strict=True)]
+    for row, (text, label) in enumerate(zip(texts(model), LABELS, strict=True)):
+        every = [*formed, model.gradient(text, label)]
+        whole = float(sum((grad**2).sum() for one in every for grad in one)) ** 0.5
+        for i, same in enumerate(zip(*every, strict=True)):
+            total = sum(same[1:], same[0])
+            scale = 3e-5 * float(sum(grad.norm() for grad in same)) + 1e-7 * whole
+            assert abs(float((total * vector[i]).sum()) - float(found.inner[row, i])) < scale * float(vector[i].norm())
+            assert abs(float((total**2).sum()) - float(found.squares[row, i])) < scale * whole

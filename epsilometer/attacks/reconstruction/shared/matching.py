@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from epsilometer.training.inner_products import mean_products, products_with
+from epsilometer.training.inner_products import Summed, mean_products, products, products_beside, summed
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
@@ -72,28 +72,33 @@ class Matching:
     def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
         """Returns [n]: the losses of the batch if the text of this number were each of the candidates [n, T, width]."""
         others = [i for i in range(len(texts)) if i != number]
-        rest = [torch.zeros_like(one) for one in self.target]
-        for other in others:
-            for total, one in zip(rest, self.model.gradient(texts[other], self.sent.labels[other]), strict=True):
-                total += one.detach()
-        parts = [self._part(part, number, rest, alone=not others) for part in candidates.split(AT_ONCE)]
-        return torch.cat(parts)
-
-    def _part(self, candidates: Tensor, number: int, rest: list[Tensor], *, alone: bool) -> Tensor:
-        label, count = self.sent.labels[number], len(self.sent.labels)
+        rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
+        parts = candidates.split(AT_ONCE)
         if self.kind == "tag":
-            each = []
-            for one in candidates:
-                own = self.model.gradient(one, label)
-                each.append(self._tag([(a + b) / count for a, b in zip(own, rest, strict=True)]).detach())
-            return torch.stack(each)
-        vectors = [self.target] if alone else [self.target, rest]
-        of, *others = products_with(self.model, candidates, [label] * len(candidates), vectors)
-        inner, squares = of.inner, of.squares
-        if others:
-            inner = inner + torch.stack([(a * b).sum() for a, b in zip(rest, self.target, strict=True)])
-            squares = squares + 2 * others[0].inner + torch.stack([one.square().sum() for one in rest])
-        return self._cosines(inner / count, squares / count**2).detach()
+            each = self._formed(rest, labels)
+            return torch.stack([self._tag_beside(each, one, number) for part in parts for one in part])
+        other = summed(self.model, rest, labels, self.target) if others else None
+        return torch.cat([self._cosines_beside(other, part, number) for part in parts])
+
+    def _cosines_beside(self, other: Summed | None, candidates: Tensor, number: int) -> Tensor:
+        labels, count = [self.sent.labels[number]] * len(candidates), len(self.sent.labels)
+        if other is None:
+            of = products(self.model, candidates, labels, self.target)
+        else:
+            of = products_beside(self.model, candidates, labels, self.target, other)
+        return self._cosines(of.inner / count, of.squares / count**2).detach()
+
+    def _formed(self, texts: Sequence[Tensor], labels: Sequence[int]) -> list[Tensor]:
+        """The sum of the texts' gradients, by tensor."""
+        total = [torch.zeros_like(one) for one in self.target]
+        for text, label in zip(texts, labels, strict=True):
+            for one, more in zip(total, self.model.gradient(text, label), strict=True):
+                one += more
+        return total
+
+    def _tag_beside(self, rest: Sequence[Tensor], candidate: Tensor, number: int) -> Tensor:
+        own = self.model.gradient(candidate, self.sent.labels[number])
+        return self._tag([(a + b) / len(self.sent.labels) for a, b in zip(own, rest, strict=True)]).detach()
 
     def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:
         """Mean of 1 - cosine over the compared tensors, of inner products and squared lengths [n, m]."""
