@@ -145,8 +145,8 @@ def _classes(table: pl.DataFrame, asked: Asked) -> list[object]:
     classes = sorted(table[asked.label].unique())
     if len(classes) < 2:
         raise UserError(
-            f"the column {asked.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another label "
-            "to be mislabelled with"
+            f"the column {asked.label!r} must have at least 2 classes, got {len(classes)}: a canary needs another "
+            "label to be mislabelled with"
         )
     if asked.kind == "mislabelled" and asked.count > len(table):
         raise UserError(f"{asked.count} texts cannot be mislabelled, as there are {len(table)}; plant fewer")
