@@ -182,6 +182,17 @@ def test_an_entry_of_another_noise_takes_over_what_is_sent(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("prior", ["nowhere", "data/models/tiny"], ids=["missing", "no head"])
+def test_a_model_that_an_attack_cannot_use_is_refused_before_any_searches(prior: str) -> None:
+    attacks = {"guesser.py": {}, "likelihood": {"prior": prior, "steps": 1}}
+    write(reconstruction={"songs": {"sent": "songs", "attacks": attacks}})
+    sent.main("songs")
+    with pytest.raises(UserError, match=r"give a|there is no|no folder"):
+        reconstruction.main("songs")
+    assert not asked()
+
+
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
     ("noise", "levels"),
     [("vmf", [50.0]), ("scaled", [0.0, 0.5]), ({"kind": "published", "law": "laplace"}, [0.1]), ("none", None)],

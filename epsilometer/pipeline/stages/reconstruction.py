@@ -70,9 +70,11 @@ def _found(params: Params, name: str, attacks: Mapping[str, Attack]) -> pl.DataF
     work = list(product(sent.sizes, sent.steps))
     rows = [row for size in sent.sizes for row in game.blind(size)]
     for size, level in track(work, len(work), name):
+        # Each loads its models, and refuses them, before any searches.
+        every = {attack: game.prepared(attack, one, size, level) for attack, one in attacks.items()}
         earlier: dict[str, list[Batch]] = {}
-        for attack, one in attacks.items():
-            batches = game.searched(attack, one, size, level, earlier=earlier)
+        for attack, ready in every.items():
+            batches = game.searched(attack, ready, size, level, earlier=earlier)
             rows += game.rows(attack, size, level, batches)
             earlier[attack] = batches
     return measured(pl.DataFrame(rows, schema=_schema()), game.identifiers)
@@ -107,27 +109,35 @@ class _Game:
             batches.append({"ids": [public[public_text(len(ids), public, generator)] for ids in plain]})
         return self.rows(BLIND, size, None, batches)
 
-    def searched(
-        self, attack: str, one: Attack, size: int, level: float | None, *, earlier: Mapping[str, list[Batch]]
-    ) -> list[Batch]:
-        """What an attack finds in every batch of a size at a level, from its file if that is still right."""
+    def prepared(self, attack: str, one: Attack, size: int, level: float | None) -> Prepared | None:
+        """An attack that is ready to search; None where what it found is here, and still right."""
         path = searched_path(self._name, attack, size, level)
-        record = self._of_search(attack, size, level)
-        if path.is_file() and (before := tables.read_json(path))["of"] == record:
-            batches: list[Batch] = before["batches"]
+        if path.is_file() and tables.read_json(path)["of"] == self._of_search(attack, size, level):
+            return None
+        generator = Noise.named(1, *self._named(attack)).generator(0)
+        return one.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
+
+    def searched(
+        self, attack: str, ready: Prepared | None, size: int, level: float | None, *, earlier: Mapping[str, list[Batch]]
+    ) -> list[Batch]:
+        """What an attack finds in every batch of a size at a level; without a ready one, from its file."""
+        path = searched_path(self._name, attack, size, level)
+        if ready is None:
+            batches: list[Batch] = tables.read_json(path)["batches"]
             return batches
-        under = noise(self._entry.noise, level)
-        named = self._params.audit.seed, self._params.audit.round, "reconstruction", attack
-        ready = one.prepare(self._model, Knowledge(self._public, under, Noise.named(1, *named).generator(0)))
         count = self._entry.texts // size
-        streams = Noise.named(count, *named, size)
+        streams = Noise.named(count, *self._named(attack), size)
         results = []
         for batch in track(range(count), count, f"{attack}, {size} texts, {level}"):
             sent = self._sent(ready.model, size, level, batch)
             others = [some[batch]["ids"] for some in earlier.values() if some[batch].get("honest")]
             results.append(self._reconstructed(ready, sent, others, streams.generator(batch), size=size, batch=batch))
-        tables.write_json({"of": record, "batches": results}, path)
+        tables.write_json({"of": self._of_search(attack, size, level), "batches": results}, path)
         return results
+
+    def _named(self, attack: str) -> tuple[Any, ...]:
+        """The name of an attack's streams."""
+        return self._params.audit.seed, self._params.audit.round, "reconstruction", attack
 
     def rows(self, attack: str, size: int, level: float | None, batches: Sequence[Batch]) -> list[dict[str, Any]]:
         """A row a text: the true one, and that which was found for it."""
