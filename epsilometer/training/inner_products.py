@@ -90,7 +90,7 @@ def summed(model: SharedModel, texts: Sequence[Tensor], labels: Sequence[int], v
 
 
 def products_beside(
-    model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], other: Summed
+    model: SharedModel, texts: Tensor, labels: Sequence[int], vector: Sequence[Tensor], *, other: Summed
 ) -> Products:
     """Returns the products of each text's gradient plus the other sum, by one pass over the texts."""
     losses, layers = _read(model, texts, torch.as_tensor(labels, device=texts.device), create_graph=False)

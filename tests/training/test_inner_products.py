@@ -99,7 +99,7 @@ def test_those_of_a_sum_with_other_texts(folders: dict[str, Path], kind: str, te
     others = model.encode(["the bad food was", "bad"] if kind == "bert" else ["the of a d", "b"])
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(3)))
     rest = summed(model, [torch.tensor(ids) for ids in others], [1, 0], vector)
-    found = products_beside(model, texts(model), LABELS, vector, rest)
+    found = products_beside(model, texts(model), LABELS, vector, other=rest)
     formed = [model.gradient(ids, label) for ids, label in zip(others, [1, 0], strict=True)]
     for row, (text, label) in enumerate(zip(texts(model), LABELS, strict=True)):
         every = [*formed, model.gradient(text, label)]

@@ -85,7 +85,7 @@ class Matching:
         if other is None:
             of = products(self.model, candidates, labels, self.target)
         else:
-            of = products_beside(self.model, candidates, labels, self.target, other)
+            of = products_beside(self.model, candidates, labels, self.target, other=other)
         return self._cosines(of.inner / count, of.squares / count**2).detach()
 
     def _formed(self, texts: Sequence[Tensor], labels: Sequence[int]) -> list[Tensor]:
