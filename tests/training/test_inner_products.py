@@ -99,7 +99,7 @@ def test_those_of_a_sum_with_other_texts(folders: dict[str, Path], kind: str, te
     others = model.encode(["the bad food was", "bad"] if kind == "bert" else ["the of a d", "b"])
     vector = model.split(torch.randn(model.size, generator=torch.Generator().manual_seed(3)))
     rest = summed(model, [torch.tensor(ids) for ids in others], [1, 0], vector)
-    found = products_beside(model, texts(model), LABELS, vector, other=rest)
+    results = products_beside(model, texts(model), LABELS, vector, other=rest)
     formed = [model.gradient(ids, label) for ids, label in zip(others, [1, 0], strict=True)]
     for row, (text, label) in enumerate(zip(texts(model), LABELS, strict=True)):
         every = [*formed, model.gradient(text, label)]
@@ -107,5 +107,7 @@ def test_those_of_a_sum_with_other_texts(folders: dict[str, Path], kind: str, te
         for i, same in enumerate(zip(*every, strict=True)):
             total = sum(same[1:], same[0])
             scale = 3e-5 * float(sum(grad.norm() for grad in same)) + 1e-7 * whole
-            assert abs(float((total * vector[i]).sum()) - float(found.inner[row, i])) < scale * float(vector[i].norm())
-            assert abs(float((total**2).sum()) - float(found.squares[row, i])) < scale * whole
+            assert abs(float((total * vector[i]).sum()) - float(results.inner[row, i])) < scale * float(
+                vector[i].norm()
+            )
+            assert abs(float((total**2).sum()) - float(results.squares[row, i])) < scale * whole

@@ -56,14 +56,14 @@ def main(name: str) -> None:
     folder = reconstruction_path(name).with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".keep").touch()  # DVC warns of empty folders
-    every = _found(params, name, attacks) if attacks else pl.DataFrame(schema=dict(RECONSTRUCTED))
+    every = _texts_of(params, name, attacks) if attacks else pl.DataFrame(schema=dict(RECONSTRUCTED))
     tables.write(every, reconstruction_path(name, "texts"), RECONSTRUCTED)
     summary = [*averages(every, params.audit.alpha), *_bounds(params, entry.sent)]
     tables.write(pl.DataFrame(summary, schema=dict(RECONSTRUCTION)), reconstruction_path(name), RECONSTRUCTION)
     tables.write(_candidates(params, name, candidates), reconstruction_path(name, "candidates"), CANDIDATES)
 
 
-def _found(params: Params, name: str, attacks: Mapping[str, Attack]) -> pl.DataFrame:
+def _texts_of(params: Params, name: str, attacks: Mapping[str, Attack]) -> pl.DataFrame:
     """What every attack, and the blind baseline, found for every text, with its measures (schema RECONSTRUCTED)."""
     sent = params.sent[params.reconstruction[name].sent]
     game = _Game(params, name)
