@@ -73,12 +73,11 @@ class Matching:
         """Returns [n]: the losses of the batch if the text of this number were each of the candidates [n, T, width]."""
         others = [i for i in range(len(texts)) if i != number]
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
-        parts = candidates.split(AT_ONCE)
         if self.kind == "tag":
-            each = self._formed(rest, labels)
-            return torch.stack([self._tag_beside(each, one, number) for part in parts for one in part])
+            formed = self._formed(rest, labels)
+            return torch.stack([self._tag_beside(formed, one, number) for one in candidates])
         other = summed(self.model, rest, labels, self.target) if others else None
-        return torch.cat([self._cosines_beside(other, part, number) for part in parts])
+        return torch.cat([self._cosines_beside(other, part, number) for part in candidates.split(AT_ONCE)])
 
     def _cosines_beside(self, other: Summed | None, candidates: Tensor, number: int) -> Tensor:
         labels, count = [self.sent.labels[number]] * len(candidates), len(self.sent.labels)
