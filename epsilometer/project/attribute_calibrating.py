@@ -77,7 +77,7 @@ class Looks:
         self._mechanism = build(params, cell)
         self._attributes = params.classification.labels[cell.dataset].attributes
         settings = params.classification
-        sizes, least = settings.texts.sizes, settings.training.batch
+        sizes, least = settings.texts.anonymized, settings.training.batch
         table = parted(params, cell.dataset)
         self._rows = to_anonymize(table, self._attributes, sizes, params.audit.seed, least=least)
         self._static = {label: victims(params, cell.dataset, label) for label in self._attributes}

@@ -25,7 +25,7 @@ from epsilometer.project.params import Params
 from epsilometer.project.parts import check_parts, with_parts
 from epsilometer.project.sections import Dataset
 from epsilometer.runtime import checksums
-from epsilometer.utility.labelled import to_rewrite
+from epsilometer.utility.labelled import TEST, to_anonymize, to_rewrite
 
 _WHOLE = 1000  # texts of a generator; of one that has more,
 _SAMPLE = 200  # so many are checked, which takes a tenth of a second
@@ -232,5 +232,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         settings = params.classification
         table = with_parts(params, name, table)
         check_parts(params, name, table)
-        sizes = settings.texts.sizes, params.audit.seed, settings.training.batch
-        to_rewrite(table, labels.tasks, labels.attributes, *sizes)  # refuses unusable labels
+        seed, batch = params.audit.seed, settings.training.batch
+        to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed, least=batch)  # refuses labels
+        if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
+            to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)

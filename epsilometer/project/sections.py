@@ -343,16 +343,26 @@ class Utility(Section):
 
 
 class TextCounts(Section):
-    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most."""
+    """How many texts classifiers are trained and tested on, and thresholds chosen on, at most.
+
+    rewritten: in stage `anonymize`, how many of the training texts are rewritten, from which attackers learn; all of
+    them by default. With fewer, victims still train on all of them.
+    """
 
     train: PositiveInt = 1000
     test: PositiveInt = 1000
     validation: PositiveInt = 1000
+    rewritten: PositiveInt | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
         """Of the splits that classifiers are trained and tested on."""
         return {"train": self.train, "test": self.test}
+
+    @property
+    def anonymized(self) -> dict[str, int]:
+        """Of the splits whose rewrites stage `anonymity` measures."""
+        return {"train": min(self.train, self.rewritten or self.train), "test": self.test}
 
 
 class Training(FineTuning):

@@ -2,8 +2,8 @@
 
 clean:       learned from original texts, and reads the originals: what there is to hide. Others read what is released.
 static:      learned from original texts; it never saw a rewrite.
-adaptive:    learned from rewrites of these texts, with their true labels.
-augmented:   learned from both.
+adaptive:    learned from rewrites of these texts, or of some of them, with their true labels.
+augmented:   learned from the originals and those rewrites.
 relabelled:  the static one, whose answer stands for the class of which rewritten training texts make it likeliest: it
              undoes flips.
 author:      the adaptive one on several texts of one author, whose log-probabilities are summed.
@@ -121,10 +121,10 @@ def infer(
 ) -> Iterator[Inferred]:
     """What the attackers of one kind and seed infer of the test texts, `clean` first.
 
-    training, test: texts that have the label. static: trained on the training texts as they were; learn: trains another
-    like it. noise: one stream, which puts texts into sets of one author; a size of set that some class has none of is
-    left out. Raises UserError for texts or groups in both parts, for a class that not all parts have, and for a
-    classifier that was not trained again.
+    training, test: texts that have the label. static: trained on the training texts as they were, and maybe on others;
+    learn: trains another like it. noise: one stream, which puts texts into sets of one author; a size of set that some
+    class has none of is left out. Raises UserError for texts or groups in both parts, for a class that not all parts
+    have, and for a classifier that was not trained again.
     """
     check_apart(training, test)
     check_classes(test, label, static.classifier.classes)
@@ -139,7 +139,7 @@ def infer(
         scores = confusion(read_through)[released.argmax(axis=1)]
         yield _by_scores(RELABELLED, read_through, scores, single, truth=truth)
     if AUGMENTED in asked.attackers:
-        learned = _retrained(static, learn, _both(training, training.classes_of(label) * 2), training)
+        learned = _retrained(static, learn, _joined(static.examples, training.rewritten(label)), training)
         yield _by_scores(AUGMENTED, learned, learned.log_likelihoods(test.rewrites), single, truth=truth)
     if {ADAPTIVE, AUTHOR} & {*asked.attackers}:
         learned = _retrained(static, learn, training.rewritten(label), training)
@@ -158,7 +158,10 @@ def detect(training: Released, test: Released, learn: Learn, *, seed: int, noise
     noise: one stream, of which the coins are.
     """
     check_apart(training, test)
-    examples = _both(training, [ORIGINAL] * len(training) + [REWRITTEN] * len(training))
+    examples = _joined(
+        Examples(training.originals, [ORIGINAL] * len(training)),
+        Examples(training.rewrites, [REWRITTEN] * len(training)),
+    )
     learned = Learned(learn(examples), examples, seed)
     coins = noise.uniforms(len(test))[0] < 0.5
     shown = [b if coin else a for a, b, coin in zip(test.originals, test.rewrites, coins, strict=True)]
@@ -232,8 +235,8 @@ def _retrained(static: Learned, learn: Learn, examples: Examples, training: Rele
     return learned
 
 
-def _both(training: Released, labels: Sequence[str]) -> Examples:
-    return Examples([*training.originals, *training.rewrites], labels)
+def _joined(first: Examples, second: Examples) -> Examples:
+    return Examples([*first.texts, *second.texts], [*first.labels, *second.labels])
 
 
 def _by_scores(

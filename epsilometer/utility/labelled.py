@@ -72,7 +72,7 @@ def _check(rows: pl.DataFrame, label: str, least: int) -> None:
     if len(train) < least:
         raise UserError(
             f"label {label!r} has {len(train)} training texts, fewer than a batch of {least}; give more texts (split "
-            f"{TRAIN!r} of the data set) or a smaller classification.training.batch"
+            f"{TRAIN!r} of the data set, classification.texts) or a smaller classification.training.batch"
         )
     known, tested = ({*part[label]} for part in (train, test))
     if not tested:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -107,6 +108,20 @@ def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     assert attackers["strongest"]["loss"] > 1.5  # 40 authors prove no more
     assert measured("songs-swaps", "by_length")["both_right"].sum() == 320
     assert measured("songs-swaps", "outcomes").is_empty()
+
+
+def test_attackers_learn_from_fewer_rewrites_than_victims_from_texts(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["classification"]["texts"]["rewritten"] = 60
+    Path("params.yaml").write_text(yaml.safe_dump(raw))
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+    assert len(json.loads(Path("data/classifiers/songs/about.json").read_text())["texts"]) == 240
+    trained_on = {row["attacker"]: row["trained_on"] for row in measured("songs-swaps", "attackers").to_dicts()}
+    assert {trained_on[one] for one in ("clean", "static")} == {240}
+    assert {trained_on[one] for one in ("adaptive", "author", "relabelled")} == {60}
+    assert trained_on["augmented"] == 300
+    assert trained_on["detector"] == 120
 
 
 def test_a_re_audit_sees_that_an_attribute_is_lost_again(project: Path) -> None:

@@ -200,6 +200,24 @@ def test_rewrites_are_kept_with_their_outcomes(project: Path) -> None:
     assert one["text"].to_list() != two["text"].to_list()
 
 
+def test_fewer_training_texts_may_be_rewritten_than_victims_see(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["classification"]["texts"]["rewritten"] = 30
+    write(raw)
+    run_until_victims()
+    anonymize.main("songs-swaps")
+    victims = json.loads(Path("data/classifiers/songs/about.json").read_text())
+    table = pl.read_parquet("data/anonymized/songs-swaps/none.parquet")
+    assert table["split"].value_counts().sort("split").rows() == [("test", 80), ("train", 30)]
+    ids = pl.read_parquet("data/prepared/songs.parquet")["id"][table.filter(split="train")["row"]]
+    assert len(victims["texts"]) == 100
+    assert {*ids} < {*victims["texts"]}
+    raw["classification"]["texts"]["rewritten"] = 7
+    write(raw)
+    with pytest.raises(UserError, match="has 7 training texts, fewer than a batch of 8"):
+        check(read())
+
+
 def test_of_validation_texts_alone_nothing_else_is_rewritten(project: Path) -> None:
     raw = yaml.safe_load(Path("params.yaml").read_text())
     raw["anonymity"]["songs-upper"]["part"] = "validation"

@@ -1,6 +1,7 @@
 """Stage anonymize@cell: the texts by which a cell is measured, rewritten at every epsilon, with what became of each.
 
-Those are the test texts, and the texts that victims were trained on, from which attackers learn how rewrites look.
+Those are the test texts and, of the texts that victims were trained on, those from which attackers learn how rewrites
+look.
 Slices stay under data/anonymizing until all are there, so that a stopped run continues where it stopped.
 """
 
@@ -61,7 +62,7 @@ def _rows(params: Params, name: str) -> pl.DataFrame:
     """The rows that are rewritten, with their numbers."""
     cell, settings = params.anonymity[name], params.classification
     labels = settings.labels[cell.dataset]
-    counts = settings.texts.sizes if cell.part == "test" else {VALIDATION: settings.texts.validation}
+    counts = settings.texts.anonymized if cell.part == "test" else {VALIDATION: settings.texts.validation}
     every = [*labels.tasks, *labels.attributes]
     table = parted(params, cell.dataset)
     check_parts(params, cell.dataset, table)
