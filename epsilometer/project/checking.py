@@ -13,9 +13,9 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.core.attack import Checked
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.core.mechanism import build_mechanism
+from epsilometer.core.mechanism import Mechanism, build_mechanism
 from epsilometer.corpora import tab
-from epsilometer.mechanisms.anonymisers.shared.auxiliaries import read_relations
+from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
 from epsilometer.models.devices import resolved
 from epsilometer.project import cells
 from epsilometer.project.confinement import code_paths, data_paths
@@ -23,7 +23,7 @@ from epsilometer.project.corpora import corpus
 from epsilometer.project.downloads import Download, downloads
 from epsilometer.project.params import Params
 from epsilometer.project.parts import check_parts, with_parts
-from epsilometer.project.sections import Dataset
+from epsilometer.project.sections import Cell, Dataset
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import TEST, to_anonymize, to_rewrite
 
@@ -62,18 +62,33 @@ def check(params: Params) -> list[Download]:
             read_relations(params.path(entry.relations))
     _check_resources(params)
     for cell in (*params.cells.values(), *params.downstream.values(), *params.anonymity.values()):
-        cells.build(params, cell)
+        _check_auxiliaries(params, cell, cells.build(params, cell), f"mechanisms.{cell.mechanism}.settings")
     _check_rewriters(params)
     _check_reconstruction(params)
     for name, cell in params.sweeps.items():
         for setting, _, _, settings in params.variations(name):
-            build_mechanism(str(params.code(cell)), settings, cell.resource, f"sweeps.{name}.vary.{setting}")
+            place = f"sweeps.{name}.vary.{setting}"
+            built = build_mechanism(str(params.code(cell)), settings, cell.resource, place)
+            _check_auxiliaries(params, cell, built, place)
     _check_attacks(params)
     _check_membership(params)
     every = downloads(params)
     if absent:
         raise AbsentError(absent, every)
     return every
+
+
+def _check_auxiliaries(params: Params, cell: Cell, built: Mechanism, place: str) -> None:
+    """Refuse settings that do not fit the auxiliaries that a mechanism reads; those of a stage need not be made yet."""
+    if cell.resource is None or not isinstance(built, ReadsAuxiliaries):
+        return
+    path = Path(os.path.normpath(cell.resource))
+    of_stage = path.parent == Path("data/auxiliaries") and path.name in params.auxiliaries
+    planned = params.auxiliaries[path.name].model_dump() if of_stage else None
+    try:
+        built.check_auxiliaries(Auxiliaries(Path(cell.resource), planned))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
 
 
 def _check_corpora(params: Params) -> None:

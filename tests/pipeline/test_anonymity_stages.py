@@ -343,6 +343,49 @@ def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: P
         check(read())
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "settings", "complaint"),
+    [
+        ("textfooler", {}, "the auxiliaries hide speaker, mood, and this search hides one; name it as `attribute`"),
+        ("textbugger", {"attribute": "mod"}, "unknown attribute of the auxiliaries in .* did you mean 'mood'"),
+        ("textbugger", {"attribute": "mood", "kind": "transformer"}, "unknown kind of the auxiliaries"),
+        ("bae", {"attribute": "mood", "asks": "victim"}, "needs `victims`"),
+        ("bae", {"asks": "victim", "victims": "data/classifiers/songs"}, "name it as `attribute`"),
+        ("idt", {"enough": 2}, "enough is 2, of 1 kinds"),
+        ("idt", {"aim": "random"}, "one attribute, got 2"),
+        ("idt", {"candidates": "counter_fitted"}, "candidates: counter_fitted needs word relations"),
+    ],
+)
+def test_a_check_refuses_what_does_not_fit_auxiliaries_that_are_yet_to_be_made(
+    project: Path, mechanism: str, settings: dict[str, Any], complaint: str
+) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["auxiliaries"]["songs"] |= {"attributes": ["speaker", "mood"], "tasks": [], "relations": None}
+    raw["classification"]["labels"]["songs"] = {"attributes": ["speaker", "mood"], "tasks": []}
+    entry = {"mechanism": mechanism, "resource": "data/auxiliaries/songs", "settings": settings}
+    entry |= {"epsilons": [1]} if settings.get("aim") == "random" else {}
+    raw["mechanisms"], raw["anonymity"] = {mechanism: entry}, {}
+    raw["cells"] = {f"songs-{mechanism}": {**entry, "dataset": "songs"}}
+    write(raw)
+    with pytest.raises(UserError, match=rf"^mechanisms\.{mechanism}\.settings: .*{complaint}"):
+        check(read())
+    raw["cells"][f"songs-{mechanism}"]["settings"] = {} if mechanism == "idt" else {"attribute": "mood"}
+    write(raw)
+    assert check(read()) == []
+    assert not Path("data").exists()
+
+
+def test_a_check_refuses_values_of_a_sweep_that_do_not_fit_auxiliaries(project: Path) -> None:
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    idt = {"mechanism": "idt", "resource": "data/auxiliaries/songs", "epsilons": [1], "settings": {"aim": "random"}}
+    raw["mechanisms"], raw["anonymity"] = {"idt": idt}, {}
+    raw["cells"] = {"songs-idt": {**idt, "dataset": "songs"}}
+    raw["sweeps"] = {"songs-idt": {**raw["cells"]["songs-idt"], "epsilon": 1, "vary": {"enough": [1, 2]}, "trials": 20}}
+    write(raw)
+    with pytest.raises(UserError, match=r"^sweeps\.songs-idt\.vary\.enough: enough is 2, of 1 kinds"):
+        check(read())
+
+
 def test_rare_classes_may_be_left_out(project: Path) -> None:
     rare = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("rare")).otherwise("mood")
     songs().with_columns(rare.alias("mood")).write_csv("songs.csv")

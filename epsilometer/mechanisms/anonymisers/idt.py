@@ -138,7 +138,7 @@ class IDT:
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Search in all texts side by side."""
-        self._check()
+        self.check_auxiliaries(self._auxiliaries)
         rows: dict[str, list[int]] = {}
         for i, text in enumerate(texts):
             rows.setdefault(text, []).append(i)
@@ -152,27 +152,29 @@ class IDT:
     def _auxiliaries(self) -> Auxiliaries:
         return Auxiliaries(self.resource)
 
-    def _check(self) -> None:
+    def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
         """Raises UserError for settings that do not fit one another, or the auxiliaries."""
-        if self.aim == "random" and len(self._hidden) != 1:
+        hidden = auxiliaries.attributes if self.attributes is None else self.attributes
+        kinds = auxiliaries.kinds if self.kinds is None else self.kinds
+        if self.aim == "random" and len(hidden) != 1:
             raise UserError(
-                f"aim: random draws the class of one attribute, got {len(self._hidden)}; name one under attributes"
+                f"aim: random draws the class of one attribute, got {len(hidden)}; name one under attributes"
             )
         if self.aim == "hide" and self.margin == 0:
             raise UserError(
                 "aim: hide needs a margin above 0: how far the logarithms of the auxiliaries' probabilities may stay "
                 "from those of the class shares, in nats"
             )
-        if self.enough is not None and self.enough > len(self._kinds):
-            raise UserError(
-                f"enough is {self.enough}, of {len(self._kinds)} kinds of classifier; name more, or lower it"
-            )
-        self._auxiliaries.check(self._hidden, self._tasks, self._kinds)
-        if self.antonyms == "refused" and self._auxiliaries.relations is None:
-            raise UserError(
-                f"antonyms: refused needs word relations, and {self.resource} has none; name a file of them as "
-                "`relations` in the entry under `auxiliaries`"
-            )
+        if self.enough is not None and self.enough > len(kinds):
+            raise UserError(f"enough is {self.enough}, of {len(kinds)} kinds of classifier; name more, or lower it")
+        auxiliaries.check(hidden, self.tasks or (), kinds)
+        by_relations = [("antonyms", self.antonyms, "refused"), ("candidates", self.candidates, "counter_fitted")]
+        for setting, value, needs in by_relations:
+            if value == needs and not auxiliaries.related:
+                raise UserError(
+                    f"{setting}: {value} needs word relations, and {self.resource} has none; name a file of them as "
+                    "`relations` in the entry under `auxiliaries`"
+                )
 
     @property
     def _margin(self) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -63,14 +63,18 @@ class Plan:
 class Auxiliaries:
     """Reads such a folder; a classifier is loaded when it is first asked for.
 
+    planned: the labels, kinds and relations that they are to have, of a folder that is yet to be made.
     Raises UserError for a folder that holds no auxiliaries.
     """
 
     folder: Path
+    planned: Mapping[str, Any] | None = None
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """The content of about.json."""
+        if self.planned is not None:
+            return self.planned
         try:
             about: dict[str, Any] = json.loads((self.folder / "about.json").read_bytes())
             if {"attributes", "tasks", "kinds", "classes", "shares", "texts"} <= {*about}:
@@ -120,6 +124,13 @@ class Auxiliaries:
         """The word vectors."""
         return WordVectors.load(self.folder / "vectors.npz")
 
+    @property
+    def related(self) -> bool:
+        """Whether there are word relations."""
+        if self.planned is not None:
+            return self.planned["relations"] is not None
+        return self.relations is not None
+
     @cached_property
     def relations(self) -> pl.DataFrame | None:
         """The word relations, schema `RELATIONS`; None where no file was given."""
@@ -150,6 +161,15 @@ class Auxiliaries:
                         f"{unknown(f'{what} of the auxiliaries in {self.folder}', name, there)}; name it in their "
                         "entry under `auxiliaries`, or leave it out here"
                     )
+
+
+@runtime_checkable
+class ReadsAuxiliaries(Protocol):
+    """A mechanism that can tell by the labels and kinds of its auxiliaries, even planned ones, whether it can run."""
+
+    def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
+        """Raise UserError where its settings do not fit them."""
+        ...
 
 
 class _Kinds(Mapping[str, Classifier]):

@@ -93,29 +93,38 @@ class WordSearch(ABC):
         """The folder."""
         return Auxiliaries(self.resource)
 
+    def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
+        """Raises UserError where the settings name no label to hide, or one or a kind that these do not have."""
+        if self.asks == "victim":
+            if self.victims is None:
+                raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
+            self._label(auxiliaries)
+        else:
+            auxiliaries.check([self._label(auxiliaries)], [], [] if self.kind is None else [self.kind])
+
     @cached_property
     def classifier(self) -> Classifier:
         """Who is asked. Raises UserError where there is no such classifier."""
         auxiliaries = self.auxiliaries
-        label = self.attribute
-        if label is None:
-            if len(auxiliaries.attributes) > 1:
-                known = ", ".join(auxiliaries.attributes)
-                raise UserError(f"the auxiliaries hide {known}, and this search hides one; name it as `attribute`")
-            (label,) = auxiliaries.attributes
-        if self.asks == "victim":
-            return self._victim(label)
-        kind = self.kind or auxiliaries.kinds[0]
-        auxiliaries.check([label], [], [kind])
-        return auxiliaries.classifiers[label][kind]
+        self.check_auxiliaries(auxiliaries)
+        label = self._label(auxiliaries)
+        if self.victims is not None and self.asks == "victim":
+            return self._victim(self.victims, label)
+        return auxiliaries.classifiers[label][self.kind or auxiliaries.kinds[0]]
 
-    def _victim(self, label: str) -> Classifier:
-        if self.victims is None:
-            raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
+    def _label(self, auxiliaries: Auxiliaries) -> str:
+        if self.attribute is not None:
+            return self.attribute
+        if len(auxiliaries.attributes) > 1:
+            known = ", ".join(auxiliaries.attributes)
+            raise UserError(f"the auxiliaries hide {known}, and this search hides one; name it as `attribute`")
+        return auxiliaries.attributes[0]
+
+    def _victim(self, victims: Path, label: str) -> Classifier:
         wanted = f"{label}-{self.kind or '*'}-*"
-        folders = sorted(self.victims.glob(wanted))
+        folders = sorted(victims.glob(wanted))
         if not folders:
-            raise UserError(f"{self.victims} holds no victim {wanted}; run stage classifiers, or name another kind")
+            raise UserError(f"{victims} holds no victim {wanted}; run stage classifiers, or name another kind")
         return load(folders[0])
 
     @cached_property
