@@ -85,8 +85,12 @@ def calibrate(
     from epsilometer.project.params import read
 
     if training:
-        if file or mechanism or dataset or settings or low or high or at is not None:
-            raise UserError("--training goes with --target, --measure, --width, --budget and --json alone")
+        ranges = (match, low, high, at) != (None,) * 4 or (attack, sees) != ("strongest", "released")
+        if file or mechanism or dataset or settings or ranges:
+            raise UserError(
+                "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
+                "the range of its levels are given; leave out the rest"
+            )
         from epsilometer.project.training_calibrating import Aim, calibrate_training
 
         aim = Aim(target, measure, width=width, budget=budget)

@@ -75,6 +75,11 @@ def model(params: Params, name: str, classes: int) -> SharedModel:
     return SharedModel(Path(entry.model), classes, tensors=entry.tensors, longest=entry.length, seed=seed)
 
 
+def described(entry: SentEntry) -> dict[str, Any]:
+    """All that an entry's gradients depend on: not the levels, nor the noise but for whether parts are drawn apart."""
+    return entry.model_dump(mode="json", exclude={"levels", "noise"}) | {"parts": entry.noise.parts}
+
+
 def noise(entry: SentNoise, level: float | None) -> TrainingNoise:
     """The noise of an entry at a level."""
     if entry.kind == "published":

@@ -52,6 +52,7 @@ from epsilometer.core.von_mises_fisher import mean_cosine
 from epsilometer.project import trainings
 from epsilometer.project.params import Params
 from epsilometer.project.paths import reconstruction_path, sent_path
+from epsilometer.project.sending import described
 from epsilometer.project.training_sections import NoiseEntry
 from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 from epsilometer.utility.reconstruction import BLIND
@@ -63,10 +64,7 @@ KINDS = ("gaussian", "scaled", "vmf")
 WIDTH = 1.25  # of a sampled interval, where nobody asks for another
 _SPAN = 1e3  # sigma between 1 / this and this, and kappa at which a draw is as loud
 _POOL = 1024  # texts of a training
-_WHY = {
-    UNDECIDED: "no level is surely below the target, or none surely above it; add levels, or attack more texts",
-    NOT_MONOTONE: "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it",
-}
+_GROWS = "reconstruction grows with noise: a louder level is surely above the target, a quieter one below it"
 
 
 @dataclass(frozen=True)
@@ -125,13 +123,24 @@ def calibrate_training(params: Params, names: Sequence[str], aim: Aim) -> Iterat
         if name not in known:
             raise unknown("entry of sent or private_training" if by_loss else "entry of reconstruction", name, known)
     if not by_loss:
-        measured = {name: tables.read(reconstruction_path(name, "texts"), RECONSTRUCTED) for name in names}
-        for name, table in measured.items():
-            yield from _by_attack(params, name, table.filter(pl.col("attack") != BLIND), aim)
+        for name, table in {name: _searched(params, name) for name in names}.items():
+            yield from _by_attack(params, name, table, aim)
         return
+    if aim.measure == SAMPLED:
+        _check_provable(aim, params.audit.alpha)
     gradients = {name: _sent(params, name) if name in params.sent else _trained(params, name) for name in names}
     for (name, of), kind in product(gradients.items(), KINDS):
         yield _row(params, name, of, kind, aim=aim)
+
+
+def _check_provable(aim: Aim, alpha: float) -> None:
+    """Refuse a target that trials do not exceed even if all are right: they multiply wealth by at most 1 / p* each."""
+    needed = math.ceil(math.log(1 / alpha) / -math.log(success_bound(aim.target, 2)))
+    if needed > aim.budget:
+        raise UserError(
+            f"{aim.budget:,} trials show no loss of {aim.target:g} nats at alpha {alpha:g}, even if every guess is "
+            f"right; ask for less, give a budget of {needed:,} or more, or take --measure {AVERAGE}"
+        )
 
 
 def effective_sigma(kind: str, level: float, dimension: int) -> float:
@@ -203,8 +212,8 @@ def _reason(met: Met | Calibrated, aim: Aim) -> str | None:
         return None
     if met.status == OUTSIDE:
         if met.low == 0:
-            return f"the loss is above {aim.target:g} nats under the loudest noise searched"
-        return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient"
+            return f"the loss is above {aim.target:g} nats under the loudest noise searched; ask for more"
+        return f"the loss stays below {aim.target:g} nats: too many pairs of texts have the same gradient; ask for less"
     return f"{met.status}; raise budget to allow more" if isinstance(met, Calibrated) else met.status
 
 
@@ -215,7 +224,12 @@ def _sent(params: Params, name: str) -> Gradients:
         raise UserError(f"--training {name} compares the texts of a pool; set sent.{name}.pool, 1024 say")
     if not (folder / "about.json").is_file():
         raise UserError(f"--training {name} needs the gradients of stage sent; run dvc repro sent@{name} first")
-    about, grams = tables.read_json(folder / "about.json"), np.load(folder / "gram.npy", allow_pickle=False)
+    about = tables.read_json(folder / "about.json")
+    if about["of"]["entry"] != described(entry):
+        raise UserError(
+            f"--training {name}: sent.{name} was edited since its stage ran; run dvc repro sent@{name} first"
+        )
+    grams = np.load(folder / "gram.npy", allow_pickle=False)
     sizes = about["parts"] if len(grams) > 1 else [about["size"]]
     parts = [Pool.of(gram, size) for gram, size in zip(grams, sizes, strict=True)]
     whole = Pool.of(grams.sum(0), about["size"]) if len(grams) > 1 else parts[0]
@@ -242,6 +256,32 @@ def _trained(params: Params, name: str) -> Gradients:
     return Gradients(whole, [Pool.of(one.gram(), one.size) for one in every], _own(cell.noise))
 
 
+def _searched(params: Params, name: str) -> pl.DataFrame:
+    """What attacks that search for the text achieved at every level of an entry of `reconstruction`.
+
+    Raises UserError where there are no levels, no such attacks, or no results of some level.
+    """
+    of, path = params.reconstruction[name].sent, reconstruction_path(name, "texts")
+    if not (levels := params.sent[of].levels):
+        raise UserError(
+            f"--training {name}: it attacks sent.{of}, whose noise 'none' has no levels to choose from; name an entry "
+            "whose noise has levels"
+        )
+    if not path.is_file():
+        raise UserError(f"--training {name} needs what attacks found; run dvc repro reconstruction@{name} first")
+    table = tables.read(path, RECONSTRUCTED).filter(pl.col("attack") != BLIND)
+    if set(params.reconstruction[name].attacks) <= {ATTACK}:
+        raise UserError(
+            f"--training {name}: none of its attacks searches for the text, so that nothing has a ROUGE-L; add one, "
+            f"decepticons say, or give {of} and --measure {SAMPLED}"
+        )
+    if missing := sorted({*levels} - {*table["level"]}):
+        raise UserError(
+            f"--training {name} has no results at the level {missing[0]:g}; run dvc repro reconstruction@{name} first"
+        )
+    return table
+
+
 def _by_attack(params: Params, name: str, table: pl.DataFrame, aim: Aim) -> Iterator[dict[str, Any]]:
     """A row an attack and size of batch, of what an entry of `reconstruction` measured text by text."""
     sent = params.sent[params.reconstruction[name].sent]
@@ -256,8 +296,15 @@ def _by_attack(params: Params, name: str, table: pl.DataFrame, aim: Aim) -> Iter
             "low": low,
             "high": high,
             "trials": sum(map(len, values)),
-            "reason": None if status == FOUND else _WHY[status],
+            "reason": {FOUND: None, NOT_MONOTONE: _GROWS}.get(status, _undecided(aim.target, below, above)),
         }
+
+
+def _undecided(target: float, below: float | None, above: float | None) -> str:
+    """Why levels do not enclose a target."""
+    lacking = [f"below {target:g} (add louder ones)"] if below is None else []
+    lacking += [f"above {target:g} (add quieter ones, or ask for less)"] if above is None else []
+    return f"no level's mean is surely {', and none surely '.join(lacking)}; or attack more texts"
 
 
 def between(

@@ -175,25 +175,110 @@ def test_scores_of_attacks_give_levels(project: None, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--training", "tay"], "toy"),
-        (["--training", "toy"], "dvc repro sent@toy"),
-        (["--training", "songs"], "dvc repro features@songs"),
-        (["--training", "toy", "--measure", "worst"], "rouge_l"),
+        (["--training", "tay"], "did you mean 'toy'"),
+        (["--training", "toy", "--training", "tay"], "did you mean 'toy'"),
+        (["--training", "toy"], "run dvc repro sent@toy first"),
+        (["--training", "songs"], "run dvc repro features@songs first"),
+        (["--training", "toy", "--measure", "worst"], "one of sampled, average, rouge_l, got 'worst'"),
+        (["--training", "toy", "--measure", "attribute"], "one of sampled, average, rouge_l, got 'attribute'"),
         (["--training", "toy", "--mechanism", "tem"], "alone"),
-        (["--training", "songs", "--measure", "rouge_l"], "reconstruction"),
-        (["--training", "toy", "--measure", "rouge_l"], "does not exist"),
-        (["--training", "toy", "--measure", "rouge_l", "--target", "1.5"], "between 0 and 1"),
+        (["--training", "toy", "--attack", "lexical"], "alone"),
+        (["--training", "toy", "--sees", "text"], "alone"),
+        (["--training", "toy", "--match", "words"], "alone"),
+        (["--training", "toy", "--low", "0"], "alone"),
+        (["--training", "songs", "--measure", "rouge_l"], "unknown entry of reconstruction 'songs'"),
+        (["--training", "toy", "--measure", "rouge_l"], "run dvc repro reconstruction@toy first"),
+        (["--training", "toy", "--measure", "rouge_l", "--target", "1.5"], "between 0 and 1, got 1.5"),
+        (["--training", "toy", "--measure", "rouge_l", "--target", "1"], "between 0 and 1, got 1"),
+        (["--training", "toy", "--measure", "rouge_l", "--target", "-0.1"], "between 0 and 1, got -0.1"),
+        (["--training", "toy", "--target", "0"], "> 0, got 0"),
+        (["--training", "toy", "--target", "-1", "--measure", "average"], "> 0, got -1"),
+        (["--training", "toy", "--target", "nan"], "> 0, got nan"),
         (["--training", "toy", "--target", "90"], "ask for less"),
+        (["--training", "toy", "--target", "12"], "20,000 trials show no loss of 12 nats"),
+        (["--training", "toy", "--budget", "0"], "must be >= 1, got 0"),
+        (["--training", "toy", "--budget", "9"], "9 trials show no loss of 0.5 nats at alpha 0.01"),
+        (["--training", "toy", "--width", "1"], "must be > 1, got 1"),
     ],
 )
 def test_bad_input_is_refused(project: None, capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
-    code, _, err = call(capsys, "calibrate", "--target", "0.5", *options)
-    assert code == 2
+    code, out, err = call(capsys, "calibrate", "--target", "0.5", *options)
+    assert (code, out) == (2, "")
     assert said in err
+
+
+def test_without_a_target_it_is_asked_for(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "calibrate", "--training", "toy")
+    assert code == 2
+    assert "'--target'" in err
+
+
+@pytest.mark.parametrize(("budget", "code"), [(11, 0), (10, 2)])
+def test_a_budget_must_be_able_to_show_the_target(
+    project: None, capsys: pytest.CaptureFixture[str], budget: int, code: int
+) -> None:
+    """Bets on successes multiply wealth by at most 1 / p* each: .65^-11 > 1 / alpha = 100 > .65^-10."""
+    write_sent("toy", vectors())
+    target = -np.log(1 / 0.65 - 1)
+    asked = ("--training", "toy", "--target", target, "--budget", budget)
+    assert call(capsys, "calibrate", *asked)[0] == code
 
 
 def test_an_entry_without_a_pool_is_refused(project: None, capsys: pytest.CaptureFixture[str]) -> None:
     write(pool=0)
     code, _, err = call(capsys, "calibrate", "--target", "0.5", "--training", "toy")
-    assert code
+    assert code == 2
     assert "sent.toy.pool" in err
+
+
+def test_gradients_of_an_entry_that_was_edited_since_are_refused(
+    project: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another noise or level needs no other gradients."""
+    write(pool=0)
+    write_sent("toy", np.empty((0, SIZE)))
+    write()
+    code, _, err = call(capsys, "calibrate", "--target", "0.5", "--training", "toy")
+    assert code == 2
+    assert "sent.toy was edited since its stage ran; run dvc repro sent@toy first" in err
+    write_sent("toy", vectors())
+    write(noise="vmf", levels=[3])
+    assert [row["status"] for row in searched(capsys, "average").values()] == [FOUND] * 3
+
+
+def test_a_training_without_noise_is_searched_like_others(project: None, capsys: pytest.CaptureFixture[str]) -> None:
+    write_features()
+    asked = ("--training", "songs", "--target", 0.3, "--measure", "average", "--json")
+    noisy = call(capsys, "calibrate", *asked)[1]
+    write_params(Path(), private_training={"songs": {**CELL, "noise": "none"}})
+    assert call(capsys, "calibrate", *asked) == (0, noisy, "")
+
+
+@pytest.mark.parametrize(
+    ("entry", "attacks", "said"),
+    [
+        ({"noise": "none", "levels": None}, {"likelihood": {}}, "sent.toy, whose noise 'none' has no levels"),
+        ({}, {"candidates": {}}, "none of its attacks searches for the text"),
+        ({"levels": [0.1, 0.5, 1]}, {"likelihood": {}}, "no results at the level 0.5; run dvc repro"),
+    ],
+)
+def test_what_gives_no_rouge_l_is_refused(
+    project: None, capsys: pytest.CaptureFixture[str], entry: dict[str, Any], attacks: dict[str, Any], said: str
+) -> None:
+    write_scores("toy", {level: scores(0.5, 20) for level in (0.1, 1.0)})
+    write_params(Path(), sent={"toy": ENTRY | entry}, reconstruction={"toy": {"sent": "toy", "attacks": attacks}})
+    code, out, err = call(capsys, "calibrate", "--training", "toy", "--target", "0.5", "--measure", "rouge_l")
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("target", "said"), [(0.99, "surely above 0.99 (add quieter"), (0.01, "surely below 0.01 (add")]
+)
+def test_a_score_beyond_all_levels_says_on_which_side_they_lack(
+    project: None, capsys: pytest.CaptureFixture[str], target: float, said: str
+) -> None:
+    write_scores("toy", {level: scores(mean, 120) for level, mean in ((0.1, 0.9), (1.0, 0.1))})
+    code, out, err = call(capsys, "calibrate", "--training", "toy", "--target", target, "--measure", "rouge_l")
+    assert (code, UNDECIDED in out) == (0, True)
+    assert said in err

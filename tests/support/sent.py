@@ -7,16 +7,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
+from epsilometer.project.params import read
 from epsilometer.project.paths import reconstruction_path, sent_path
+from epsilometer.project.sending import described
 from epsilometer.utility.schemas import RECONSTRUCTED
 
 
 def write_sent(name: str, gradients: NDArray[np.float64], parts: tuple[int, ...] | None = None) -> None:
-    """Write the products of gradients [n, d], as stage `sent` does, in parts of so many numbers; one by default."""
+    """Write the products of gradients [n, d], as stage `sent` does, in parts of so many numbers; one by default.
+
+    params.yaml must have the entry, whose record is written beside them.
+    """
     sizes = parts or (gradients.shape[1],)
     every = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
     tables.write_array(np.stack([one @ one.T for one in every]), sent_path(name) / "gram.npy")
-    tables.write_json({"size": sum(sizes), "parts": sizes}, sent_path(name) / "about.json")
+    record = {"entry": described(read().sent[name])}
+    tables.write_json({"size": sum(sizes), "parts": sizes, "of": record}, sent_path(name) / "about.json")
 
 
 def write_scores(name: str, scores: dict[float, NDArray[np.float64]]) -> None:

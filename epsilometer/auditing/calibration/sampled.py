@@ -136,7 +136,7 @@ class Goal:
     """The loss to meet, in nats, and the search for its epsilon, between `low` and `high`.
 
     width: high / low of the interval to stop at; budget: all trials together; delta: that of the mechanism's claim, at
-    which the loss is meant. Raises UserError for a target or range outside the rules.
+    which the loss is meant. Raises UserError for a target, range or budget outside the rules.
     """
 
     target: float
@@ -153,6 +153,8 @@ class Goal:
             raise UserError(f"the range of epsilon must be 0 < low < high, got {self.low:g} to {self.high:g}")
         if not self.width > 1:
             raise UserError(f"width, the ratio of the interval's ends, must be > 1, got {self.width}")
+        if self.budget < 1:
+            raise UserError(f"budget, the most that may be spent, must be >= 1, got {self.budget}")
 
 
 def calibrate(

@@ -23,7 +23,7 @@ from epsilometer.models.bounds import weights_hash
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, sent_path
-from epsilometer.project.sending import ATTACKED, POOL, TEXTS, chosen, model
+from epsilometer.project.sending import ATTACKED, POOL, TEXTS, chosen, described, model
 from epsilometer.training.gram import gram, head_of, states
 from epsilometer.training.shared_model import SharedModel
 from epsilometer.utility.leakage import identifiers
@@ -84,12 +84,12 @@ def _with_identifiers(params: Params, name: str, table: pl.DataFrame) -> pl.Data
 
 
 def _record(params: Params, name: str, table: pl.DataFrame) -> dict[str, Any]:
-    """All that this stage's files depend on: not the levels, nor the noise but for whether parts are drawn apart."""
+    """All that this stage's files depend on."""
     entry = params.sent[name]
     texts = hashlib.blake2b(json.dumps(table.rows()).encode(), digest_size=16).hexdigest()
     code = Path("data/code/sent.json")
     return {
-        "entry": entry.model_dump(mode="json", exclude={"levels", "noise"}) | {"parts": entry.noise.parts},
+        "entry": described(entry),
         "seed": params.audit.seed,
         "texts": texts,
         "weights": weights_hash(Path(entry.model)),

@@ -333,6 +333,7 @@ def test_an_interval_is_not_left_open_for_want_of_trials() -> None:
         ({"target": math.nan}, "target loss"),
         ({"low": 5.0, "high": 2.0}, "0 < low < high, got 5 to 2"),
         ({"width": 1.0}, "> 1, got 1.0"),
+        ({"budget": 0}, "budget, .* >= 1, got 0"),
         ({"alpha": 1.0}, "alpha must be in"),
     ],
 )
