@@ -45,6 +45,7 @@ SHAPES = (
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2))
 
 INK, MUTED, GRID = "#1d2733", "#5b6773", "#e3e7eb"
+_TOP = ("$schema", "config", "datasets")  # what a figure has once, and not in each panel
 _NATS = (0, 0.5, 1, 2, 5, *(step * 10**power for power in range(1, 9) for step in (1, 3)))  # labels of a wide axis
 WIDTH = 1096  # of the page's figures, in pixels
 
@@ -180,6 +181,15 @@ def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datase
     """A chart whose data are named, with the rows of each name, and the look of all figures."""
     # The rows go in last: altair would copy and check them again for every layer.
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
+
+
+def joined(panels: Iterable[alt.LayerChart], datasets: dict[str, Any], **around: Any) -> Specification:
+    """As `specify` gives it, panels beside each other. around: what a concatenation has beside its panels.
+
+    Altair copies all that a panel has each time that it is put into something larger, which takes seconds.
+    """
+    parts = [{name: part for name, part in panel.to_dict().items() if name not in _TOP} for panel in panels]
+    return {"$schema": alt.SCHEMA_URL, **around, "concat": parts, "datasets": datasets, "config": CONFIG}
 
 
 @cache

@@ -10,7 +10,7 @@ import polars as pl
 
 from epsilometer.auditing.schemas import ABLATIONS, FIRST_TOKENS, TOKENS
 from epsilometer.project.paths import varied_path
-from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, ends, specify, styles
+from epsilometer.report.figures import WIDTH, Figure, Specification, by_name, ends, joined, styles
 from epsilometer.report.results import Results
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
@@ -75,7 +75,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
     factors = table["factor"].unique().sort().to_list()
     panels = [panel(factor, attack) for factor in factors for attack in attacks]
-    return specify(alt.concat(*panels, columns=len(attacks), spacing=30), datasets)
+    return joined(panels, datasets, columns=len(attacks), spacing=30)
 
 
 def first_tokens(table: pl.DataFrame) -> list[dict[str, Any]]:

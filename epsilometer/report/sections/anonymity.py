@@ -23,6 +23,7 @@ from epsilometer.report.figures import (
     Figure,
     Specification,
     by_name,
+    joined,
     specify,
     styles,
 )
@@ -391,7 +392,7 @@ def attacker_figure(attackers: pl.DataFrame) -> Specification:
             base.mark_point(filled=True, size=46, opacity=0.9).encode(x, y, colour, shape, tooltip=tips),
         ).properties(width=width, height=alt.Step(17), title=alt.TitleParams(name, offset=8))
 
-    return specify(alt.concat(*map(panel, panels), columns=3, spacing=30), datasets)
+    return joined(map(panel, panels), datasets, columns=3, spacing=30)
 
 
 def loss_figure(points: pl.DataFrame, mechanisms: Iterable[str], controls: Sequence[str]) -> Specification:

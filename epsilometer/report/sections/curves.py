@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,8 @@ from epsilometer.report.figures import (
     Specification,
     ends,
     epsilon_axis,
+    joined,
     legend_labels,
-    specify,
     styles,
     wide_axis,
 )
@@ -56,15 +56,11 @@ _EXACT_TOOLTIP = [
 def section(results: Results) -> Section:
     """The curves of every data set; their files have a legend each, the page one for all of them."""
     estimates, exact = results.estimates, by_equal_length(results.exact)
-    curves = {
-        name: Figure(
-            f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}",
-            f"Calibration curves of data set {name}",
-            figure(estimates, name, legend=False, exact=exact),
-            saved=figure(estimates, name, exact=exact),
-        )
-        for name in estimates["dataset"].unique().sort()
-    }
+    curves: dict[str, Figure] = {}
+    for name in estimates["dataset"].unique().sort():
+        file = f"curves-{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}"
+        saved = figure(estimates, name, exact=exact)
+        curves[name] = Figure(file, f"Calibration curves of data set {name}", without_legend(saved), saved=saved)
     return Section(
         id="curves",
         link="Calibration curves",
@@ -74,9 +70,23 @@ def section(results: Results) -> Section:
     )
 
 
-def figure(
-    estimates: pl.DataFrame, dataset: str, legend: bool = True, exact: pl.DataFrame | None = None
-) -> Specification:
+def without_legend(specification: Specification) -> Specification:
+    """The same figure without the legend of mechanisms."""
+    panels = [
+        {**panel, "layer": [{**layer, "encoding": _unexplained(layer["encoding"])} for layer in panel["layer"]]}
+        for panel in specification["concat"]
+    ]
+    return {**specification, "concat": panels}
+
+
+def _unexplained(encoding: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        channel: {**how, "legend": None} if channel in ("color", "shape") and "legend" in how else how
+        for channel, how in encoding.items()
+    }
+
+
+def figure(estimates: pl.DataFrame, dataset: str, exact: pl.DataFrame | None = None) -> Specification:
     """Loss against nominal epsilon (log scale) for one data set: a panel an attack, a colour a mechanism.
 
     Line: `loss`; band: `loss` to `upper`; dots: `point`; dashes: ceiling; an arrow where `upper` lies above it. Dots
@@ -91,7 +101,7 @@ def figure(
     here = estimates.filter(dataset=dataset).sort("attack", "mechanism", "epsilon")
     known = None if exact is None or exact.is_empty() else exact
     columns = min(estimates["attack"].n_unique(), 3) if known is None else len(MEASURES)  # of one size in all figures
-    panels = _Panels(*_encodings(estimates, legend), width=min(420, (WIDTH - 40) // columns - 42), columns=columns)
+    panels = _Panels(*_encodings(estimates), width=min(420, (WIDTH - 40) // columns - 42), columns=columns)
     if known is not None and len(law := known.filter(dataset=dataset)):
         top, ceiling = _top(known), ends(here.filter(attack=STRONGEST)["ceiling"])[1]
         for title, measure in MEASURES.items():
@@ -99,12 +109,9 @@ def figure(
     sampled = (alt.Axis(tickCount=6), alt.Scale(domain=[0, 1.14 * ends(estimates["ceiling"])[1]], nice=False))
     for (attack,), table in here.group_by("attack", maintain_order=True):
         panels.add(str(attack).replace("_", " "), _points(table), sampled, _TOOLTIP)
-    chart = (
-        alt.concat(*panels.charts, columns=columns, spacing=22)
-        .resolve_scale(color="shared", shape="shared", strokeDash="shared")
-        .add_params(alt.param(name="highlight", value=[]))
-    )
-    return specify(chart, panels.datasets)
+    shared = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "shared")}
+    highlight = {"name": "highlight", "value": []}
+    return joined(panels.charts, panels.datasets, columns=columns, spacing=22, resolve=shared, params=[highlight])
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,11 @@ class _Panels:
         return alt.Chart(alt.NamedData(name))
 
 
-def _encodings(estimates: pl.DataFrame, legend: bool) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
+def _encodings(estimates: pl.DataFrame) -> tuple[alt.X, alt.Color, alt.Shape, alt.StrokeDash]:
     """The axis of epsilon, and how mechanisms are told apart; with a legend of all of them on top."""
     style = styles(estimates["mechanism"])
     fitting = WIDTH // (7 * max(map(len, style)) + 48)  # columns of names in one line, a letter being 7 pixels wide
-    top = alt.Legend(
+    legend = alt.Legend(
         title=None,
         orient="top",
         columns=max(1, fitting),
@@ -187,7 +194,6 @@ def _encodings(estimates: pl.DataFrame, legend: bool) -> tuple[alt.X, alt.Color,
         symbolStrokeWidth=0,
         labelExpr=legend_labels(estimates.filter("control")["mechanism"]),
     )
-    key = top if legend else None
 
     def by_mechanism(values: Sequence[str] | Sequence[list[int]]) -> alt.Scale:
         return alt.Scale(domain=list(style), range=values)
@@ -195,8 +201,8 @@ def _encodings(estimates: pl.DataFrame, legend: bool) -> tuple[alt.X, alt.Color,
     dashes = by_mechanism([list(s.dash) or [1, 0] for s in style.values()])
     return (
         epsilon_axis(estimates["epsilon"]),
-        alt.Color("mechanism:N", scale=by_mechanism([s.colour for s in style.values()]), legend=key),
-        alt.Shape("mechanism:N", scale=by_mechanism([s.shape for s in style.values()]), legend=key),
+        alt.Color("mechanism:N", scale=by_mechanism([s.colour for s in style.values()]), legend=legend),
+        alt.Shape("mechanism:N", scale=by_mechanism([s.shape for s in style.values()]), legend=legend),
         alt.StrokeDash("mechanism:N", scale=dashes, legend=None),
     )
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from epsilometer.auditing.schemas import SWEEPS
 from epsilometer.project.paths import varied_path
-from epsilometer.report.figures import COLOURS, WIDTH, Figure, Specification, specify, styles
+from epsilometer.report.figures import COLOURS, WIDTH, Figure, Specification, joined, styles
 from epsilometer.report.results import Results
 from epsilometer.report.rows import within_ceiling
 from epsilometer.report.section import Section
@@ -75,7 +75,7 @@ def figure(table: pl.DataFrame, mechanisms: Iterable[str]) -> Specification:
 
     settings = shown["setting"].unique().sort().to_list()
     panels = [panel(setting, measure) for setting in settings for measure in MEASURES]
-    return specify(alt.concat(*panels, columns=len(MEASURES), spacing=30), datasets)
+    return joined(panels, datasets, columns=len(MEASURES), spacing=30)
 
 
 def sentences(table: pl.DataFrame) -> list[str]:

@@ -19,7 +19,7 @@ from epsilometer.project.params import Params
 from epsilometer.project.training_curves import CURVES
 from epsilometer.project.training_pairs import MARGIN, METRIC, PAIRS
 from epsilometer.project.training_sections import HEAD, Noised
-from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, specify
+from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section
 from epsilometer.report.wording import confidence, inflected, listed, nats
@@ -287,7 +287,7 @@ def utility_figure(rows: Sequence[dict[str, Any]]) -> Specification | None:
                 base.transform_filter("datum.front").mark_point(size=190, color=INK).encode(x, y),
             ).properties(width=(WIDTH - 260) // 2, height=240, title=alt.TitleParams(name, offset=8))
         )
-    return specify(alt.concat(*panels, columns=2, spacing=30), datasets)
+    return joined(panels, datasets, columns=2, spacing=30)
 
 
 def curve_figure(curves: pl.DataFrame) -> Specification | None:
@@ -319,7 +319,7 @@ def curve_figure(curves: pl.DataFrame) -> Specification | None:
                 base.mark_point(filled=True, size=40, opacity=1).encode(x, y, colour, tooltip=tips),
             ).properties(width=(WIDTH - 330) // 3, height=180, title=alt.TitleParams(panel, offset=8))
         )
-    return specify(alt.concat(*panels, columns=3, spacing=24), datasets)
+    return joined(panels, datasets, columns=3, spacing=24)
 
 
 def roc_figure(results: Results) -> Specification | None:
@@ -345,7 +345,7 @@ def roc_figure(results: Results) -> Specification | None:
                 .encode(x, y, alt.Color("attack:N", scale=alt.Scale(range=list(COLOURS)))),
             ).properties(width=(WIDTH - 330) // 3, height=200, title=alt.TitleParams(name, offset=8))
         )
-    return specify(alt.concat(*panels, columns=3, spacing=24), datasets)
+    return joined(panels, datasets, columns=3, spacing=24)
 
 
 def examples(results: Results) -> list[dict[str, Any]]:

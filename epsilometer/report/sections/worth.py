@@ -18,7 +18,7 @@ from epsilometer.report.figures import (
     Specification,
     by_name,
     ends,
-    specify,
+    joined,
     styles,
     wide_axis,
 )
@@ -212,7 +212,7 @@ def figure(points: pl.DataFrame, levels: pl.DataFrame, mechanisms: Iterable[str]
             .encode(x, y, colour, shape, tooltip=tooltip),
         ).properties(width=width, height=280, title=name)
 
-    return specify(alt.concat(*(panel(*one) for one in panels), columns=columns, spacing=40), datasets)
+    return joined((panel(*one) for one in panels), datasets, columns=columns, spacing=40)
 
 
 def _rows_and_axis(points: pl.DataFrame) -> tuple[list[dict[str, Any]], alt.X]:
