@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chi2, norm
 
-from epsilometer.attacks.reconstruction.candidates import Candidates, Pool
+from epsilometer.attacks.reconstruction.candidates import BLOCK, Candidates, Pool
 from epsilometer.auditing.estimation.successes import clopper_pearson
-from epsilometer.auditing.results.candidates import table
+from epsilometer.auditing.results.candidates import guesses, pair_law, table, trials
 from epsilometer.auditing.schemas import CANDIDATES
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, TrainingNoise
 
@@ -42,6 +43,26 @@ def test_rows_have_the_law_within_their_interval_and_the_bound_above(pool: Pool)
         assert one["posterior_loss"] is not None  # hits are what the posteriors say: the law is the sampler's
         assert 0 < one["loss"] < one["ceiling"]  # type: ignore[operator]
     assert [one["verdict"] for one in estimates if one["level"] == 0.5] == ["no claim", "no claim"]
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise(0.5), DirectionalNoise(20.0)])
+def test_the_share_of_right_guesses_varies_about_the_law_of_its_pairs_like_independent_trials(
+    pool: Pool, noise: TrainingNoise
+) -> None:
+    """Of 40 runs, (share - law of the same pairs) / its standard error is standard normal: in mean and in squares.
+
+    Each of the two assertions fails by chance in 1e-6 of the cases. Distances one percent off in the law, or blocks
+    that are drawn alike, would fail one of them.
+    """
+    every = []
+    for run in range(40):
+        asked = trials(30, 2, 3 * BLOCK, (run,))
+        (guessed,) = guesses([pool], asked, [noise], seed=(run,))
+        law = pair_law([pool], *asked.candidates.T, noise=noise)
+        assert law is not None
+        every.append(((guessed.slots == asked.target) - law).sum() / np.sqrt((law * (1 - law)).sum()))
+    assert abs(np.sum(every)) < norm.isf(5e-7) * np.sqrt(40)
+    assert chi2.ppf(5e-7, 40) < np.square(every).sum() < chi2.isf(5e-7, 40)
 
 
 def test_a_draws_claim_is_tested_where_it_could_be_refuted(pool: Pool) -> None:
