@@ -247,7 +247,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         settings = params.classification
         table = with_parts(params, name, table)
         check_parts(params, name, table)
-        seed, batch = params.audit.seed, settings.training.batch
-        to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed, least=batch)  # refuses labels
+        seed, batch = params.audit.seed, settings.training.batch  # of what refuses unusable labels
+        to_rewrite(table, labels.tasks, labels.attributes, settings.texts.sizes, seed=seed, least=batch)
         if any(cell.dataset == name and cell.part == TEST for cell in params.anonymity.values()):
             to_anonymize(table, [*labels.tasks, *labels.attributes], settings.texts.anonymized, seed, least=batch)

@@ -183,7 +183,7 @@ def specify(chart: alt.HConcatChart | alt.VConcatChart | alt.ConcatChart, datase
     return {**chart.to_dict(), "datasets": datasets, "config": CONFIG}
 
 
-def joined(panels: Iterable[alt.LayerChart], datasets: dict[str, Any], **around: Any) -> Specification:
+def joined(panels: Iterable[alt.LayerChart | alt.FacetChart], datasets: dict[str, Any], **around: Any) -> Specification:
     """As `specify` gives it, panels beside each other. around: what a concatenation has beside its panels.
 
     Altair copies all that a panel has each time that it is put into something larger, which takes seconds.
