@@ -1,13 +1,13 @@
-"""All pairs of texts, exactly: the pure loss of each, with its witness, and bounds of its guess loss.
+"""The exact pure loss of every pair of texts, with its witness, and bounds on its guess loss.
 
-Of two texts with n units each, in nats,
+For two texts with n units each, in nats,
 
     pure loss = sum_i A[x_i, x'_i],    ln rho = sum_i B[x_i, x'_i],    (1 - sqrt(1 - rho^2)) / 2 <= e <= rho / 2,
 
-e the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"); A and B are
-the unit laws' (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon (Lu,
-Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. Where the laws are too
-many to compare them all, the largest over the longest texts and the compared pairs is a lower bound of it.
+where e is the Bayes error (Kailath 1967, "The divergence and Bhattacharyya distance measures in signal selection"), and
+A and B compare two unit laws (`unit_laws`). The largest pure loss over the pairs of a corpus is its relative epsilon
+(Lu, Magdon-Ismail, Wei and Zikas, "Eureka", S&P 2024): privacy relative to a finite set of inputs. Where there are too
+many laws to compare them all, the largest over the longest texts and the compared pairs is a lower bound on it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
 from epsilometer.text.words import words
 
 Array = NDArray[np.float64]
-_ENTRIES = 1e11  # pairs of laws times outputs that are compared: a minute or two a budget
-_LONGEST = 2000  # units of the longest texts whose laws are compared where not all can be
+_ENTRIES = 1e11  # pairs of laws times outputs to compare at most: a minute or two per budget
+_LONGEST = 2000  # units of the longest texts whose laws are compared where there are too many to compare them all
 _CELLS = 1 << 22  # look-ups in memory at a time
 
-Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # texts [n], texts [m], a figure of each pair [n, m]
+Block = tuple[NDArray[np.int64], NDArray[np.int64], Array]  # texts [n], texts [m], a figure for each pair [n, m]
 
 _PAIRS = {"x": pl.Int64, "other": pl.Int64} | dict.fromkeys(("pure_loss", "guess_low", "guess_high"), pl.Float64)
 
@@ -45,8 +45,8 @@ ALL_PAIRS, LOWER_BOUND = "all pairs", "lower bound"
 class Relative:
     """The largest pure loss between two texts, in nats.
 
-    pair:    numbers of the texts, the output being the likelier under the first; None without a pair.
-    witness: that output, its units in words; None where no output has a name, or texts differ in length.
+    pair:    numbers of the two texts, first the one under which the output is likelier; None if there is no pair.
+    witness: that output, its units in words; None where outputs have no names, or the texts differ in length.
     method:  ALL_PAIRS or LOWER_BOUND.
     """
 
@@ -57,9 +57,10 @@ class Relative:
 
 
 def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> list[tuple[Relative, Relative]]:
-    """For each budget the relative epsilon over all pairs of texts, and over those of equally many words.
+    """Returns for each budget the relative epsilon over all pairs of texts, and over those with equally many words.
 
-    Where there are too many laws to compare them all, over the longest texts alone: losses add up over units.
+    Where there are too many laws to compare them all, only the longest texts are compared, because losses add up over
+    units.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -85,7 +86,10 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
 
 
 def raised(known: Relative, request: Request, epsilon: float, compared: tuple[NDArray[np.int64], Array]) -> Relative:
-    """A lower bound raised to the largest of the pairs that were compared: [n, 2], and [n] pure losses, either way."""
+    """Returns a lower bound, raised to the largest pure loss of the compared pairs where that is larger.
+
+    compared: the pairs [n, 2], and their pure losses [n], the larger of both directions.
+    """
     pairs, pure = compared
     if known.method != LOWER_BOUND or pure.max() <= known.loss:
         return known
@@ -96,7 +100,7 @@ def raised(known: Relative, request: Request, epsilon: float, compared: tuple[ND
 
 
 def _of_longest(laws: Laws, epsilons: Sequence[float]) -> Iterator[list[Block]]:
-    """As `pure_losses`, for each budget: the pairs of equal length among the longest texts, unit after unit."""
+    """Yields lists with a block for each budget, as in `pure_losses`: pairs of one length among the longest texts."""
     left = _LONGEST
     for length in np.unique(laws.rows.lengths)[::-1].tolist():
         texts = np.flatnonzero(laws.rows.lengths == length)[: left // max(1, length)]
@@ -119,10 +123,11 @@ def _larger(best: Relative, first: NDArray[np.int64], second: NDArray[np.int64],
 
 
 def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[float]) -> Iterator[pl.DataFrame]:
-    """For each budget a row a pair of texts of as many units: x and other (their numbers), and losses in nats.
+    """Yields for each budget a table with a row for each pair of texts with equally many units.
 
-    pure_loss is the larger of both directions; the guess loss lies between guess_low and guess_high. Raises UserError
-    where there are too many laws to compare them all.
+    Columns: x and other (the texts' numbers), pure_loss (the larger of both directions), and guess_low and guess_high,
+    between which the guess loss lies; losses in nats. Raises UserError where there are too many laws to compare them
+    all.
     """
     laws = cast(HasLaws, mechanism).laws(texts)
     rows = np.unique(laws.rows.values)
@@ -144,12 +149,12 @@ def every_pair(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[fl
 
 
 def pure_losses(laws: Laws, units: UnitLaws) -> Iterator[Block]:
-    """Texts [n], texts [m] of as many units, and the pure loss [n, m] of each: all ordered pairs, in blocks."""
+    """Yields all ordered pairs of texts with equally many units in blocks: texts [n], texts [m], pure losses [n, m]."""
     return _summed(laws, units.rows, units.largest)
 
 
 def error_bounds(laws: Laws, units: UnitLaws) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bracket[Array]]]:
-    """As `pure_losses`: the logarithm of each pair's Bayes error lies between these, [n, m] each."""
+    """Yields blocks like `pure_losses`, with bounds [n, m] on the logarithm of each pair's Bayes error."""
     for first, second, log_rho in _summed(laws, units.rows, units.log_overlap):
         # 1 - sqrt(1 - rho^2) = rho^2 / (1 + sqrt(1 - rho^2)), which stays exact where rho is small
         low = 2 * log_rho - np.log1p(np.sqrt(-np.expm1(2 * log_rho))) - np.log(2)
@@ -170,13 +175,13 @@ def _summed(laws: Laws, rows: NDArray[np.int64], of_units: Array) -> Iterator[Bl
 
 
 def _unlike(laws: Laws) -> tuple[int, int] | None:
-    """Two texts of different numbers of units, if there are."""
+    """Returns two texts with different numbers of units, or None."""
     other = np.flatnonzero(laws.rows.lengths != laws.rows.lengths[0])
     return (0, int(other[0])) if len(other) else None
 
 
 def _with_witness(mechanism: Mechanism, laws: Laws, epsilon: float, known: Relative) -> Relative:
-    """With the output, and the texts in the order in which it is likelier under the first."""
+    """Returns `known` with the output that attains its loss, and first the text under which that is likelier."""
     if known.pair is None or not isinstance(mechanism, HasInputs):
         return known
     first, second = (laws.rows.row(text) for text in known.pair)

@@ -1,7 +1,8 @@
-"""The mean loss over pairs of texts under a mechanism whose law is known only output by output: by importance sampling.
+"""The mean loss over pairs of texts, by importance sampling, where a mechanism's law is known only output by output.
 
-Generated text, hidden coins, and what a provider and a reader see together: `importance.py` says how, and when a row
-says "at least". Single pairs, which would each need as many draws as the mean over all, have no figures here.
+This holds for generated text, hidden coins, and what a provider and a reader see together. `importance.py` explains the
+method, and when a row says "at least". Single pairs get no figures here: each would need as many draws as the mean
+over all pairs.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ from epsilometer.core.mechanism import DrawsBetween, HasLikelihood, Mechanism
 from epsilometer.core.randomness import Noise
 
 Rows = list[dict[str, Any]]
-_WIDTH = 0.2  # nats of an interval at which draws end
-_FIRST = 200  # draws before one looks
+_WIDTH = 0.2  # nats: draws end once the interval is this narrow
+_FIRST = 200  # draws before the interval is first computed
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Whether it can be drawn from between two texts, or says how likely its outputs are."""
+    """Returns whether a mechanism can draw between two texts, or can say how likely its outputs are."""
     return isinstance(mechanism, (DrawsBetween, HasLikelihood))
 
 
 def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
-    """Rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs; most: draws for each."""
+    """Returns the rows of `EXACT` and of `EXACT_CURVES`, for each budget and group of pairs.
+
+    most: the number of draws for each of them, at most.
+    """
     sampling = Sampling(width=_WIDTH, draws=most, first=min(_FIRST, most))
     losses: Rows = []
     curves: Rows = []
     for number in range(len(request.epsilons)):
         sampled: Sampled | None = None
         for group in groups(request, pairs, number):
-            if sampled is None or len(group.places) < len(pairs):  # else the pairs are those of the group before
+            if sampled is None or len(group.places) < len(pairs):  # otherwise the group has the same pairs as the last
                 sampled = _sampled(group, sampling)
             losses.append(_row(group, sampled))
             curves += curve_rows(group, sampled.deltas(LEVELS))
@@ -46,7 +50,7 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
 
 
 def _sampled(group: Group, sampling: Sampling) -> Sampled:
-    """The mean over the pairs of a group."""
+    """Returns the loss at the mean error of a group's pairs."""
     request, epsilon = group.request, group.epsilon
     draw = draws(request.mechanism, request.texts, request.pairs[group.places], epsilon)
     assert draw is not None

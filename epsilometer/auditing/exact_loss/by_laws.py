@@ -1,7 +1,8 @@
-"""The losses of pairs of texts under a mechanism with `laws`: two products of unit laws each, deterministic.
+"""The losses of pairs of texts under a mechanism with `laws`, where a pair is two products of unit laws; deterministic.
 
-Laws are computed for a block of pairs at a time, of all budgets from one pass, and each distinct one once a block.
-Blocks run here or in several workers (`runtime/scaling.py`); a pair's figures do not depend on its block.
+Laws are computed for a block of pairs at a time: one pass serves all budgets, and each distinct law is computed once
+per block. Blocks run in this process or in several workers (`runtime/scaling.py`); a pair's figures do not depend on
+its block.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from epsilometer.runtime.scaling import run
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_POINTS = 512  # of the grid at the least, between no loss and a unit's largest
-_HUGE = 1000.0  # nats, from which on the width grows with the loss
+_POINTS = 512  # grid points, at least, between no loss and a unit's largest
+_HUGE = 1000.0  # nats; for larger losses the allowed width grows with the loss
 _SHARE = 4  # blocks for each worker at least, so that the last ones do not leave most workers idle
-_FINER = 4  # grids that are tried at most, each four times as fine
+_FINER = 4  # grids to try at most, each four times as fine as the one before
 
 
 def losses(request: Request) -> list[Losses]:
-    """Returns what the mechanism's law proves of every pair, a `Losses` for each budget."""
+    """Returns what the mechanism's law proves about every pair, one `Losses` for each budget."""
     laws, engine = cast(HasLaws, request.mechanism).laws(request.texts), request.crew.engine
     rows = max(1, _CELLS // (laws.outputs * len(request.epsilons)))
     shares = 1 if engine.here else _SHARE * engine.workers
@@ -49,7 +50,7 @@ def losses(request: Request) -> list[Losses]:
 
 @dataclass(frozen=True)
 class _Job:
-    """As in a `Request`, without what workers have of their own."""
+    """The part of a `Request` that is sent to workers, which make the rest themselves."""
 
     pairs: NDArray[np.int64]
     epsilons: Sequence[float]
@@ -57,7 +58,7 @@ class _Job:
     width: float
 
     def compare(self, laws: Laws, block: Sequence[int]) -> list[Losses]:
-        """The figures of some pairs, a `Losses` for each budget."""
+        """Returns the figures of a block of pairs, one `Losses` for each budget."""
         tables = [_Table(len(block)) for _ in self.epsilons]
         units = [_units(laws, self.pairs[i]) for i in block]
         rows = np.unique(np.concatenate([one for one in units if one is not None] or [np.empty(0, np.int64)]))
@@ -72,21 +73,22 @@ class _Job:
 def _worker(
     job: _Job, build: Callable[[], Mechanism] | None, texts: Sequence[str]
 ) -> Callable[[Sequence[int]], list[Losses]]:
-    """What a worker does, with a mechanism of its own."""
+    """Returns the function that a worker runs on each block, with a mechanism of its own."""
     assert build is not None, "workers need to know how to make the mechanism"
     return partial(job.compare, cast(HasLaws, build()).laws(texts))
 
 
 def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Product:
-    """Two texts by their units' log-laws; laws: [rows, outputs], units: [n, 2] rows in the first text and the second.
+    """Returns the pair of products of two texts' unit laws.
 
-    width: what the grid may leave open of the guess loss, in nats each way (more where it is thousands); the grid
-    becomes finer until that is met, or where bounds stand that no grid makes narrower.
+    laws: log-laws [rows, outputs]; units: [n, 2], the row of each unit in the first and in the second text.
+    width: the error in the guess loss that the grid may cause, in nats each way (more where the loss is in the
+    thousands). The grid is refined until this is met, or until bounds apply that no grid makes narrower.
     """
     pairs = [(laws[a], laws[b]) for a, b in units]
     largest = max((loss_range(a, b) for a, b in pairs), default=0.0)
-    # n units on a grid of step h leave open some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a point of the grid,
-    # so that a law with one size of loss, as randomised response has, is not moved at all.
+    # n units on a grid of step h cause an error of some n^2 h^2 / 8 to n^2 h^2 / 4. The largest loss is a grid point,
+    # so a law whose losses all have one size, as in randomised response, is not moved at all.
     points = max(_POINTS, math.ceil(largest * len(pairs) / math.sqrt(4 * width)))
     for _ in range(_FINER):
         losses = Product([unit_losses(a, b, largest / points or 1.0) for a, b in pairs])
@@ -98,7 +100,7 @@ def product(laws: Array, units: NDArray[np.integer], width: float = 0.02) -> Pro
 
 
 def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """[n, 2]: the law rows of the units in which two texts differ; None where they have different numbers of units."""
+    """Returns the [n, 2] law rows of the units in which two texts differ; None if their numbers of units differ."""
     first, second = laws.rows.row(int(pair[0])), laws.rows.row(int(pair[1]))
     if len(first) != len(second):
         return None
@@ -106,7 +108,10 @@ def _units(laws: Laws, pair: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: int) -> Iterator[list[int]]:
-    """Places of pairs, those that share a text together, in blocks of about so many distinct law rows or fewer."""
+    """Yields blocks of places of pairs, those that share a text together.
+
+    A block has at most `most_pairs` pairs and, if it has more than one, at most `most_rows` distinct law rows.
+    """
     block: list[int] = []
     rows: set[int] = set()
     often = np.bincount(pairs.ravel())
@@ -123,7 +128,7 @@ def _blocks(laws: Laws, pairs: NDArray[np.int64], most_rows: int, most_pairs: in
 
 
 class _Table:
-    """Figures of n pairs, filled one by one; those that are left out are told apart by any output."""
+    """The figures of n pairs, entered one by one; any output tells apart the texts of a pair that is never entered."""
 
     def __init__(self, count: int) -> None:
         self._log_error = np.full((2, count), -math.inf)
@@ -133,7 +138,7 @@ class _Table:
         self._at_claim = np.ones((2, count))
 
     def enter(self, i: int, product: Product, claim: float) -> None:
-        """One pair's figures."""
+        """Enters one pair's figures at place i. claim: in nats, infinite where nothing is claimed."""
         error, both = product.log_error(), (product, product.reversed)
         self._log_error[:, i] = error.low, error.high
         deltas = [way.deltas(LEVELS) for way in both]
@@ -147,7 +152,7 @@ class _Table:
             self._at_claim[:, i] = max(d.low for d in at_claim), max(d.high for d in at_claim)
 
     def losses(self) -> Losses:
-        """All of them."""
+        """Returns the figures of all pairs."""
         return Losses(
             log_error=Bracket(*self._log_error),
             delta=Bracket(*self._delta),

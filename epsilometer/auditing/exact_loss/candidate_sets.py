@@ -1,21 +1,23 @@
-"""The loss of guessing the source among k > 2 texts, from draws: bounds by pairs are a factor of k - 1 apart.
+"""The loss of guessing the source among k > 2 texts, estimated from draws. Bounds by pairs are a factor of k - 1 apart.
 
-An optimal adversary errs among the equally likely texts of a set with the probability
+Among the equally likely texts of a set, an optimal adversary errs with probability
 
     e = 1/k sum over y of (S(y) - max over j of P_j(y)),    S = P_1 + ... + P_k.
 
-**Units with laws.** Let rho_ij = sum over y of sqrt(P_i P_j) and Z the sum of rho_ij over the pairs of a set. A pair is
-chosen with probability rho_ij / Z and an output from sqrt(P_i P_j) / rho_ij (`core/between.py`): a draw from
-Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
+**Units with laws.** Let rho_ij = sum over y of sqrt(P_i P_j), and let Z be the sum of rho_ij over the pairs of a set.
+Choosing a pair with probability rho_ij / Z, and then an output from sqrt(P_i P_j) / rho_ij (`core/between.py`), draws
+from Q = (sum over pairs of sqrt(P_i P_j)) / Z. Then
 
     w = (S - max P) / (sum over pairs of sqrt(P_i P_j))    has the mean k e / Z,    0 <= w <= 1:
 
-every P_j but the largest is at most sqrt(P_j max P), a term of the sum. So losses of any size cost alike.
+because every P_j except the largest is at most sqrt(P_j max P), which is a term of the sum. So a large loss takes no
+more draws than a small one.
 
-**Only a likelihood** (generated text, hidden coins). y comes from Q = S / k, as a rewrite of a text of the set chosen
-uniformly; w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
+**Only a likelihood** (generated text, hidden coins). y is a rewrite of a text chosen uniformly from the set, so it is
+drawn from Q = S / k. w = (S - max P) / S has the mean e, and n draws prove a loss of at most about ln n.
 
-Sets are drawn as likely as they weigh in the mean, for the mean alone is estimated. Its interval is by betting.
+Only the mean over the sets is estimated, so each set is drawn in proportion to its weight in that mean. The interval is
+by betting.
 """
 
 from __future__ import annotations
@@ -42,17 +44,17 @@ from epsilometer.core.mechanism import HasLaws, HasLikelihood, Mechanism
 from epsilometer.core.randomness import Noise
 
 Array = NDArray[np.float64]
-_NAT = 1.0  # a loss that is open by more has no upper end worth a name
-_FIRST = 200  # draws before one looks
-_CHOICE = 1 << 33  # the number of the uniform that chooses, behind all that mechanisms use
+_NAT = 1.0  # nats: the upper end of a wider interval is not worth stating
+_FIRST = 200  # draws before the interval is first computed
+_CHOICE = 1 << 33  # the number of the uniform that chooses, beyond all numbers that mechanisms use
 
 Weigh = Callable[[Noise], Array]
-"""Streams of n draws -> [n], the weights w."""
+"""Maps the streams of n draws to their weights w [n]."""
 
 
 @dataclass(frozen=True)
 class MeanLoss:
-    """The loss at the mean error of the sets, in nats, at confidence 1 - alpha; how many draws, and by which method."""
+    """The loss in nats at the mean error of the sets, at confidence 1 - alpha; the number of draws, and the method."""
 
     loss: Bracket[float]
     draws: int
@@ -62,9 +64,10 @@ class MeanLoss:
 def mean_loss(
     mechanism: Mechanism, texts: Sequence[str], sets: CandidateSets, epsilon: float, sampling: Sampling
 ) -> MeanLoss:
-    """The loss of guessing among the k texts of each set, at the mean error over the sets.
+    """Returns the loss of guessing among the k texts of each set, at the mean error over the sets.
 
-    The mechanism has laws, or a likelihood. One may look at its interval after every stage, and draws end at the width.
+    The mechanism must have laws or a likelihood. The interval is valid after every stage of draws; they stop once it is
+    as narrow as `sampling.width`.
     """
     given: object = mechanism
     if isinstance(given, HasLaws):
@@ -85,10 +88,10 @@ def mean_loss(
 
 
 def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort: Effort) -> dict[str, Any]:
-    """A row of `EXACT` with the average over sets of texts, in the place of its bounds by pairs.
+    """Returns a row of `EXACT` with its bounds by pairs replaced by the average over sets of texts.
 
-    The row of equal length is then of the sets whose texts all have equally many words, and stays as it is where there
-    are none, as does one whose bounds are narrow already.
+    The row of equal length then describes the sets whose texts all have equally many words. It is returned unchanged if
+    there are none, and so is any row whose bounds are already narrow.
     """
     share = 1.0
     if row["pairs"] == EQUAL:
@@ -98,7 +101,7 @@ def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort:
     sampling = Sampling(width=2 * effort.width, draws=effort.draws, first=min(_FIRST, effort.draws))
     mean = mean_loss(asked.mechanism, asked.texts, sets, restored(row["epsilon"]), sampling=sampling)
     low, high = mean.loss.low, mean.loss.high
-    if row["pairs"] == ALL:  # both hold, and the bounds by pairs without an error
+    if row["pairs"] == ALL:  # both intervals hold; the bounds by pairs hold for certain
         low, high = max(low, row["average_low"]), min(high, row["average_high"])
     settled = mean.method == IMPORTANCE or high - low <= _NAT
     return row | {
@@ -112,7 +115,7 @@ def among_sets(row: dict[str, Any], asked: Request, sets: CandidateSets, effort:
 
 
 def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
-    """ln((1 - e) (k - 1) / e) for e = e^log_scale times the mean; at least 0."""
+    """Returns ln((1 - e) (k - 1) / e), at least 0, for e = e^log_scale times the mean."""
 
     def of(weight: float) -> float:
         if not weight:
@@ -124,7 +127,7 @@ def _loss(mean: Bracket[float], log_scale: float, k: int) -> Bracket[float]:
 
 
 def _by_laws(laws: Laws, sets: CandidateSets, epsilon: float) -> tuple[Weigh, float]:
-    """How to draw weights, and ln of what their mean is multiplied by for the mean error."""
+    """Returns how to draw weights, and ln of the factor that turns their mean into the mean error."""
     sides = list(combinations(range(sets.numbers.shape[1]), 2))
     of_sets = np.concatenate([sets.numbers[:, list(side)] for side in sides])  # side by side, each [sets, 2]
     pairs, place = np.unique(np.sort(of_sets, axis=1), axis=0, return_inverse=True)
@@ -163,6 +166,6 @@ def _by_likelihood(mechanism: Mechanism, texts: Sequence[str], sets: CandidateSe
 
 
 def _weight(log_p: Array, log_sum: Array) -> Array:
-    """[n]: what all but the largest of P [k, n] make of a sum that exceeds it."""
+    """Returns the [n] weights: the sum of all but the largest of P [k, n], as a share of a sum that is no smaller."""
     others = np.logaddexp.reduce(np.sort(log_p, axis=0)[:-1])
     return np.asarray(np.minimum(np.exp(others - log_sum), 1.0))

@@ -1,14 +1,14 @@
-"""The losses between two laws of one unit, on a grid, such that no figure of theirs is understated.
+"""The losses between two laws of one unit, put on a grid in such a way that no figure is understated.
 
-An output y whose loss l = ln P(y) / P'(y) lies between two points g and g + h of the grid is split into an output at
-each, with the measures mu = sqrt(P P')
+An output y whose loss l = ln P(y) / P'(y) lies between the grid points g and g + h is split into one output at each of
+them. The measure mu = sqrt(P P') is divided into
 
     mu_g = mu sinh((g + h - l) / 2) / sinh(h / 2),    mu_(g+h) = mu sinh((l - g) / 2) / sinh(h / 2),
 
-which keep P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv:2207.04380).
-Who forgets which half came out has the true pair of laws again, so the split pair is told apart no less easily, in
-products too. By how much more is bounded by `gap` (`products.py`): the largest of 2 sinh((l - g) / 2)
-sinh((g + h - l) / 2) / sinh(h / 2), at most h / 4. This file knows no text.
+which preserve P(y) and P'(y) ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
+arXiv:2207.04380). Ignoring which half an output went to recovers the true pair of laws, so the split pair is at least
+as easy to tell apart, in products too. How much easier is bounded by `gap` (`products.py`): the largest of
+2 sinh((l - g) / 2) sinh((g + h - l) / 2) / sinh(h / 2), which is at most h / 4. This file knows nothing about texts.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_DENSE = 1 << 20  # points of a unit's grid up to which they are counted, not sorted
+_DENSE = 1 << 20  # up to this many grid points, weights are summed by counting, not by sorting
 
 
 @dataclass(frozen=True)
 class UnitLosses:
-    """The losses of one unit's outputs on a grid, ascending, weighed by sqrt(P P').
+    """The losses of one unit's outputs on a grid, ascending, weighted by sqrt(P P').
 
-    step:         of the grid, in nats.
-    places:       int64 [m], losses in steps; log_weights: [m].
+    step:         the distance between grid points, in nats.
+    places:       int64 [m], losses in steps.
+    log_weights:  [m], natural logarithms.
     gone:         P(P' = 0) and P'(P = 0).
     largest:      the largest loss of an output, from P to P' and from P' to P, exactly.
-    moved, gap:   by how much any loss was moved at most, in nats, and what that may add to a figure.
+    moved, gap:   the most that any loss was moved, in nats, and the most that this adds to a figure.
     """
 
     step: float
@@ -44,7 +45,7 @@ class UnitLosses:
 
     @property
     def reversed(self) -> UnitLosses:
-        """Those from P' to P."""
+        """The losses from P' to P."""
         return replace(
             self,
             places=-self.places[::-1],
@@ -54,7 +55,7 @@ class UnitLosses:
         )
 
     def coarser(self, factor: int) -> UnitLosses:
-        """On a grid whose step is so many times as long."""
+        """Returns the same losses on a grid whose step is `factor` times as long."""
         step = self.step * factor
         losses = np.asarray(self.places * self.step, np.float64)
         places, log_weights, gap = _split(losses, self.log_weights, step)
@@ -64,7 +65,7 @@ class UnitLosses:
 
 
 def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
-    """The losses between two laws [outputs], given by natural logarithms."""
+    """Returns the losses between two laws [outputs], given as natural logarithms, on a grid of this step in nats."""
     gone, total = (0.0, 0.0), first + second
     if (common := np.isfinite(total)).all():
         losses = first - second
@@ -79,14 +80,14 @@ def unit_losses(first: Array, second: Array, step: float) -> UnitLosses:
 
 
 def loss_range(first: Array, second: Array) -> float:
-    """The largest finite |L| between two laws [outputs]; 0 where no output is possible under both."""
+    """Returns the largest finite |L| between two log-laws [outputs]; 0 if no output is possible under both."""
     with np.errstate(invalid="ignore"):
         loss = np.abs(first - second)
     return float(loss.max()) if np.isfinite(loss).all() else float(loss[np.isfinite(loss)].max(initial=0.0))
 
 
 def _split(losses: Array, log_weights: Array, step: float) -> tuple[NDArray[np.int64], Array, float]:
-    """Points of the grid, their log-weights, and the gap, of losses [n] with log-weights [n]."""
+    """Returns the grid points of losses [n] with log-weights [n], the points' log-weights, and the gap."""
     below = np.floor(losses / step)
     half = np.clip((losses - below * step) / 2, 0, step / 2)
     up, down = np.sinh(half) / math.sinh(step / 2), np.sinh(step / 2 - half) / math.sinh(step / 2)
@@ -97,7 +98,10 @@ def _split(losses: Array, log_weights: Array, step: float) -> tuple[NDArray[np.i
 
 
 def _added(below: NDArray[np.int64], lower: Array, upper: Array) -> tuple[NDArray[np.int64], Array]:
-    """Distinct places and the sums of their weights: `lower` [n] at the places `below` [n], `upper` [n] one higher."""
+    """Returns the distinct places, ascending, and the sum of the weights at each.
+
+    below: places [n], each with a weight in lower [n]; the place after it has the weight in upper [n].
+    """
     first = int(below.min())
     size = int(below.max()) - first + 2
     if size <= _DENSE:

@@ -1,16 +1,18 @@
-"""Guess loss and delta(level) of pairs of texts from draws between their laws, with intervals by betting.
+"""The guess loss and delta(level) of pairs of texts, from draws between their laws, with intervals by betting.
 
-For a draw from a law m between P and P', with log_rho = ln sqrt(P P') / m and L = ln P / P' (`core/between.py`),
+For a draw from a law m between P and P', with log_rho = ln(sqrt(P P') / m) and L = ln(P / P') (`core/between.py`),
 
     w = e^(log_rho - |L - level| / 2) has the mean e^(-level / 2) (1 - delta(level)),    0 <= w <= e^log_bound,
 
-so that at level 0 half of it is the error e of guessing between both texts. The mean of w / e^log_bound, in [0, 1],
-gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which holds
-however often one looks. So draws come in stages, each as many as all before, and end when the loss is known to a width.
+so at level 0 half of this mean is the error e of guessing between the two texts. The mean of w / e^log_bound, in
+[0, 1], gets an interval by betting (Waudby-Smith and Ramdas, JRSS B 2024; `auditing/estimation/betting.py`), which is
+valid however often it is looked at. So draws come in stages, each doubling the number so far, and stop once the loss is
+known to the given width.
 
-For products log_rho is the same for all draws, so that losses of any size cost alike. Where it depends on what is drawn
-(generated text), or m is a mixture, log_bound is 0 and n draws leave open whether the mean is below about
-ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is told as "at least".
+For products log_rho is the same for all draws, so a large loss takes no more draws than a small one. Where it depends
+on the draw (generated text), or m is a mixture, log_bound is 0, and n draws cannot show that the mean is below about
+ln(2 / alpha) / n: they prove a loss of at most about ln n - 1 nats. An interval wider than a nat is reported as "at
+least".
 """
 
 from __future__ import annotations
@@ -30,22 +32,25 @@ from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mec
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
-_NAT = 1.0  # a loss that is open by more has no upper end worth a name: "at least"
-_COIN, _WHICH = 1 << 33, 1 << 34  # numbers of uniforms behind all that mechanisms use: one text of two; one pair
+_NAT = 1.0  # nats: the upper end of a wider interval is not worth stating, and the row says "at least"
+# The numbers of the uniforms that choose one text of two, and one pair; beyond all numbers that mechanisms use.
+_COIN, _WHICH = 1 << 33, 1 << 34
 
 Draw = Callable[[NDArray[np.integer], Noise], Between]
-"""Numbers of pairs [n], and a stream for each: one draw between the texts of each."""
+"""Takes numbers of pairs [n], and a stream for each; returns one draw between the two texts of each pair."""
 
 Stream = Callable[[NDArray[np.int64]], Noise]
-"""The streams of numbered draws; a pair's numbers differ from those of every other pair."""
+"""Takes numbers of draws and returns their streams; no two pairs share a number."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How much is drawn for each loss.
+    """How many draws each loss gets. Raises UserError for values outside their range.
 
-    width: of the interval of the loss in nats, at which draws end; draws: at most; first: in the first stage; alpha: of
-    each interval. Raises UserError for values outside their range.
+    width: draws stop once the loss's interval is this narrow, in nats.
+    draws: the most draws.
+    first: the draws of the first stage.
+    alpha: each interval holds with confidence 1 - alpha.
     """
 
     width: float = 0.1
@@ -64,10 +69,11 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What draws say of a pair of texts, or of the mean over pairs.
+    """What draws show about a pair of texts, or about the mean over pairs.
 
-    log_error: ln of the error of guessing between two texts, at confidence 1 - alpha. draws: how many; method:
-    IMPORTANCE where they leave the loss open by a nat or less, else AT_LEAST.
+    log_error: ln of the error of guessing between two texts, at confidence 1 - alpha.
+    draws:     their number.
+    method:    IMPORTANCE if the loss's interval is at most a nat wide, otherwise AT_LEAST.
     """
 
     log_error: Bracket[NDArray[np.float64]]
@@ -77,9 +83,9 @@ class Sampled:
     _alpha: float = field(repr=False)
 
     def deltas(self, levels: NDArray[np.float64]) -> Bracket[NDArray[np.float64]]:
-        """Intervals of delta at levels [m], the mean of both directions; from the same draws.
+        """Returns intervals of delta at levels [m] in nats, the mean of both directions, from the same draws.
 
-        All of them hold together at confidence 1 - alpha, so that one may be chosen by what it says.
+        They hold simultaneously at confidence 1 - alpha, so it is valid to look at all of them and pick one.
         """
         means = [_log_mean(self._between, level, self._alpha / len(levels)) for level in levels.tolist()]
         ends = np.array([(mean.low, mean.high) for mean in means]) + levels[:, None] / 2
@@ -88,7 +94,7 @@ class Sampled:
 
 
 def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[Sampled]:
-    """The loss of each of so many pairs by itself; all that are not settled draw together."""
+    """Returns the loss of each of the numbered pairs; in each stage, those not yet settled draw together."""
     known: list[list[Between]] = [[] for _ in range(pairs)]
     results: dict[int, Sampled] = {}
     first = 0
@@ -107,12 +113,12 @@ def sampled(draw: Draw, pairs: int, stream: Stream, sampling: Sampling) -> list[
 
 
 def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampling: Sampling) -> Sampled:
-    """The loss at the mean error of pairs with these weights [n], which sum to 1: each draw is between one of them.
+    """Returns the loss at the mean error of pairs with weights [n], which sum to 1. Each draw is between one pair.
 
-    A pair is the likelier chosen the more of the mean it can make up: e^log_bound times its weight.
+    A pair is chosen in proportion to the most that it can contribute to the mean: e^log_bound times its weight.
     """
     places = np.arange(len(weights))
-    one_of_each = stream(-1 - places)  # drawn for its bound alone
+    one_of_each = stream(-1 - places)  # draws that only serve to compute the bounds
     bounds = draw(places[:1], one_of_each[:1]).log_bound
     bounds = draw(places, one_of_each).log_bound if bounds[0] < 0 else np.zeros(len(weights))
     if np.isneginf(bounds).all():
@@ -130,7 +136,7 @@ def sampled_mean(draw: Draw, weights: NDArray[np.float64], stream: Stream, sampl
 
 
 def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> Draw | None:
-    """How to draw between pairs [n, 2] of texts at a budget; None for a mechanism without a law or likelihood."""
+    """Returns how to draw between pairs [n, 2] of texts at a budget; None without a law or likelihood."""
     given: object = mechanism
     if isinstance(given, DrawsBetween):
         between = given.draws_between
@@ -144,9 +150,9 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer], at: tuple[float, Noise]) -> Between:
-    """A rewrite of one of the two texts of each pair [n, 2], chosen by a coin: m = (P + P') / 2.
+    """Returns a draw for each pair [n, 2] of texts: a rewrite of one of them, chosen by a coin, so m = (P + P') / 2.
 
-    at: the budget and the streams. Then ln sqrt(P P') / m = -ln cosh(L / 2).
+    at: the budget and the streams. For this m, ln(sqrt(P P') / m) = -ln cosh(L / 2).
     """
     epsilon, noise = at
     heads = noise.uniforms(1, _COIN)[:, 0] < 0.5
@@ -159,7 +165,7 @@ def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
 
 
 def stages(sampling: Sampling) -> Iterator[int]:
-    """How much to draw in each stage: as much as in all before."""
+    """Yields the number of draws of each stage; after the first, as many as in all stages before it."""
     done = 0
     while done < sampling.draws:
         count = min(max(sampling.first, done), sampling.draws - done)
@@ -175,13 +181,13 @@ def _judged(between: Between, alpha: float) -> Sampled:
 
 
 def _open(log_error: Bracket[NDArray[np.float64]]) -> float:
-    """How far the ends of the guess loss are apart, in nats; 0 where both are infinite."""
+    """Returns the width of the guess loss's interval, in nats; 0 if both ends are infinite."""
     losses = guess_losses(log_error)
     return 0.0 if losses.low == losses.high else float(losses.high - losses.low)
 
 
 def _log_mean(between: Between, level: float, alpha: float) -> Bracket[float]:
-    """The interval of ln of the mean of e^(log_rho - |L - level| / 2), itself the mean of both directions of L."""
+    """Returns an interval of ln of the mean of e^(log_rho - |L - level| / 2), averaged over both directions of L."""
     bound = float(between.log_bound[0])
     if np.isneginf(bound):  # no output is possible under both
         return Bracket(-math.inf, -math.inf)

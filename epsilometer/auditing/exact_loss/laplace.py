@@ -1,25 +1,26 @@
-"""Pairs of vectors with independent Laplace noise of scale b on every coordinate: overlap and delta(level).
+"""The overlap and delta(level) of two vectors with independent Laplace noise of scale b on every coordinate.
 
 At a coordinate in which the vectors are t b apart, the loss under P is t with probability 1/2, -t with probability
-e^-t / 2, and has the density e^((l - t) / 2) / 4 between. So for u = z + 1/2
+e^-t / 2, and has the density e^((l - t) / 2) / 4 in between. So for u = z + 1/2
 
     E_P[e^(z L)] = e^(-t/2) (cosh(u t) + sinh(u t) / (2 u)),
 
-and for all coordinates together K(z) is the product. No loss need be rounded to a grid: both figures are inverse
-transforms, on a line on which nothing cancels,
+and K(z), the same for all coordinates together, is the product. No loss needs to be rounded to a grid: both figures are
+inverse transforms, on a line on which nothing cancels,
 
     overlap = 1 / (2 pi) * integral of K(-1/2 + i w) / (1/4 + w^2) dw,
     delta(level) = 1 / (2 pi) * integral of K(z) e^(-z level) / (z (z + 1)) dw,    z = c + i w,  c > 0
 
-(the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. What that
-sum is off by is stated, both ways:
+(the saddle-point accountant: Alghamdi et al., ICML 2023), summed at steps of 2 pi / T up to a frequency W. The bracket
+covers every error of that sum:
 
-- Steps: by Poisson's formula the sum is that over all integers j of e^(c j T) delta(level + j T), of which j = 0 is
-  meant. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level) (Markov). For the
-  overlap they are at most e^(-|j| T / 2).
-- The end: with a = c + 1/2 each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
-  cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest is at most 1 / w^2.
-- Floating point: n + 8 roundings of every term.
+- Steps: by Poisson's formula the sum equals that over all integers j of e^(c j T) delta(level + j T), where only the
+  term j = 0 is wanted. The others are positive and at most e^(-c |j| T), for j > 0 times K(2 c) e^(-2 c level)
+  (Markov). For the overlap they are at most e^(-|j| T / 2).
+- The cut at W: with a = c + 1/2, each factor of |K(z)| beyond W is at most e^(-t/2) times the least of
+  cosh(a t) (1 + 1 / 2W), sqrt(cosh(2 a t) (1 + 1 / 4W^2)) and the factor at w = 0; the rest of the integrand is at most
+  1 / w^2.
+- Floating point: n + 8 roundings in every term.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 
 Array = NDArray[np.float64]
 _BLOCK = 64  # frequencies at a time
-_TERMS = 1 << 22  # frequencies times coordinates at most: beyond them the bracket is wider
-_WIDEST = 1e5  # c
+_TERMS = 1 << 22  # frequencies times coordinates at most; if these do not suffice, the bracket is wider
+_WIDEST = 1e5  # the largest c to try
 
 
 def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
-    """ln of sum over outputs of min(P, P'), for distances [n] >= 0 in scales; tolerance: of that, in nats, about."""
+    """Returns ln of the sum over outputs of min(P, P').
+
+    distances: [n] >= 0, in scales, coordinate by coordinate. tolerance: the approximate error to allow, in nats.
+    """
     t = distances[distances > 0]
     if not len(t):
         return Bracket(0.0, 0.0)
@@ -58,7 +62,7 @@ def log_overlap(distances: Array, tolerance: float) -> Bracket[float]:
 
 
 def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
-    """delta at levels [m] >= 0, for distances [n] >= 0 in scales, to an absolute tolerance, about."""
+    """Returns delta at levels [m] >= 0 in nats, for distances [n] >= 0 in scales, to about an absolute tolerance."""
     t = distances[distances > 0]
     if not len(t):
         return Bracket(np.zeros(len(levels)), np.zeros(len(levels)))
@@ -66,7 +70,7 @@ def deltas(distances: Array, levels: Array, tolerance: float) -> Bracket[Array]:
 
 
 def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
-    """As `deltas`, to a relative tolerance, about: on the line on which K(z) e^(-z level) is least."""
+    """Returns delta at a level, to about a relative tolerance: on the line on which K(z) e^(-z level) is smallest."""
     t = distances[distances > 0]
     if t.sum() <= level:
         return Bracket(0.0, 0.0)
@@ -82,7 +86,7 @@ def delta(distances: Array, level: float, tolerance: float) -> Bracket[float]:
 
 
 def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Array]:
-    """log_allowed: ln of the error of each kind that is aimed at, absolute."""
+    """Returns delta at levels [m], on the line at c. log_allowed: ln of the absolute error of each kind to aim for."""
     a = c + 0.5
     log_k = _log_moment(t, a)
     shifts = np.logaddexp(0.0, _log_moment(t, 2 * c + 0.5) - 2 * c * levels)  # ln(1 + K(2 c) e^(-2 c level))
@@ -103,35 +107,41 @@ def _deltas(t: Array, levels: Array, c: float, log_allowed: float) -> Bracket[Ar
 
 
 def _least(t: Array) -> float:
-    """c at which K(c) is about its value at 0, and the period not long."""
+    """Returns a c at which K(c) is about its value at 0 and the period is not long."""
     return min(0.5, 1 / math.sqrt(_variance(t)))
 
 
 def _variance(t: Array) -> float:
-    """Of L under the law proportional to sqrt(P P'): atoms of 1 / (2 + t) at t and -t, uniform between."""
+    """Returns the variance of L under the law proportional to sqrt(P P').
+
+    At each coordinate that law has atoms of 1 / (2 + t) at t and -t, and is uniform in between.
+    """
     return float(((2 * t**2 + t**3 / 3) / (2 + t)).sum())
 
 
 def _scaled(t: Array, a: float) -> tuple[Array, Array, Array]:
-    """cosh(a t), sinh(a t) and cosh(a t) + sinh(a t) / (2 a), times e^(-a t)."""
+    """Returns cosh(a t), sinh(a t) and cosh(a t) + sinh(a t) / (2 a), each times e^(-a t)."""
     cosh, sinh = (1 + np.exp(-2 * a * t)) / 2, -np.expm1(-2 * a * t) / 2
     return cosh, sinh, cosh + (sinh / (2 * a) if a else t / 2)
 
 
 def _log_moment(t: Array, a: float) -> float:
-    """ln K(a - 1/2)."""
+    """Returns ln K(a - 1/2)."""
     return float(((a - 0.5) * t + np.log(_scaled(t, a)[2])).sum())
 
 
 def _log_ceiling(t: Array, a: float, end: float) -> float:
-    """ln of what |K(a - 1/2 + i w)| is at most for w >= end."""
+    """Returns ln of an upper bound on |K(a - 1/2 + i w)| for all w >= end."""
     cosh, _, real = _scaled(t, a)
     double = np.sqrt((1 + np.exp(-4 * a * t)) / 2 * (1 + 0.25 / end**2))
     return float(((a - 0.5) * t + np.log(np.minimum(np.minimum(cosh * (1 + 0.5 / end), double), real))).sum())
 
 
 def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
-    """The least power of two as a frequency after which so much is missing, as far as the terms allow."""
+    """Returns the smallest power of two beyond which the frequencies add at most the allowed error.
+
+    It is smaller where more terms would be needed than `_TERMS`.
+    """
     most = max(4.0, _TERMS / max(1, len(t)) * 2 * math.pi / period)
     end = 4.0
     while end < most and _log_ceiling(t, a, end) - math.log(math.pi * end) > log_allowed:
@@ -140,7 +150,7 @@ def _end(t: Array, a: float, log_allowed: float, period: float) -> float:
 
 
 def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, NDArray[np.complex128]]:
-    """Frequencies from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) there."""
+    """Returns the frequencies w from 0 to the end, and K(a - 1/2 + i w) / K(a - 1/2) at each."""
     step = 2 * math.pi / period
     frequencies: Array = step * np.arange(math.ceil(end / step) + 1.0)
     cosh, sinh, real = _scaled(t, a)
@@ -158,12 +168,12 @@ def _transform(t: Array, a: float, end: float, period: float) -> tuple[Array, ND
 
 
 def _sum(terms: Array, period: float) -> float:
-    """The integral over all w, divided by 2 pi, of an even function at the frequencies from 0."""
+    """Returns the integral over all w, divided by 2 pi, of an even function given at the frequencies from 0."""
     return float(2 * terms.sum() - terms[0]) / period
 
 
 def _turned_sums(terms: NDArray[np.complex128], levels: Array, period: float) -> Array:
-    """`_sum` of the terms times e^(-i level w), for each level [m]: a product of matrices for most of the turning."""
+    """Returns, for each level [m], `_sum` of the terms times e^(-i level w); mostly as one product of matrices."""
     step = 2 * math.pi / period
     rows = np.zeros((-(-len(terms) // _BLOCK), _BLOCK), np.complex128)
     rows.ravel()[: len(terms)] = terms

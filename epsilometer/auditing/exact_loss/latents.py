@@ -1,11 +1,11 @@
-"""The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the texts made of them.
+"""The losses of pairs of texts whose latents get Gaussian or Laplace noise: upper bounds for the decoded texts.
 
-Of two latents f, f' at the L2 distance d, with Gaussian noise of deviation sigma on every coordinate, all depends on
-r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(level) the exact profile of Balle and Wang
-2018, theorem 8 (`mechanisms/latents/shared/noise.py`); no level bounds every output. With Laplace noise of scale b the
-pure loss is |f - f'|_1 / b, and the rest is in `laplace.py`.
+With Gaussian noise of deviation sigma on every coordinate, everything about two latents f, f' at L2 distance d depends
+on r = d / sigma: the error of guessing between them is Phi(-r / 2), and delta(level) is the exact profile of Balle and
+Wang 2018, theorem 8 (`mechanisms/latents/shared/noise.py`); the loss of an output has no upper bound. With Laplace
+noise of scale b the pure loss is |f - f'|_1 / b; the other figures are in `laplace.py`.
 
-Whatever text is decoded from the noisy latent is computed from it alone, so that none of its losses is larger.
+The text is decoded from the noisy latent and nothing else, so none of its losses is larger.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from epsilometer.mechanisms.latents.shared.base import slices
 from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, LatentNoise, gaussian_log_delta
 
 Array = NDArray[np.float64]
-_DELTA, _SHARE = 1e-3, 1e-2  # to which deltas under Laplace noise are computed; of those at a claim
+_DELTA, _SHARE = 1e-3, 1e-2  # errors allowed in a delta under Laplace noise: absolute, and relative at a claim
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Whether it adds noise of a known law to latents."""
+    """Returns whether a mechanism adds noise of a known law to latents."""
     return isinstance(mechanism, HasLatents) and isinstance(mechanism, HasLatentNoise)
 
 
 def losses(request: Request) -> list[Losses]:
-    """Returns what the noise proves of every pair, a `Losses` for each budget; one pass of the encoder."""
+    """Returns what the noise proves about every pair, one `Losses` for each budget, from one pass of the encoder."""
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
@@ -52,14 +52,17 @@ def losses(request: Request) -> list[Losses]:
         else:
             given = type(noise).__name__
             raise UserError(
-                f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {given}; a mechanism "
-                "with other noise goes without it"
+                f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {given}; leave `law` "
+                "out of a mechanism with other noise"
             )
     return results
 
 
 def gaussian(distances: Array, claims: Array) -> Losses:
-    """Of pairs at distances [n] in deviations, with claimed losses [n]; closed forms, without rounding to a grid."""
+    """Returns the losses under Gaussian noise in closed form, without rounding to a grid.
+
+    distances: [n], in standard deviations; claims: the pairs' claimed losses [n] in nats.
+    """
     log_error, delta = log_ndtr(-distances / 2), _profile(LEVELS, distances[:, None])
     at_claim = np.where(np.isfinite(claims), _profile(np.where(np.isfinite(claims), claims, 0.0), distances), 1.0)
     return Losses(
@@ -72,18 +75,21 @@ def gaussian(distances: Array, claims: Array) -> Losses:
 
 
 def _profile(levels: Array, distances: Array) -> Array:
-    """delta of Gaussian noise, elementwise; 0 where both latents are the same."""
-    far = np.maximum(distances, 1e-9)  # closer ones leave nothing but rounding; a larger delta is an upper bound
+    """Returns delta of Gaussian noise, elementwise; 0 where both latents are the same."""
+    far = np.maximum(distances, 1e-9)  # below that there is only rounding error; a larger distance is an upper bound
     log_delta = np.vectorize(gaussian_log_delta, otypes=[float])(levels, 1 / far)
     delta: Array = np.where(distances > 0, np.exp(log_delta), 0.0)
     return delta
 
 
 def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
-    """Of pairs of distances [d] in scales, coordinate by coordinate; both directions lose alike."""
+    """Returns the losses under Laplace noise; both directions lose the same.
+
+    pairs: for each pair, the distances [d] in scales, coordinate by coordinate.
+    """
     log_error, delta, at_claim, pure = [], [], [], []
     for distances, claim in zip(pairs, claims.tolist(), strict=True):
-        overlap = laplace.log_overlap(distances, width / 4)  # a guess loss moves by at most twice as much
+        overlap = laplace.log_overlap(distances, width / 4)  # the guess loss changes by at most twice as much
         log_error.append((overlap.low - math.log(2), overlap.high - math.log(2)))
         curve = laplace.deltas(distances, LEVELS, _DELTA)
         delta.append((curve.low, curve.high))
@@ -101,7 +107,7 @@ def _laplace(pairs: Iterator[Array], claims: Array, width: float) -> Losses:
 
 
 def _differences(encoded: NDArray[np.float32], pairs: NDArray[np.integer]) -> Iterator[Array]:
-    """f - f' of pairs [n, d], in parts that fit in memory."""
+    """Yields f - f' of all pairs [n, d], in parts that fit in memory."""
     for part in slices(len(pairs), encoded.shape[1]):
         first, second = (encoded[pairs[part, side]].astype(np.float64) for side in (0, 1))
         yield first - second

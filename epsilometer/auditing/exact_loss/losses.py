@@ -1,4 +1,4 @@
-"""What is known of pairs of texts at one budget: the form in which every way to compute it answers."""
+"""What is asked and what is known about pairs of texts: the input and output of every way to compute exact losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epsilometer.runtime.scaling import HERE, Engine
 
 Array = NDArray[np.float64]
 
-# At which delta is known, in nats: dense where the risk of being named among k texts is decided.
+# The levels, in nats, at which delta is computed: dense where they decide the risk of being named among k texts.
 LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25), 2.0 ** np.arange(4, 11, 0.25)]))
 
 
@@ -22,9 +22,10 @@ LEVELS = np.unique(np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 16, 0.25),
 class Effort:
     """How much is computed.
 
-    width: what the rounding of a guess loss may come to, in nats each way; all_pairs: whether the relative epsilon is
-    that over all pairs of texts wherever these can be compared, and not over the pairs that are asked for alone;
-    draws: where a mean loss is known from draws alone, how many they are at most.
+    width:     the rounding error to allow in a guess loss, in nats each way.
+    all_pairs: whether the relative epsilon is over all pairs of texts, where these can be compared, instead of only
+               over the requested pairs.
+    draws:     the most draws, where a mean loss is known only from draws.
     """
 
     width: float = 0.02
@@ -37,9 +38,9 @@ FULL = Effort()
 
 @dataclass(frozen=True)
 class Crew:
-    """Who compares the pairs, which cannot change a figure: an engine, and what makes the mechanism in its workers.
+    """The engine that compares the pairs, and how its workers build the mechanism. It cannot change a figure.
 
-    build: picklable; None where pairs are compared in this process.
+    build: picklable; None if pairs are compared in this process.
     """
 
     engine: Engine = HERE
@@ -51,12 +52,12 @@ ALONE = Crew()
 
 @dataclass(frozen=True)
 class Request:
-    """Pairs of texts whose losses are asked for, at every budget.
+    """Pairs of texts whose losses are requested at every budget.
 
-    pairs:   int64 [n, 2] numbers of texts; claims: for each budget [n], the claimed losses of the pairs in nats,
-             infinite where nothing is claimed.
-    width:   what the rounding of a guess loss may come to, in nats each way.
-    crew:    who compares them, where units have laws.
+    pairs:   int64 [n, 2] numbers of texts.
+    claims:  for each budget the claimed losses [n] of the pairs in nats, infinite where nothing is claimed.
+    width:   the rounding error to allow in a guess loss, in nats each way.
+    crew:    what compares the pairs, where units have laws.
     """
 
     mechanism: Mechanism
@@ -70,14 +71,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Losses:
-    """Of n pairs of texts at one budget.
+    """The losses of n pairs of texts at one budget.
 
-    log_error:       [n] ln of the Bayes error of the two texts.
+    log_error:       [n] ln of the Bayes error of guessing between the two texts.
     delta:           [n, levels] delta at LEVELS, the mean of both directions.
-    larger_delta:    [n, levels] of the larger direction, its upper value.
-    pure:            [n] the largest loss of any output, in either direction; None where it is not computed.
-    delta_at_claim:  [n] of the larger direction; 1 where nothing is claimed. None where it is not computed.
-    method:          "exact", "importance", "at least".
+    larger_delta:    [n, levels] the upper value of delta in the direction where it is larger.
+    pure:            [n] the largest loss of any output in nats, in either direction; None if it was not computed.
+    delta_at_claim:  [n] delta at the claim in the larger direction; 1 where nothing is claimed. None if it was not
+                     computed.
+    method:          "exact", "importance" or "at least".
     """
 
     log_error: Bracket[Array]
@@ -89,7 +91,7 @@ class Losses:
 
 
 def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:
-    """The losses of pairs that were compared in parts, put in order: pair i is number order[i] of all parts."""
+    """Returns the losses of pairs that were compared in parts, put in order: pair i is number order[i] of all parts."""
 
     def whole(arrays: Sequence[Array]) -> Array:
         return np.concatenate(arrays)[order]

@@ -1,4 +1,4 @@
-"""Which computation a mechanism allows, and the tables that come of it."""
+"""Choosing how a mechanism's loss is computed, and the tables of the results."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _OF_CELL = ("dataset", "mechanism")  # columns that a stage adds
 
 @dataclass(frozen=True)
 class Measured:
-    """losses: the columns of `EXACT` from `epsilon` on; curves: those of `EXACT_CURVES`."""
+    """Two tables. losses: the columns of `EXACT` from `epsilon` on; curves: those of `EXACT_CURVES`."""
 
     losses: pl.DataFrame
     curves: pl.DataFrame
 
 
 def applies(mechanism: Mechanism) -> bool:
-    """Whether the loss of a mechanism can be computed, or estimated by importance sampling."""
+    """Returns whether the loss of a mechanism can be computed, or estimated by importance sampling."""
     return pairwise(mechanism) or by_draws.applies(mechanism)
 
 
 def pairwise(mechanism: Mechanism) -> bool:
-    """Whether the exact losses of single pairs can be computed (`pair_losses`)."""
+    """Returns whether the exact losses of single pairs can be computed (`pair_losses`)."""
     return callable(getattr(mechanism, "laws", None)) or latents.applies(mechanism)
 
 
@@ -49,15 +49,15 @@ def request(
     effort: Effort = FULL,
     crew: Crew = ALONE,
 ) -> Request:
-    """What is asked for these pairs, with their claims."""
+    """Returns the request for these pairs, with their claims."""
     claims = [pair_claims(mechanism, epsilon, texts, pairs.numbers) for epsilon in epsilons]
     return Request(mechanism, texts, pairs.numbers, epsilons, claims=claims, width=effort.width, crew=crew)
 
 
 def pair_losses(asked: Request) -> list[Losses]:
-    """The losses of the pairs at every budget, by whichever way the mechanism allows.
+    """Returns the losses of the pairs at every budget, by `laws` or by latents, whichever the mechanism has.
 
-    Raises UserError for a mechanism that allows none.
+    Raises UserError for a mechanism that has neither.
     """
     if isinstance(asked.mechanism, HasLaws):
         return by_laws.losses(asked)
@@ -77,9 +77,9 @@ def measure(
     effort: Effort = FULL,
     crew: Crew = ALONE,
 ) -> Measured:
-    """The exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
+    """Returns the exact losses of pairs of texts at every budget, and the relative epsilon of the texts.
 
-    texts: distinct. crew: who compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
+    texts: distinct. crew: what compares the pairs of a mechanism with laws. Raises UserError for a mechanism whose law
     is not known.
     """
     begun = time.perf_counter()
@@ -97,7 +97,7 @@ def measure(
 
 
 def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of both tables, from the losses of single pairs."""
+    """Returns the rows of both tables, from the losses of single pairs."""
     by_epsilon, losses, curves = pair_losses(asked), [], []
     relatives: Sequence[tuple[Relative | None, Relative | None]] = [(None, None)] * len(by_epsilon)
     if all_pairs and isinstance(asked.mechanism, HasLaws):
@@ -111,7 +111,7 @@ def _tables(asked: Request, pairs: Pairs, all_pairs: bool) -> tuple[list[dict[st
 
 
 def _relative(group: Group, losses: Losses, known: Relative | None) -> Relative | None:
-    """The relative epsilon, or the largest pure loss of the compared pairs where that is a better lower bound."""
+    """Returns the relative epsilon, or the largest pure loss of the compared pairs if that is a better lower bound."""
     asked, pure = group.request, losses.pure
     if pure is None:
         return known

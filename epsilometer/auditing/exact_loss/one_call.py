@@ -1,4 +1,4 @@
-"""One call from texts to exact losses, for notebooks, the command line and stages."""
+"""Calls that take texts and return exact losses, for notebooks, the command line and stages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def exact_loss(
     """Compute the privacy loss of a mechanism whose law is known, without trials (docs/exact-loss.md).
 
     texts, mechanism, epsilons, settings: as in `epsilometer.audit`. design: which pairs of texts are compared; at the
-    default temperature each text with the one most dissimilar to it. trials: where there are more pairs, the distinct
-    ones of so many trials stand for all.
-    Returns a row an epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT` from
-    `epsilon` on. Losses in nats: `average` is that of guessing between two texts, averaged over the pairs, `median`,
-    `q95` and `worst` those of single pairs, `relative_epsilon` the largest loss of any output. Where the law is known
-    output by output alone, as of generated text, there is the average, by importance sampling (`method`).
+    default temperature, each text with the one most dissimilar to it. trials: if there are more pairs than this, the
+    distinct pairs of this many trials represent them all.
+    Returns a row for each epsilon and group of pairs ("all", and those of "equal length"), with the columns of `EXACT`
+    from `epsilon` on. Losses are in nats: `average` is the loss of guessing between two texts, averaged over the pairs;
+    `median`, `q95` and `worst` are over single pairs; `relative_epsilon` is the largest loss of any output. Where the
+    law is known only output by output, as for generated text, only the average is given, by importance sampling
+    (`method`).
     Raises UserError for values outside their range, and for a mechanism whose law is not known.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).losses
@@ -54,8 +55,8 @@ def exact_curves(
 ) -> pl.DataFrame:
     """Compute delta(level) of a mechanism whose law is known: what an audit by an optimal adversary would show.
 
-    As `exact_loss`. Returns the columns of `EXACT_CURVES` from `epsilon` on: delta's lower and upper value for the mean
-    over the pairs, and the upper value of the largest.
+    Takes the arguments of `exact_loss` and raises the same errors. Returns the columns of `EXACT_CURVES` from `epsilon`
+    on: the lower and upper value of the mean delta over the pairs, and the upper value of the largest delta of a pair.
     """
     return measured(texts, mechanism, epsilons, settings, trials=trials, design=design).curves
 
@@ -66,11 +67,12 @@ def exact_pairs(
     epsilons: Sequence[float] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
-    """Compute the pure loss of every pair of texts of as many units, and bounds of its guess loss, without convolving.
+    """Compute the pure loss of every pair of texts with equally many units, and bounds on its guess loss.
 
-    As `exact_loss`. Returns a row an epsilon and pair: epsilon, x and other (numbers of the distinct texts), pure_loss
-    (nats, the larger of both directions), guess_low and guess_high (Bhattacharyya's bounds). Raises UserError also
-    where there are too many laws to compare each with each.
+    Takes the arguments of `exact_loss`; nothing is convolved. Returns a row for each epsilon and pair: epsilon, x and
+    other (numbers of the distinct texts), pure_loss (nats, the larger of both directions), guess_low and guess_high
+    (Bhattacharyya's bounds). Raises UserError as `exact_loss` does, and where there are too many laws to compare each
+    with each.
     """
     texts = distinct(texts)
     if epsilons is not None:
@@ -96,7 +98,7 @@ def measured(
     trials: int = TRIALS,
     design: Design = STANDARD,
 ) -> Measured:
-    """Both tables of one computation: `exact_loss` and `exact_curves`."""
+    """Returns both tables, of `exact_loss` and of `exact_curves`, from one computation."""
     texts = distinct(texts)
     if epsilons is not None:
         check_epsilons(epsilons)
@@ -112,11 +114,11 @@ def measured(
 
 
 def chosen(texts: Sequence[str], trials: int, design: Design = STANDARD) -> Pairs:
-    """The pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
+    """Returns the pairs of texts that a design compares, at most about `trials` of them (`pairs`)."""
     if trials < 1:
         raise UserError(f"trials must be >= 1, got {trials}")
     if len(texts) < 2:
-        raise UserError("there is one text; an exact loss compares at least two")
+        raise UserError("there is only one text; an exact loss compares at least two")
     vectors = embed(texts).vectors if design.temperature and len(texts) > 2 else np.zeros((len(texts), 1), np.float32)
     return sampled_pairs(texts, vectors, trials, design)
 
@@ -128,7 +130,7 @@ def sampled_pairs(
     design: Design = STANDARD,
     groups: np.ndarray[Any, np.dtype[np.integer]] | None = None,
 ) -> Pairs:
-    """As `chosen`, from embeddings [texts, dimensions]; groups: as `sampling.sample` takes them."""
+    """Returns the same as `chosen`, from embeddings [texts, dimensions]; groups: as in `sampling.sample`."""
     candidates = design.k
     if candidates == 2 and design.temperature <= FURTHEST and len(texts) <= trials:
         return furthest_pairs(embeddings, texts, groups)

@@ -1,9 +1,9 @@
-"""Which pairs of texts are compared, and how likely each is where trials are drawn.
+"""Which pairs of texts are compared, and how likely an audit's trials are to draw each.
 
-The candidate sets of an audit (`auditing/trials/sampling.py`) decide. At a temperature of -10,000 or less the second
-candidate is the text most dissimilar to the first, so that all pairs can be enumerated and nothing is left to chance
-(but for texts within some 1e-4 of a cosine of it, which trials draw as well). At 0 all pairs of texts are as likely.
-Else the distinct pairs of the trials drawn stand for the others.
+They are the pairs in an audit's candidate sets (`auditing/trials/sampling.py`). At a temperature of -10,000 or less the
+second candidate is the text most dissimilar to the first, so all pairs can be enumerated and nothing is left to chance
+(except that trials also draw texts whose cosine is within some 1e-4 of that text's). At 0 all pairs of texts are
+equally likely. Otherwise the distinct pairs of the trials that were drawn represent all the others.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 from epsilometer.auditing.trials.sampling import Trials, furthest
 from epsilometer.text.words import words
 
-FURTHEST = -10_000  # the temperature from which on down the second candidate is taken to be the most dissimilar
+FURTHEST = -10_000  # at this temperature and below, the second candidate is taken to be the most dissimilar text
 
 
 @dataclass(frozen=True)
 class CandidateSets:
     """Distinct sets of k texts.
 
-    numbers: int64 [n, k] of texts; weights: [n], how likely each set is; they sum to 1.
+    numbers: int64 [n, k], the texts' numbers; weights: [n], the probability of each set; they sum to 1.
     """
 
     numbers: NDArray[np.int64]
     weights: NDArray[np.float64]
 
     def of_equal_length(self, texts: Sequence[str]) -> tuple[CandidateSets, float]:
-        """The sets whose texts have equally many words, weighed among themselves, and their share of all."""
+        """Returns the sets whose texts have equally many words, with weights that sum to 1, and their share of all."""
         lengths = _lengths(texts)[self.numbers]
         equal = (lengths == lengths[:, :1]).all(axis=1)
         share = float(self.weights[equal].sum())
@@ -44,9 +44,9 @@ class Pairs:
     """Distinct pairs of texts.
 
     numbers:    int64 [n, 2], the smaller number first.
-    weights:    [n], how likely each is; they sum to 1.
+    weights:    [n], the probability of each pair; they sum to 1.
     equal:      [n], whether both texts have equally many words.
-    sets:       that they come from, where these have k > 2 texts.
+    sets:       the sets that the pairs come from, if these have k > 2 texts.
     """
 
     numbers: NDArray[np.int64]
@@ -56,7 +56,7 @@ class Pairs:
 
     @property
     def candidates(self) -> int:
-        """k, of the sets that they come from."""
+        """k, the size of the sets that the pairs come from."""
         return 2 if self.sets is None else self.sets.numbers.shape[1]
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Pairs:
 
 
 def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
-    """The distinct pairs of candidates of trials, each as likely as it is frequent."""
+    """Returns the distinct pairs of candidates of trials, weighted by how often each occurs."""
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.concatenate([np.stack(slot, axis=1) for slot in slots])
     sets = None
@@ -75,14 +75,14 @@ def of_trials(trials: Trials, texts: Sequence[str]) -> Pairs:
 
 
 def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
-    """As many of the first trials, at least one, as have at most so many distinct pairs of equally many words.
+    """Returns as many of the first trials, at least one, as have at most `most` distinct pairs of equal length.
 
-    A pair of texts of different lengths is cheap to compute where length gives it away.
+    Length is in words. Pairs of different lengths do not count, since they are cheap where length gives them away.
     """
     slots = list(combinations(trials.candidates.T.astype(np.int64), 2))
     both = np.sort(np.stack(slots, axis=1).transpose(2, 1, 0).reshape(-1, 2), axis=1)  # trial by trial
     _, first = np.unique(both, axis=0, return_index=True)
-    new = np.sort(first[_equal(both[first], texts)]) // len(slots)  # the trials in which another pair turns up
+    new = np.sort(first[_equal(both[first], texts)]) // len(slots)  # the trials in which a new pair appears
     count = len(trials.target) if len(new) <= most else max(1, int(new[most]))
     return Trials(trials.candidates[:count], trials.target[:count])
 
@@ -90,14 +90,14 @@ def first_trials(trials: Trials, texts: Sequence[str], most: int) -> Trials:
 def furthest_pairs(
     embeddings: NDArray[np.float32], texts: Sequence[str], groups: NDArray[np.integer] | None = None
 ) -> Pairs:
-    """Each text with the one most dissimilar to it, of its group where there are groups (`sampling.sample`)."""
+    """Returns each text with the one most dissimilar to it, in its group if there are groups (`sampling.sample`)."""
     other = furthest(embeddings, groups)
     has = np.flatnonzero(other >= 0)
     return _weighed(np.stack([has, other[has]], axis=1), texts)
 
 
 def all_of(texts: Sequence[str], groups: NDArray[np.integer] | None = None) -> Pairs:
-    """All pairs of texts, of one group where there are groups, as likely as trials at temperature 0 draw them."""
+    """Returns all pairs of texts, within a group if there are groups, with their probabilities at temperature 0."""
     left, right = np.triu_indices(len(texts), 1)
     numbers, weights = np.stack([left, right], axis=1).astype(np.int64), np.ones(len(left))
     if groups is not None:

@@ -1,31 +1,34 @@
 """Two products of laws: Bayes error, delta(level), trade-off and pure loss, each between a lower and an upper value.
 
-Outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; L = ln P / P' is the
-sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both are positive
+The outputs y = (y_1, ..., y_n) of n independent units have the laws P = prod P_i and P' = prod P'_i; the loss
+L = ln(P / P') is the sum of the units' losses. The measure mu = sqrt(P P') is a product as well, and where both laws
+are positive
 
     P = mu e^(L/2),    P' = mu e^(-L/2),    overlap = sum mu e^(-|L|/2),
     delta(level) = P(P' = 0) + sum mu (e^(L/2) - e^(level - L/2))_+.
 
-Each unit's losses are put on one grid of step h (`grid.py`). Both functions of L solve f'' = f / 4 but for a kink, at 0
-and at the level, and splitting an output between two points of the grid keeps the means of all solutions. So a figure
-changes only where the kink lies between both, always towards the larger loss, and there by at most the kink's jump
-times the unit's gap. One unit after the other, with a the sum of what all may have been moved and h, and gamma the
-product of cosh(h / 4), by which the measure may have shrunk:
+All units' losses are put on one grid of step h (`grid.py`). Both functions of L satisfy f'' = f / 4 except at a kink,
+at 0 or at the level, and splitting an output between two grid points preserves the means of all solutions of this
+equation. So a figure changes only where the kink lies between the two points, always towards the larger loss, and by at
+most the kink's jump times the unit's gap. Let a be h plus the most that the losses of all units may have been moved,
+and gamma the product of cosh(h / 4), by which the measure may have shrunk. Taking one unit after another,
 
     0 <= overlap - overlap_grid <= gamma sum_i gap_i mu_grid(|L| <= a)
     0 <= delta_grid - delta     <= gamma sum_i gap_i mu_grid(|L - level| <= a) e^(level/2)
 
-This is of the order n^2 h^2, where rounding each loss would leave n h. (On a grid as coarse as losses of millions need,
-overlap <= gamma e^(a/2) overlap_grid is the better bound.) mu on the grid is convolved by FFT after an exponential
-tilt: mu e^(theta L) is a product for any theta, and is centred where its figure is decided, so that nothing underflows,
-however small an error is. What an FFT adds (its rounding, and the tails beyond its window by Chernoff's bound) widens
-the bracket.
+This is of the order n^2 h^2, whereas rounding each loss would leave an error of order n h. (Losses in the millions need
+so coarse a grid that overlap <= gamma e^(a/2) overlap_grid is the better bound.)
 
-Where rho = sum mu is below e^-300, losses are 300 nats and more, and outputs that vanish beside a unit's likeliest ones
-may decide: there rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), known to a factor of two in nats.
+mu on the grid is convolved by FFT after an exponential tilt: mu e^(theta L) is a product for any theta, and theta is
+chosen so that the mass lies where it decides the figure. So nothing underflows, however small the Bayes error is. The
+errors of the FFT (its rounding, and the tails beyond its window, by Chernoff's bound) widen the bracket.
+
+Where rho = sum mu is below e^-300, losses are 300 nats or more, and can be decided by outputs that are negligible
+beside a unit's likeliest ones. There rho^2 / 4 <= error <= rho / 2 (Bhattacharyya), which gives a loss to within a
+factor of two.
 
 Theory: overlap of products, arXiv:2502.10527; losses by FFT, Koskela, Jalko and Honkela 2020 (arXiv:1906.03049). This
-file knows no text.
+file knows nothing about texts.
 """
 
 from __future__ import annotations
@@ -43,25 +46,26 @@ from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.grid import UnitLosses
 
 Array = NDArray[np.float64]
-_TAIL = 36.0  # nats: what lies beyond a window weighs at most 2 e^-36
-_WINDOW = 1 << 21  # points of a product's grid; beyond that it becomes coarser
-_DOUBT = 0.999  # of its upper value, the least lower value of a mean that an FFT may give
-_PRODUCTS = 2e8  # of weights that a convolution without FFT may take; beyond that its grid becomes coarser
-_FEW = 1e5  # products up to which there is no FFT
-_FAR = 20.0  # squared deviations by which a mean may be off from where a figure is decided
-_CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds say enough
-_NOTHING = -40.0  # ln of what 1 loses in no digit
-_LARGE = 700.0  # nats: exponents beyond that are no numbers any more
-_LOWEST = -20.0  # the least level in nats, of which none but a trade-off curve needs negative ones
+_TAIL = 36.0  # nats: the mass beyond a window is at most 2 e^-36
+_WINDOW = 1 << 21  # the most points of a product's grid; if there were more, the grid becomes coarser
+_DOUBT = 0.999  # a mean by FFT is used only if its lower value is at least this share of its upper value
+_PRODUCTS = 2e8  # the most products of weights in a convolution without FFT; beyond them its grid becomes coarser
+_FEW = 1e5  # up to this many products, there is no FFT
+_FAR = 20.0  # the law is tilted if the squared mean of L is more than this many variances
+_CERTAIN = -300.0  # ln rho below which texts are told apart for certain, and Bhattacharyya's bounds suffice
+_NOTHING = -40.0  # ln of a number that does not change 1 in any digit when it is subtracted
+_LARGE = 700.0  # nats: larger exponents overflow
+_LOWEST = -20.0  # the lowest level in nats; only a trade-off curve needs negative levels
 
 
 @dataclass(frozen=True)
 class _Law:
-    """The law of L under mu e^(theta L), on the grid: losses [N] ascending, their shares [N].
+    """The law of L under mu e^(theta L), on the grid.
 
-    log_total: ln of the whole measure. noise: a mean of a function w of the loss is off by at most noise ||w|| plus
-    2 e^-36 max |w|, by nothing where it is 0. gap, reach, log_factor: of the bounds above, gamma sum_i gap_i, a, and
-    the logarithm of gamma e^(a/2).
+    losses, shares: [N] each, losses ascending.
+    log_total:      ln of the total mass of mu e^(theta L).
+    noise:          the mean of a function w of the loss is off by at most noise ||w|| + 2 e^-36 max |w|; exact if 0.
+    gap:            gamma sum_i gap_i in the bounds above; reach: a; log_factor: ln of gamma e^(a/2).
     """
 
     theta: float
@@ -74,7 +78,7 @@ class _Law:
     log_factor: float
 
     def mean(self, values: Array) -> Bracket[float]:
-        """Of a function of the losses, values [N] >= 0."""
+        """Returns the mean of a function of the losses, given by its values [N] >= 0."""
         middle = float(self.shares @ values)
         if not self.noise:
             return Bracket(middle, middle)
@@ -82,7 +86,7 @@ class _Law:
         return Bracket(max(0.0, middle - error), middle + error)
 
     def near(self, level: float) -> float:
-        """An upper value of gap e^(-theta (L - level)) summed where L is within reach of a level."""
+        """Returns an upper value of the mean of gap e^(-theta (L - level)) where L is within reach of the level."""
         some = slice(*np.searchsorted(self.losses, (level - self.reach, level + self.reach), side="left"))
         values = np.exp(np.minimum(-self.theta * (self.losses[some] - level), _LARGE))
         error = self.noise * float(np.linalg.norm(values)) + 2 * math.exp(-_TAIL) * float(values.max(initial=0.0))
@@ -91,7 +95,7 @@ class _Law:
 
 @dataclass(frozen=True)
 class Product:
-    """The pair of products of some units' laws, on grids of one step; units whose laws are equal may be left out."""
+    """A pair of products of unit laws, on grids with the same step; units whose two laws are equal may be left out."""
 
     units: Sequence[UnitLosses]
 
@@ -102,7 +106,7 @@ class Product:
 
     @property
     def pure_loss(self) -> float:
-        """The largest loss of any output, exactly: the units' sum."""
+        """The largest loss of any output, exactly: the sum of the units' largest losses."""
         return sum(unit.largest[0] for unit in self.units)
 
     @property
@@ -119,11 +123,11 @@ class Product:
 
     @cached_property
     def certain(self) -> bool:
-        """Whether Bhattacharyya's bounds stand for the error, the texts being told apart so surely."""
+        """Whether the texts are told apart so surely that Bhattacharyya's bounds are used for the error."""
         return self.apart or (bool(self.units) and self._cumulants(0.0)[0] < _CERTAIN)
 
     def log_error(self) -> Bracket[float]:
-        """ln of the Bayes error of two equally likely texts, half of the overlap sum_y min(P, P')."""
+        """Returns ln of the Bayes error of two equally likely texts, which is half of the overlap sum_y min(P, P')."""
         return self._log_error
 
     @cached_property
@@ -143,9 +147,9 @@ class Product:
         return Bracket(min(low, 0.0) - math.log(2), min(high, 0.0) - math.log(2))
 
     def delta(self, level: float) -> Bracket[float]:
-        """The least delta at which P <= e^level P' + delta everywhere; level >= 0, in nats.
+        """Returns the least delta such that P(S) <= e^level P'(S) + delta for every set S; level >= 0, in nats.
 
-        To full relative accuracy, however small: the tilt is centred at the level.
+        The tilt is centred at the level, so delta has full relative accuracy, however small it is.
         """
         gone = self.gone
         if self.apart or not self.units:
@@ -166,7 +170,10 @@ class Product:
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
 
     def deltas(self, levels: Array) -> Bracket[Array]:
-        """[levels]: delta at each, to an absolute error of 1e-9 or less beside the grid's, from one convolution."""
+        """Returns delta at each of the levels [m], from one convolution.
+
+        Apart from the grid's, the absolute error is 1e-9 or less.
+        """
         gone = self.gone
         if self.apart or not self.units:
             return Bracket(np.full(len(levels), gone), np.full(len(levels), gone))
@@ -176,14 +183,14 @@ class Product:
         return Bracket(np.minimum(gone + low, 1.0), np.minimum(gone + high, 1.0))
 
     def _near_one(self, levels: Array) -> Bracket[Array] | None:
-        """[levels]: delta where that is 1 to all digits, since 1 - delta <= e^(level/2) rho; else None."""
+        """Returns delta at the levels [m] if it is 1 to all digits, by 1 - delta <= e^(level/2) rho; otherwise None."""
         log_rest = levels / 2 + self._cumulants(0.0)[0] + self._log_gamma
         return None if log_rest.max() > _NOTHING else Bracket(1 - np.exp(log_rest), np.ones(len(levels)))
 
     def power(self, false_positives: Array) -> Bracket[Array]:
-        """[n]: the largest P(S) of a test S with P'(S) at most this [n] (Neyman and Pearson): the trade-off curve.
+        """Returns the [n] largest P(S) of any test S with P'(S) at most false_positives [n]: the trade-off curve.
 
-        The least of e^level P'(S) + delta(level) over all levels.
+        By Neyman and Pearson, this is the least of e^level P'(S) + delta(level) over all levels.
         """
         if self.apart or not self.units:
             certain = np.ones(len(false_positives)) if self.apart else false_positives
@@ -199,7 +206,10 @@ class Product:
         )
 
     def _excess(self, levels: Array) -> tuple[Array, Array]:
-        """[levels] both: sum (P - e^level P')_+ where both are positive; levels from -20 on."""
+        """Returns the lower and the upper value of sum (P - e^level P')_+ over outputs possible under both.
+
+        Both have the shape of the levels [m], which are at least -20.
+        """
         law = self._law(0.5)
         error = law.noise * math.sqrt(len(law.shares)) + 2 * math.exp(-_TAIL)
         above = _above(law.shares)
@@ -212,7 +222,7 @@ class Product:
         return scale * np.maximum(middle - missing - error, 0.0), scale * (middle + error)
 
     def _mean(self, theta: float, function: Callable[[Array], Array]) -> tuple[_Law, Bracket[float]]:
-        """The law under a tilt, and a mean under it: without FFT where that would leave the mean in doubt."""
+        """Returns the law under a tilt, and a function's mean under it; without FFT if that is not accurate enough."""
         if self._products > _FEW:
             law = self._law(theta)
             mean = law.mean(function(law.losses))
@@ -223,7 +233,7 @@ class Product:
 
     @cached_property
     def _flat(self) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
-        """All units' losses and log-weights end to end, where each begins, and the unit of each."""
+        """The losses and log-weights of all units end to end, where each unit begins, and the unit of each entry."""
         lengths = np.array([len(unit.places) for unit in self.units])
         losses = np.concatenate([unit.places * unit.step for unit in self.units])
         log_weights = np.concatenate([unit.log_weights for unit in self.units])
@@ -236,7 +246,7 @@ class Product:
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     def _weighed(self, theta: float) -> tuple[Array, Array, Array]:
-        """The units' weights under a tilt, each unit's adding up to 1; their logarithmic totals; their means."""
+        """Returns the units' weights under a tilt, which sum to 1 in each unit; ln of their totals; the mean losses."""
         losses, log_weights, starts, unit = self._flat
         tilted = log_weights + theta * losses
         peak = np.maximum.reduceat(tilted, starts)
@@ -246,13 +256,13 @@ class Product:
         return weights, peak + np.log(total), np.add.reduceat(weights * losses, starts)
 
     def _cumulants(self, theta: float) -> tuple[float, float, float]:
-        """K(theta) = ln sum mu e^(theta L), and the mean and variance of L there."""
+        """Returns K(theta) = ln sum mu e^(theta L), and the mean and variance of L under that tilt."""
         weights, log_totals, means = self._weighed(theta)
         losses, _, _, unit = self._flat
         return float(log_totals.sum()), float(means.sum()), float((weights * (losses - means[unit]) ** 2).sum())
 
     def _tilt_to(self, target: float, low: float, high: float) -> float:
-        """The theta within [low, high] at which the mean of L is about the target: K' grows with theta."""
+        """Returns the theta in [low, high] at which the mean of L, which grows with theta, is about the target."""
         if math.isinf(high):
             high = 2 * low
             while self._cumulants(high)[1] < target and high < 1e6:
@@ -266,7 +276,7 @@ class Product:
         return (low + high) / 2
 
     def _law(self, theta: float) -> _Law:
-        """The law of L under a tilt, by FFT on a window beyond which at most 2 e^-36 lies."""
+        """Returns the law of L under a tilt, by FFT on a window outside which at most 2 e^-36 of the mass lies."""
         log_total, _, variance = self._cumulants(theta)
         low, high = self._span
         for scale in (8.0, 3.0, 1.0):
@@ -288,7 +298,7 @@ class Product:
         return self._as_law(theta, first, np.maximum(shares, 0.0), noise)
 
     def _directly(self, theta: float) -> _Law:
-        """As `_law` by sums of products alone, which are exact to their last digits wherever they are."""
+        """Returns what `_law` does, by sums of products alone, which are exact to their last digits however small."""
         if self._products > _PRODUCTS:
             return self._coarser(2)._directly(theta)
         shares: Array = np.ones(1)
@@ -305,13 +315,13 @@ class Product:
         return self._as_law(theta, first, shares, noise=0.0)
 
     def _by_unit(self, theta: float) -> list[tuple[UnitLosses, Array]]:
-        """Each unit with its weights under a tilt, which add up to 1."""
+        """Returns each unit with its weights under a tilt, which sum to 1."""
         weights, _, _ = self._weighed(theta)
         _, _, starts, _ = self._flat
         return list(zip(self.units, np.split(weights, starts[1:]), strict=True))
 
     def _as_law(self, theta: float, first: int, shares: Array, noise: float) -> _Law:
-        """first: the place of the first share."""
+        """Returns the law with these shares. first: the place of the first share, in steps of the grid."""
         log_gamma = self._log_gamma
         reach = sum(unit.moved for unit in self.units) + self.units[0].step
         return _Law(
@@ -327,7 +337,7 @@ class Product:
 
     @property
     def _log_gamma(self) -> float:
-        """By how much the measure may have shrunk: at least ln cosh(h / 4) for each unit."""
+        """An upper bound on ln gamma, by which the measure may have shrunk: at least ln cosh(h / 4) for each unit."""
         return sum(min(unit.moved**2 / 32, unit.moved / 4) for unit in self.units)
 
     def _coarser(self, factor: int) -> Product:
@@ -335,13 +345,13 @@ class Product:
 
     @property
     def _products(self) -> float:
-        """How many products of weights a convolution without FFT takes."""
+        """The number of products of weights that a convolution without FFT takes."""
         low, high = self._span
         return (high - low) / self.units[0].step * sum(len(unit.places) for unit in self.units[1:])
 
 
 def _above(values: Array) -> Array:
-    """[N + 1]: the sum of the values from each place on."""
+    """Returns the [N + 1] sums of the values [N] from each place on."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 

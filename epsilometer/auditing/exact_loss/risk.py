@@ -1,17 +1,17 @@
 """What a loss means for a person: the chance that the source of a rewrite is named among k texts.
 
-Let s be how often a guess G of any adversary names the source, each of k texts being it as often as the others. By
-definition of delta(level),
+Let s be the probability that an adversary's guess G names the source, which is each of k texts with equal probability.
+By definition of delta(level),
 
     P_i(G = i) <= e^level P_j(G = i) + delta_ij(level)                              for any two texts i and j.
 
-Summed over all ordered pairs of different texts, the left side is (k - 1) k s and the first term of the right side
-e^level k (1 - s), for sum_i P_j(G = i) = 1. With the mean delta over these pairs
+Summed over all ordered pairs of different texts, the left side is (k - 1) k s and the first term of the right side is
+e^level k (1 - s), because sum_i P_j(G = i) = 1. With the mean delta over these pairs
 
     s <= (e^level + (k - 1) delta(level)) / (e^level + k - 1)                       for every level,
 
-which is TeDA's eq. 10 solved for s (`successes.success_bound`). At k = 2 level 0 meets it: s = (1 + delta(0)) / 2. The
-delta of a corpus's pairs stands for that of the k texts where these differ from each other as those pairs do.
+which is TeDA's eq. 10 solved for s (`successes.success_bound`). For k = 2, level 0 attains it: s = (1 + delta(0)) / 2.
+The delta of a corpus's pairs applies to k texts that differ from each other as those pairs do.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from epsilometer.auditing.estimation.successes import success_bound
 
 
 def largest_success(levels: Iterable[float], deltas: Iterable[float], candidates: int) -> float:
-    """The share of right guesses among k candidates that no adversary exceeds on average.
+    """Returns the share of right guesses among k candidates that no adversary exceeds on average; at least 1 / k.
 
-    levels in nats; deltas: the mean delta over pairs of texts at each, rounded up. Never below 1 / k.
+    levels: in nats; deltas: the mean delta over pairs of texts at each level, rounded up.
     """
     bounds = (
         success_bound(level, candidates, delta=min(1.0, delta)) for level, delta in zip(levels, deltas, strict=True)

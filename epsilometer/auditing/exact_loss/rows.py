@@ -25,9 +25,9 @@ ALL, EQUAL = "all", "equal length"
 
 @dataclass(frozen=True)
 class Group:
-    """The pairs of one group at one budget: what a row is of.
+    """The pairs of one group at one budget, which a row describes.
 
-    number: of the budget in the request; places: int64 [n], where the group's pairs stand.
+    number: the budget's place in the request; places: int64 [n], those of the group's pairs.
     """
 
     request: Request
@@ -38,7 +38,7 @@ class Group:
 
     @property
     def weights(self) -> Array:
-        """[n], adding up to 1."""
+        """The [n] weights of the group's pairs, which sum to 1."""
         weights = self.pairs.weights[self.places]
         return weights / weights.sum()
 
@@ -49,14 +49,14 @@ class Group:
 
 
 def groups(request: Request, pairs: Pairs, number: int) -> Iterator[Group]:
-    """All pairs, and those of equal length where there are any."""
+    """Yields the group of all pairs, and that of equal length if there are any."""
     for name, places in ((ALL, np.arange(len(pairs))), (EQUAL, np.flatnonzero(pairs.equal))):
         if len(places):
             yield Group(request, pairs, number, name, places=places)
 
 
 def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
-    """What every row of `EXACT` says: of which pairs, their average loss, how it was computed, and what is claimed."""
+    """Returns the columns that every row of `EXACT` has: the pairs, their average loss, its method, and the claim."""
     mechanism = group.request.mechanism
     return {
         "epsilon": stored(group.epsilon),
@@ -75,7 +75,7 @@ def head(group: Group, average: Bracket[float], method: str) -> dict[str, Any]:
 
 
 def row(group: Group, losses: Losses) -> dict[str, Any]:
-    """A row of `EXACT` from the losses of all pairs, without the relative epsilon."""
+    """Returns a row of `EXACT` from the losses of all pairs, without the relative epsilon."""
     pairs, places, weights = group.pairs, group.places, group.weights
     error = Bracket(losses.log_error.low[places], losses.log_error.high[places])
     each = guess_losses(error)
@@ -94,14 +94,14 @@ def row(group: Group, losses: Losses) -> dict[str, Any]:
 
 
 def curve(group: Group, losses: Losses) -> list[dict[str, Any]]:
-    """Rows of `EXACT_CURVES` from the losses of all pairs."""
+    """Returns rows of `EXACT_CURVES` from the losses of all pairs."""
     weights, places = group.weights, group.places
     low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
     return curve_rows(group, Bracket(low, high), losses.larger_delta[places].max(axis=0))
 
 
 def curve_rows(group: Group, delta: Bracket[Array], worst_high: Array | None = None) -> list[dict[str, Any]]:
-    """Rows of `EXACT_CURVES`, of the mean's delta at LEVELS and of the largest of any pair, where that is known."""
+    """Returns rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known."""
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()
     columns = zip(LEVELS.tolist(), delta.low.tolist(), delta.high.tolist(), worst, strict=True)
@@ -109,7 +109,7 @@ def curve_rows(group: Group, delta: Bracket[Array], worst_high: Array | None = N
 
 
 def relative_row(relative: Relative) -> dict[str, Any]:
-    """The columns of the relative epsilon."""
+    """Returns the columns of the relative epsilon."""
     x, other = relative.pair or (None, None)
     return {
         "relative_epsilon": relative.loss,
@@ -121,10 +121,11 @@ def relative_row(relative: Relative) -> dict[str, Any]:
 
 
 def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2) -> Bracket[float]:
-    """The loss of guessing the source among k texts, in nats, from ln e [n] of their pairs, with weights [n].
+    """Returns the loss of guessing the source among k texts, in nats, from ln e [n] of pairs with weights [n].
 
-    The guess loss of the mean error e, where k is 2. The error among k lies between e, which is what remains to who is
-    told two candidates, one of them the source, and (k - 1) e, 2 / k times each pair's summed.
+    For k = 2 this is the guess loss of the mean error e. Otherwise the error among k texts lies between e and
+    (k - 1) e: an adversary who is told two candidates, one of them the source, errs with probability e; and the error
+    is at most the sum over pairs of 2 / k times each pair's error.
     """
     more = math.log(candidates - 1)
     with np.errstate(divide="ignore"):
@@ -136,16 +137,16 @@ def average_loss(log_error: Bracket[Array], weights: Array, candidates: int = 2)
 
 
 def quantile(values: Array, weights: Array, share: float) -> float:
-    """The least value [n] that so much of the weight [n] does not exceed."""
+    """Returns the smallest of the values [n] such that the values up to it have this share of the weights [n]."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share - 1e-12)), len(values) - 1)]])
 
 
 def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
-    """The claim against what was computed: claimed (of the pair with the least slack), its delta, and the verdict.
+    """Returns the columns of the claim: claimed (for the pair with the least slack), its delta, and the verdict.
 
-    A claim without delta is violated where a pure loss exceeds it, one with delta where delta at the claim does.
+    A claim without delta is violated if a pure loss exceeds it; a claim with delta, if delta at the claim exceeds that.
     """
     places = group.places
     guarantee = group.request.mechanism.guarantee(group.epsilon)

@@ -1,10 +1,10 @@
-"""The laws of units against each other: the largest loss and the Bhattacharyya coefficient of every two.
+"""Unit laws compared with each other: the largest loss and the Bhattacharyya coefficient of every two.
 
-For the distinct laws a, b of some texts' units, [W, W] each:
+For the W distinct laws of some texts' units, two matrices [W, W]:
 
     A[a, b] = max_y ln P_a(y) / P_b(y),    B[a, b] = ln sum_y sqrt(P_a(y) P_b(y)).
 
-Laws are computed in blocks, so that never all of them are in memory where they are many.
+Laws are computed in blocks, so that many laws are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from epsilometer.core.laws import Laws
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
-_CACHE = 1 << 17  # entries that are compared at a time: they stay in the processor's cache
-_NEVER = -1e300  # stands for ln 0, so that differences stay numbers
+_CACHE = 1 << 17  # entries compared at a time, so that they stay in the processor's cache
+_NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 @dataclass(frozen=True)
 class UnitLaws:
-    """rows: [W] law rows; largest: A, log_overlap: B, [W, W] each, in nats."""
+    """The comparison of unit laws. rows: [W] law rows; largest: A, and log_overlap: B, [W, W] each, in nats."""
 
     rows: NDArray[np.int64]
     largest: Array
@@ -51,14 +51,17 @@ def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) 
 
 
 def log_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[Array]:
-    """For each budget the log-laws [n, outputs] of these rows, at most so many at a time as they are computed for."""
+    """Returns for each budget the log-laws [n, outputs] of these rows."""
     parts = [rows[start : start + laws.chunk()] for start in range(0, len(rows), laws.chunk())]
     by_part = [list(laws.log_probabilities(part, epsilons)) for part in parts]
     return [np.concatenate(budget) for budget in zip(*by_part, strict=True)]
 
 
 def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
-    """max_y of first[a] - second[b], and of second[b] - first[a], of log-laws [n, outputs] and [m, outputs]: [n, m]."""
+    """Returns max_y of first[a] - second[b], and of second[b] - first[a], both [n, m].
+
+    first, second: log-laws [n, outputs] and [m, outputs].
+    """
     first, second = np.maximum(first, _NEVER), np.maximum(second, _NEVER)
     high, low = np.empty((2, len(first), len(second)))
     for part in _parts(len(second), second.shape[1]):
