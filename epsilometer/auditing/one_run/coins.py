@@ -1,26 +1,27 @@
-"""Many guesses from one run: what n coins that went into a mechanism together prove of its epsilon for one of them.
+"""Many guesses from one run: the epsilon of one coin that guesses of n coins prove, all used in the same run.
 
-n fair coins decide, each by itself, one part of an input: whether a record is in a training set, or which of two words
-stands at a place of a text. The mechanism runs, and the adversary guesses coins from all that came out, abstaining
-where it likes. Let e^epsilon and delta bound how much one coin, the others given, can change the output's law.
+Each of n fair coins independently decides one part of an input: whether a record is in a training set, or which of two
+words stands at a place of a text. The mechanism runs once, and the adversary guesses coins from the whole output,
+abstaining where it likes. Let e^epsilon and delta bound how much one coin, given the others, can change the output's
+law.
 
-**Pure epsilon.** Given the output and the other coins, a coin falls either way with a probability of at most p* =
-e^epsilon / (1 + e^epsilon). Coin by coin, of r guesses the right ones are therefore at most binomial given the output,
-P(right >= v) <= P(Bin(r, p*) >= v), whichever r coins the adversary picks by looking at the output (Steinke, Nasr and
-Jagielski 2023, arXiv:2305.08846, theorem 5.1). So the levels of `abstention` hold here as well.
+**Pure epsilon.** Given the output and the other coins, each side of a coin has a probability of at most p* =
+e^epsilon / (1 + e^epsilon). Taking coin after coin, the number of right guesses among r is therefore at most binomial
+given the output, P(right >= v) <= P(Bin(r, p*) >= v), whichever r coins the adversary picks after seeing the output
+(Steinke, Nasr and Jagielski 2023, arXiv:2305.08846, theorem 5.1). So the levels of `abstention` hold here as well.
 
 **With delta** (their theorem 5.2 and appendix D), for a number r of guesses that is fixed beforehand:
 
     P(right >= v) <= P(B >= v) + 2 n delta max over i >= 1 of P(v > B >= v - i) / i,   B ~ Bin(r, p*).
 
-As printed this fails near 1, where nobody tests: of 2 coins at epsilon 2 and delta .2 it gives P(right >= 1) <= .9972,
-and the mechanism that says both coins as they fell with probability .6, and one of them wrongly with .2 each, is never
-wrong twice. `fdp` has a bound that holds everywhere, and is larger only where delta is next to nothing.
+As printed, this fails near 1, where nobody tests: for 2 coins at epsilon 2 and delta .2 it gives P(right >= 1) <=
+.9972. But a mechanism that reports both coins correctly with probability .6, and otherwise exactly one of them wrongly
+(either with probability .2), is never wrong twice. `fdp` has a bound that holds everywhere, and is larger only where
+delta is next to nothing.
 
-Several runs on coins of their own are one run of all of them together, since a coin still touches one output only.
-Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more with a delta, and of a mechanism whose whole
-trade-off curve is claimed: `fdp`. For a pure epsilon, whose worst case is randomised response, there is nothing
-to gain.
+Several runs, each on coins of its own, count as one run on all of them, since a coin still affects only one output.
+Mahloujifar, Melis and Chaudhuri 2024 (arXiv:2410.22235) prove more where there is a delta, or where a whole trade-off
+curve is claimed: see `fdp`. For a pure epsilon, whose worst case is randomised response, there is nothing to gain.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ from epsilometer.auditing.estimation.abstention import halves, worst_output
 
 
 def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: float, delta: float = 0.0) -> float:
-    """The epsilon of one coin, in nats, that the guesses prove at confidence 1 - alpha / 2; 0 means no evidence.
+    """Returns the epsilon of one coin, in nats, that the guesses prove at confidence 1 - alpha / 2; 0 is no evidence.
 
-    right: [coins], whether each was guessed; scores: [coins], larger where the adversary is surer, computed from the
-    output alone. The surest coins count, as many as prove most (Bonferroni over the numbers tried).
+    right:  [coins], whether each was guessed right.
+    scores: [coins], larger where the adversary is surer, computed from the output alone. Only the surest coins count,
+            as many as prove the most (Bonferroni over the numbers tried).
     """
     if not delta:
         return worst_output(right, scores, 2, alpha)
@@ -50,7 +52,7 @@ def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: flo
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:
-    """How likely so many right guesses are at most, where each coin has an epsilon of `loss` and a delta."""
+    """Returns an upper bound on the probability of this many right guesses, if each coin has this loss and delta."""
     p = 1 / (1 + math.exp(-loss))
     pure = float(binom.sf(successes - 1, guesses, p))
     if not delta or not successes:
@@ -60,9 +62,9 @@ def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float 
 
 
 def proved(successes: int, guesses: int, coins: int, *, delta: float, level: float) -> float:
-    """The epsilon of one coin, in nats, that so many right guesses prove at confidence 1 - level.
+    """Returns the epsilon of one coin, in nats, that this many right guesses prove at confidence 1 - level.
 
-    guesses: a number fixed beforehand; coins: all that went into the run, guessed or not.
+    guesses: a number fixed beforehand; coins: the number of all coins in the run, guessed or not.
     """
 
     def excess(loss: float) -> float:

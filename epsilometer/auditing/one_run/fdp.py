@@ -1,15 +1,15 @@
-"""Many guesses from one run, against a whole trade-off curve: what n coins prove of a mechanism that is f-DP for one.
+"""Many guesses from one run, tested against a whole trade-off curve: the claim that a mechanism is f-DP for one coin.
 
-A claim is a **profile**: pairs (epsilon, delta) that all hold at once for neighbours in both orders. It says of every
-event S and of neighbours u, u' that P_u(S) <= F(P_u'(S)), where F(x), the least e^epsilon x + delta of all pairs, is
-concave and increasing; F = 1 - f in the words of f-differential privacy. One pair is (epsilon, delta)-differential
-privacy, and many approach the curve of a Gaussian or of a whole training run from above.
+A claim is a **profile**: pairs (epsilon, delta) that all hold at once for neighbours in both orders. It says that
+P_u(S) <= F(P_u'(S)) for every event S and all neighbours u, u', where F(x), the least e^epsilon x + delta of all pairs,
+is concave and increasing; F = 1 - f in the terms of f-differential privacy. One pair is (epsilon, delta)-differential
+privacy; many pairs approach the curve of a Gaussian, or of a whole training run, from above.
 
-**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates a coin). n fair coins u go
-into the mechanism, each by itself; from its output alone the adversary guesses c of them, whichever it picks, and W
-are right. Fix a coin i, the others, and t, and let S be the event that i is guessed as it fell and W > t. Where i falls
-the other way, the same outputs have i guessed wrongly and W >= t. So by f-DP, and as F is concave (Jensen) after
-averaging over the coins and over i, with p_j = P(W = j),
+**The bound** (Mahloujifar, Melis and Chaudhuri 2024, arXiv:2410.22235, with two candidates per coin). n independent
+fair coins u go into the mechanism. From its output alone the adversary guesses c of them, whichever it picks, and W of
+the guesses are right. Fix a coin i, the other coins, and t, and let S be the event that i is guessed right and W > t.
+If i falls the other way, the same outputs have i guessed wrongly and W >= t. So by f-DP, and because F is concave
+(Jensen), averaging over the coins and over i gives, with p_j = P(W = j),
 
     sum over j > t of j p_j / n <= F(sum over j >= t of (c - j) p_j / n),        t = 0, ..., c - 1.
 
@@ -18,15 +18,15 @@ Write S_t = P(W >= t) and B_t = S_(t+1) + ... + S_c. The left side is (t S_(t+1)
 
     S_t >= (B_t + n G((t S_(t+1) + B_t) / n)) / (c - t),   G(x) = the least y with F(y) >= x.
 
-The right side grows with every S_j above t. The least S_0 that goes with P(W >= v) >= tau is therefore got from
-S_v = tau and S_j = 0 above v, by taking each S_t as small as this and S_t >= S_(t+1) allow. Where that S_0 exceeds 1,
-P(W >= v) < tau: the **p-value** of v right guesses is the largest tau that does not. No approximation is in this but
-rounding.
+The right side grows with every S_j above t. The least S_0 that is compatible with P(W >= v) >= tau is therefore
+obtained by starting from S_v = tau and S_j = 0 above v, and taking each S_t as small as this inequality and
+S_t >= S_(t+1) allow. If that S_0 exceeds 1, then P(W >= v) < tau: the **p-value** of v right guesses is the largest tau
+for which it does not. Apart from rounding, nothing is approximated.
 
-For epsilon alone (delta = 0) binomial laws meet every inequality with equality, so that little is lost against
-`coins.p_value`; with a delta of the size of 1 / n much is won. 1,000 of 1,000 guesses right among 5,000 coins prove
-5.80 at delta = 1/5,056 and 95 %, by that bound 3.50. Where delta is above the level nothing is proved, nor can be: with
-probability delta a mechanism may give all coins away.
+For a pure epsilon (delta = 0) binomial laws attain every inequality, so little is lost compared with `coins.p_value`;
+with a delta of about 1 / n much is gained: 1,000 right guesses of 1,000, among 5,000 coins, prove 5.80 at
+delta = 1/5,056 and 95 %, where that bound proves 3.50. If delta is above the level, nothing is proved, and nothing can
+be: with probability delta a mechanism may give all coins away.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ import numpy as np
 from epsilometer.core.errors import UserError
 from epsilometer.mechanisms.latents.shared.noise import gaussian_log_delta
 
-_PRECISION = 1e-6  # of a p-value
-_NOTHING = 1e-4  # a strength that is no evidence
-_SMALLEST = -600.0  # log of the least p-value that is told from 0
+_PRECISION = 1e-6  # of a p-value, as a share of it
+_NOTHING = 1e-4  # a smaller strength counts as no evidence
+_SMALLEST = -600.0  # ln of the smallest p-value that is distinguished from 0
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What is claimed between neighbours in both orders: `deltas[i]` suffices at `epsilons[i]`, in nats, 0 or more."""
+    """A claim for neighbours in both orders: `deltas[i]` suffices at `epsilons[i]`, which is in nats and 0 or more."""
 
     epsilons: Sequence[float]
     deltas: Sequence[float]
@@ -74,7 +74,7 @@ class Profile:
 
     @cached_property
     def _envelope(self) -> tuple[list[float], list[float], list[float]]:
-        """The lines (x - delta) e^-epsilon that are the highest anywhere: from where on, their slopes and deltas."""
+        """The lines (x - delta) e^-epsilon that are highest somewhere: from which x on, their slopes, their deltas."""
         lines = sorted(
             {(math.exp(-epsilon), float(delta)) for epsilon, delta in zip(self.epsilons, self.deltas, strict=True)},
             key=lambda line: (line[0], -line[1]),
@@ -98,29 +98,29 @@ class Profile:
 
 
 def gaussian(mu: float) -> Profile:
-    """Returns the profile of N(0, 1) against N(mu, 1), the law of full batches; sampled ones come near it."""
-    epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # there delta is below 1e-19
+    """Returns the profile of N(0, 1) against N(mu, 1): the law of full batches, close to that of sampled ones."""
+    epsilons = np.linspace(0, mu * (mu / 2 + 9), 1000)  # at the last of them delta is below 1e-19
     return Profile(epsilons.tolist(), [math.exp(gaussian_log_delta(float(one), 1 / mu)) for one in epsilons])
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many guesses were right: pairs (right, guesses), of numbers of guesses that were fixed beforehand.
+    """How many guesses were right: pairs (right, guesses), with numbers of guesses that were fixed beforehand.
 
-    coins: all that went into the run, guessed or not. What is said of several pairs holds for each of them, and for
-    all together where the level is a share of theirs (Bonferroni).
+    coins: the number of all coins in the run, guessed or not. A statement at some level holds for each pair by itself;
+    for it to hold for all pairs at once, that level must be divided among them (Bonferroni).
     """
 
     pairs: Sequence[tuple[int, int]]
     coins: int
 
     def refute(self, claim: Profile, level: float) -> bool:
-        """Whether any pair has a probability below the level under a claim for one coin."""
+        """Returns whether any pair has a probability below the level under a claim for one coin."""
         return any(refuted(right, guesses, self.coins, claim, level=level) for right, guesses in self.pairs)
 
 
 def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: float) -> bool:
-    """Whether so many right guesses or more have a probability below the level under a claim for one coin."""
+    """Returns whether this many right guesses or more have a probability below the level under a claim for one coin."""
     reached, above = level, 0.0  # S_(t+1) and B_(t+1)
     for t in range(right - 1, -1, -1):
         above += reached
@@ -132,7 +132,10 @@ def refuted(right: int, guesses: int, coins: int, claim: Profile, *, level: floa
 
 
 def p_value(counts: Counts, claim: Profile) -> float:
-    """The least probability of any pair under a claim for one coin, at most 1e-6 of it too much; never below e^-600."""
+    """Returns the least probability of any pair under a claim for one coin; at least e^-600.
+
+    It may be too large, by at most a share of 1e-6, but never too small.
+    """
     low, high = _SMALLEST, 0.0
     if not counts.refute(claim, 1.0):
         return 1.0
@@ -146,11 +149,11 @@ def p_value(counts: Counts, claim: Profile) -> float:
 
 
 def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, error: float = 1e-6) -> float:
-    """The largest strength whose claim a pair refutes at confidence 1 - level, 0 where none is refuted.
+    """Returns the largest strength whose claim a pair refutes at confidence 1 - level; 0 if none is refuted.
 
-    family: claims by their strength > 0 (an epsilon, a mu), each allowing more than those before it. So of whatever
-    belongs to the family the strength is larger than this. error: of the result, as a share, always downwards; less
-    than 1e-4 is taken for 0.
+    A mechanism that belongs to the family is thus of larger strength.
+    family: the claim for each strength > 0 (an epsilon, a mu); larger strengths allow more.
+    error: the relative error of the result, always downwards. A strength below 1e-4 is returned as 0.
     """
     low, high = 0.0, 1.0
     while counts.refute(family(high), level):
@@ -165,5 +168,5 @@ def proved(counts: Counts, family: Callable[[float], Profile], *, level: float, 
 
 
 def at_delta(delta: float) -> Callable[[float], Profile]:
-    """The family of all that is (epsilon, delta)-private, by epsilon, which presumes no further shape."""
+    """Returns the family of (epsilon, delta) claims by epsilon, which assumes nothing else about the curve."""
     return lambda epsilon: Profile([epsilon], [delta])

@@ -1,20 +1,21 @@
-"""What the scores of canaries prove: `epsilometer.one_run`, for a training loop of anybody's. Losses are in nats.
+"""What the scores of canaries prove about any training loop: `epsilometer.one_run`. Losses are in nats.
 
-Before a training, a fair coin for each canary decided whether it takes part (or which of its two versions does). After
-it, every canary gets a score from what the training gave out, larger where it looks more as if it had taken part. The
-adversary calls the r / 2 canaries of highest score in and the r / 2 of lowest score out, and is silent on the others.
+Before the training, a fair coin for each canary decides whether it takes part (or which of its two versions does).
+After it, every canary gets a score from what the training released; a larger score means that the canary looks more as
+if it took part. The adversary guesses "in" for the r / 2 canaries with the highest scores and "out" for the r / 2 with
+the lowest, and abstains on the others.
 
-r is fixed beforehand, or else the best of all canaries, half of them, a quarter, ... counts, at a share of alpha each
-(Bonferroni). Ties are broken by a stream of their own, never by who was in. What is proved, each at confidence
-1 - alpha / 2:
+r is fixed beforehand; otherwise r is all canaries, half of them, a quarter and so on, each at a share of alpha
+(Bonferroni), and the best counts. Ties are broken by a random stream of their own, never by who was in. Each of these
+bounds is proved at confidence 1 - alpha / 2:
 
 - `steinke`: the epsilon at delta by Steinke, Nasr and Jagielski 2023 (`coins`), whatever the mechanism is;
-- `f-dp`: the same by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), whatever the mechanism is: with a delta
-  near 1 / canaries it is by far the larger;
-- `gaussian`: the epsilon at delta of the Gaussian mechanism whose whole curve is refuted: more, if the mechanism's
-  curve is a Gaussian's, and worth nothing if it is not. A sampled training's is not, unless it has very many steps;
+- `f-dp`: the same by Mahloujifar, Melis and Chaudhuri 2024 (`fdp`), whatever the mechanism is; by far the larger of the
+  two for a delta near 1 / canaries;
+- `gaussian`: the epsilon at delta of the strongest Gaussian mechanism whose whole curve is refuted. It is larger, but
+  holds only if the mechanism's curve is a Gaussian's. A sampled training's is not, unless it has very many steps.
 
-Whether a claim stands is a test of its whole curve, which refutes more than any bound on an epsilon at one delta.
+A claim is tested by its whole curve, which refutes more than any bound on an epsilon at one delta.
 """
 
 from __future__ import annotations
@@ -41,25 +42,28 @@ from epsilometer.runtime.progress import note
 
 STEINKE, FDP, GAUSSIAN = "steinke", "f-dp", "gaussian"
 BOUNDS = {
-    "method": pl.String,  # steinke, f-dp, or the family of curves that is presumed
+    "method": pl.String,  # steinke, f-dp, or the assumed family of curves
     "canaries": pl.Int64,
-    "guesses": pl.Int64,  # null where several numbers of them are tried
-    "right": pl.Int64,  # of them
-    "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 is no evidence
-    "ceiling": pl.Float64,  # what as many canaries prove where every guess is right
+    "guesses": pl.Int64,  # null if several numbers of guesses are tried
+    "right": pl.Int64,  # of these guesses
+    "lower": pl.Float64,  # epsilon at delta, nats, at confidence 1 - alpha / 2; 0 means no evidence
+    "ceiling": pl.Float64,  # what this many canaries prove if every guess is right
     "delta": pl.Float64,
     "p_value": pl.Float64,  # of the claimed curve; null without a claim
-    "verdict": pl.String,  # on it
+    "verdict": pl.String,  # on the claim
 }
-_UNFAIR = 1e-6  # how unlikely a share of included canaries must be to be taken for a mistake
-_ERROR = 1e-3  # of a bound, as a share, downwards
+_UNFAIR = 1e-6  # a share of included canaries that fair coins give less often than this is taken for a mistake
+_ERROR = 1e-3  # relative error of a bound, downwards
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How guesses are judged. delta: of the losses that are proved; alpha: of each; guesses: their number, if fixed.
+    """How guesses are judged. Raises UserError for a delta or alpha outside its range.
 
-    tests: of claims, among which alpha is shared.
+    delta:   the delta of the bounds to prove.
+    alpha:   the error of each bound, two-sided.
+    guesses: their number if it is fixed beforehand; None tries several.
+    tests:   the number of tests of claims, among which alpha is divided.
     """
 
     delta: float
@@ -74,11 +78,11 @@ class Judging:
             raise UserError(f"alpha must be in (0, 1), got {self.alpha}")
 
     def sizes(self, canaries: int) -> list[int]:
-        """How many guesses are tried."""
+        """Returns the numbers of guesses to try."""
         return halves(canaries) if self.guesses is None else [self.guesses]
 
     def level(self, counts: fdp.Counts) -> float:
-        """The error of each of the numbers of guesses."""
+        """Returns the error allowed for each number of guesses."""
         return self.alpha / 2 / len(counts.pairs)
 
 
@@ -92,16 +96,19 @@ def one_run(
     alpha: float = 0.01,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """What canaries prove of the epsilon of one example, from the scores of those that took part and of the others.
+    """Returns what canaries prove about the epsilon of one example: a table with a row for each method (`BOUNDS`).
 
-    included, excluded: a score for each canary, larger where it looks more as if it took part: minus the loss, or a
-    gradient's inner product with what was released. Each took part by a fair coin of its own (not exactly half of
-    them), and the scores come from the training's output alone. guesses: how many to make, fixed before the scores
-    were seen; else the best of several numbers, which is paid for. claim: pairs (epsilon, delta) that are claimed
-    together, from an accountant; alpha: every lower bound holds with probability 1 - alpha / 2. seed: breaks ties.
+    A lower bound of 0 means no evidence; it never means private.
 
-    Returns a row a method (`BOUNDS`); 0 is no evidence, never private. Raises UserError for scores that are no numbers,
-    and for a share of included canaries that no fair coins give (once in a million fair runs).
+    included, excluded: the scores of the canaries that took part, and of the others; larger where a canary looks more
+    as if it took part: minus its loss, or its gradient's inner product with what was released. Each canary took part by
+    a fair coin of its own (not exactly half of them), and the scores come from the training's output alone.
+    delta: the delta of the bounds. guesses: how many to make, fixed before the scores were seen; otherwise several
+    numbers are tried and the best counts, at the price of a correction. claim: pairs (epsilon, delta) that are claimed
+    together, from an accountant. alpha: every lower bound holds with probability 1 - alpha / 2. seed: breaks ties.
+
+    Raises UserError for scores that are not numbers, and for a share of included canaries that fair coins do not give
+    (once in a million fair runs).
     """
     right = ordered(included, excluded, seed)
     if guesses is not None and not 1 <= guesses <= len(right):
@@ -109,23 +116,26 @@ def one_run(
     judging = Judging(delta, alpha, guesses)
     if delta and delta >= (level := alpha / 2 / len(judging.sizes(len(right)))):
         note(
-            f"delta {delta:g} is not below the error of a number of guesses, {level:.2g}, so that no epsilon at it can "
-            "be proved of any mechanism; fix the number of guesses, or take a larger alpha"
+            f"delta {delta:g} is not below the error of each number of guesses, {level:.2g}, so no epsilon at this "
+            "delta can be proved for any mechanism; fix the number of guesses, or take a larger alpha"
         )
     claimed = None if claim is None else fdp.Profile([pair[0] for pair in claim], [pair[1] for pair in claim])
     return pl.DataFrame(judged(right, judging, GAUSSIANS, claimed), schema=BOUNDS, orient="row")
 
 
 def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[np.bool_]:
-    """Returns [canaries]: whether each guess is right, the surest first: highest score, lowest, second highest, ..."""
+    """Returns [canaries], whether each guess is right, in the order highest score, lowest, second highest and so on.
+
+    included, excluded, seed: as in `one_run`, which also lists the errors.
+    """
     of = [_checked(included, "included"), _checked(excluded, "excluded")]
     if not len(of[0]) + len(of[1]):
         raise UserError("there are no canaries; give the scores of those that took part and of the others")
     share = binomtest(len(of[0]), len(of[0]) + len(of[1])).pvalue
     if share < _UNFAIR:
         raise UserError(
-            f"{len(of[0])} canaries were included and {len(of[1])} were not: fair coins hardly ever fall so; include "
-            "each with probability 1/2, and pass the scores of all"
+            f"{len(of[0])} canaries were included and {len(of[1])} were not, which fair coins hardly ever give; "
+            "include each with probability 1/2, and pass the scores of all"
         )
     scores, coins = np.concatenate(of), np.repeat([True, False], [len(of[0]), len(of[1])])
     ties = Noise.named(1, seed, "one run", "ties").generator(0).permutation(len(scores))
@@ -144,16 +154,16 @@ def ordered(included: ArrayLike, excluded: ArrayLike, seed: int = 0) -> NDArray[
 def _checked(scores: ArrayLike, name: str) -> NDArray[np.float64]:
     numbers = np.asarray(scores, np.float64)
     if numbers.ndim != 1 or np.isnan(numbers).any():
-        raise UserError(f"{name} must be a list of numbers, one a canary, none of them NaN")
+        raise UserError(f"{name} must be a list of numbers, one for each canary, none of them NaN")
     return numbers
 
 
 def judged(
     right: NDArray[np.bool_], judging: Judging, family: Family | None = None, claim: fdp.Profile | None = None
 ) -> list[dict[str, Any]]:
-    """Returns a row (`BOUNDS`) a method.
+    """Returns a row (`BOUNDS`) for each method.
 
-    right: as `ordered` gives it; family: of curves, by which the last method goes; claim: what the p-value is of.
+    right: as returned by `ordered`; family: the curves that the last method assumes; claim: the curve to test.
     """
     sizes = judging.sizes(len(right))
     successes = np.cumsum(right)
@@ -182,7 +192,7 @@ def judged(
 def _tested(
     reached: fdp.Counts, every: fdp.Counts, claim: fdp.Profile | None, judging: Judging
 ) -> tuple[float | None, str]:
-    """The p-value of a claimed curve and its verdict; every: the counts where all guesses are right."""
+    """Returns the p-value of a claimed curve and the verdict on it. every: the counts if all guesses were right."""
     if claim is None:
         return None, NO_CLAIM
     p, smallest = (min(1.0, len(of.pairs) * fdp.p_value(of, claim)) for of in (reached, every))
@@ -200,10 +210,10 @@ def _by_fdp(counts: fdp.Counts, judging: Judging) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """Curves by strength, of which the mechanism's is taken to be one.
+    """Curves by strength; the mechanism's curve is assumed to be one of them.
 
-    profile: the curve of a strength > 0; epsilon: that of a strength at a delta, in nats; error: of the strength that
-    is proved, as a share, downwards.
+    profile: from a strength > 0 to its curve; epsilon: from a strength and a delta to the epsilon in nats; error: the
+    relative error of the proved strength, downwards.
     """
 
     name: str
@@ -212,13 +222,13 @@ class Family:
     error: float = _ERROR
 
     def prove(self, counts: fdp.Counts, judging: Judging) -> float:
-        """The epsilon at delta of the strongest curve that is refuted."""
+        """Returns the epsilon at delta of the strongest curve that is refuted; 0 if none is."""
         strength = fdp.proved(counts, self.profile, level=judging.level(counts), error=self.error)
         return self.epsilon(strength, judging.delta) if strength else 0.0
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Returns the epsilon at a delta of N(0, 1) against N(mu, 1), 0 where less would do."""
+    """Returns the epsilon at a delta of N(0, 1) against N(mu, 1), never below 0."""
     if mu <= 0 or gaussian_log_delta(0.0, 1 / mu) <= math.log(delta):
         return 0.0
     high = mu * (mu / 2 + math.sqrt(-2 * math.log(delta)) + 1)

@@ -1,8 +1,8 @@
 """A training's canaries beside its accountants: the audited lower bound, the bracket, Renyi and what was published.
 
-All epsilons of a row are at one delta and for the same neighbours. `p_value` and `verdict` are of the claimed curve,
-whose upper ends are proved: a claim that falls means that the training does not do what was accounted for. A lower
-bound above the bracket says as much at its own confidence; the verdict shares alpha among all tests.
+All epsilons in a row are at one delta and for the same neighbours. `p_value` and `verdict` are about the claimed curve,
+whose upper ends are proved, so a refuted claim means that the training does not do what was accounted for. A lower
+bound above the bracket says the same at its own confidence; the verdicts of all tests share alpha.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ AUDITED = {
     "noise": pl.String,
     "level": pl.Float64,  # null without noise
     "kind": pl.String,  # of canary
-    "score": pl.String,  # what the adversary goes by
+    "score": pl.String,  # by which the adversary guesses
     "neighbours": pl.String,
     "sampling": pl.String,
     **BOUNDS,
-    "bracket_lower": pl.Float64,  # of the loss distribution; null where only an upper end is known
+    "bracket_lower": pl.Float64,  # of the loss distribution; null if only the upper end is known
     "bracket_upper": pl.Float64,
     "renyi": pl.Float64,
     "published": pl.Float64,  # the paper's epsilon, at delta 0 for directional noise
@@ -41,7 +41,7 @@ ACCOUNTANTS = {LOSS_DISTRIBUTION: "bracket_upper", RENYI: "renyi", PUBLISHED: "p
 
 @dataclass(frozen=True)
 class Claimed:
-    """What was accounted for. release: None without noise, which claims nothing."""
+    """What was accounted for. release: None for a training without noise, which claims nothing."""
 
     release: Release | None
     schedule: Schedule
@@ -71,5 +71,5 @@ def audited(
 
 
 def guessing(judging: Judging, canaries: int, share: float | None) -> Judging:
-    """Returns the settings with a share of the canaries guessed; None leaves them."""
+    """Returns the settings with this share of the canaries to guess; unchanged if share is None."""
     return judging if share is None else replace(judging, guesses=max(1, round(share * canaries)))

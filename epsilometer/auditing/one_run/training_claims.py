@@ -1,10 +1,11 @@
-"""What a training claims, as curves: profiles that one run is tested against, and the family that they belong to.
+"""What a training claims, as curves: the profile that one run is tested against, and the family that it belongs to.
 
-A profile of a training is the upper end of its loss distribution's bracket at several deltas, so it claims nothing that
-is not proved. With few deltas F is larger than with all, and p-values are too, by some per cent.
+A training's profile is the upper end of its loss distribution's bracket at several deltas, so it claims nothing that
+is not proved. With few deltas F is larger than with all of them, and so are p-values, by a few per cent.
 
-The family has the training's own release and schedule at other noise. A bound by it presumes that the training is one
-of them: that it may be wrong about how much noise there is, not about its kind or its sampling.
+The family has the training's own release and schedule, with other amounts of noise. A bound by it assumes that the
+training is one of the family: the training may be wrong about how much noise it adds, but not about the kind of noise
+or about its sampling.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from epsilometer.core.guarantees import Neighbours
 
 TRAINING = "training"
 _DELTAS = (0.5, 0.2, 0.07, 0.02, 5e-3, 1e-3, 1e-4, 1e-6)
-_FEW = (0.3, 0.03, 2e-3, 1e-4)  # of a family, of which many curves are tried
-_WIDTH = 0.1  # of brackets whose upper end is used, which moves far less than the lower one
+_FEW = (0.3, 0.03, 2e-3, 1e-4)  # for a family, since many of its curves are tried
+_WIDTH = 0.1  # of brackets; only the upper end is used, which moves far less than the lower one
 
 
 @cache
 def profile(
     release: Release, schedule: Schedule, neighbours: Neighbours, deltas: tuple[float, ...] = _DELTAS
 ) -> Profile:
-    """Returns the curve of a training, by its epsilons at some deltas."""
+    """Returns the curve of a training, given by its epsilons at these deltas."""
     return Profile([epsilon(release, schedule, neighbours, delta) for delta in deltas], deltas)
 
 
@@ -43,7 +44,7 @@ def epsilon(release: Release, schedule: Schedule, neighbours: Neighbours, delta:
 
 
 def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Family:
-    """Returns the trainings that differ from this one by their noise alone."""
+    """Returns the family of trainings that differ from this one only in the amount of noise."""
 
     def curve(strength: float) -> Profile:
         return profile(_of_strength(release, strength), schedule, neighbours, _FEW)
@@ -55,7 +56,7 @@ def family(release: Release, schedule: Schedule, neighbours: Neighbours) -> Fami
 
 
 def _of_strength(release: Release, strength: float) -> Release:
-    """Of strength 1 is a sigma of 1, and a directional draw that loses some 2 nats."""
+    """Returns the release of a strength. Strength 1 is a sigma of 1, or a directional draw that loses some 2 nats."""
     if isinstance(release, Gaussian):
         return Gaussian(1 / strength)
     return replace(release, kappa=strength * math.sqrt(sum(release.dimensions)))
