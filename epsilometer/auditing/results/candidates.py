@@ -1,7 +1,8 @@
-"""What the optimal adversary's guesses among k texts prove of a noisy gradient: rows like those of other mechanisms.
+"""What the optimal adversary's guesses among k texts prove about a noisy gradient, in rows like other mechanisms'.
 
-`attacks.reconstruction.candidates` gives scores; here they become guesses, hits, posteriors and losses, by the same
-code as an attack on rewrites. Beside them stand the success that the law lets expect at k = 2, and the bound for any k.
+`attacks.reconstruction.candidates` returns scores; here they become guesses, hits, posteriors and losses, by the same
+code as for an attack on rewrites. Each row also has the success rate expected by the law for k = 2, and the bound on it
+for any k.
 """
 
 from __future__ import annotations
@@ -39,11 +40,16 @@ def table(
     seed: Sequence[str | int],
     alpha: float,
 ) -> pl.DataFrame:
-    """Returns a row (schema `CANDIDATES`) a level and size of candidate sets.
+    """Returns a row (schema `CANDIDATES`) for each noise level and size of candidate sets.
 
-    of: data set and mechanism, which the rows are named by; pools: of the gradients (one a part for draws by parts);
-    words: how many each text of the pool has; seed: of the streams. Sizes beyond the pool are left out; the trials of
-    one size are the same at all levels, with the same normal numbers.
+    of:     the data set and mechanism, which name the rows.
+    pools:  the texts' gradients; one pool for each part if draws are by parts.
+    noises: the noise at each level; level None is without noise.
+    words:  [texts], the number of words of each text in the pool.
+    seed:   names the random streams; alpha: the error of each interval.
+
+    Sizes larger than the pool are left out. The trials of one size are the same at all levels, with the same normal
+    numbers.
     """
     every, extra = [], []
     for size in (one for one in attack.sizes if one <= len(words)):
@@ -70,7 +76,7 @@ def table(
 
 
 def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float]) -> Trials:
-    """Returns sets of distinct texts, uniformly drawn, and uniformly which is the source."""
+    """Returns `count` trials: uniformly drawn sets of `size` distinct texts, in each a uniformly drawn source."""
     if size == texts:
         return of_all(texts, count, "-".join(map(str, (*seed, "candidates"))))
     noise = Noise.named(-(-count // BLOCK), *seed, "candidates", size)
@@ -87,7 +93,7 @@ def trials(texts: int, size: int, count: int, seed: Sequence[str | int | float])
 def guesses(
     pools: Sequence[Pool], trials: Trials, noises: Sequence[TrainingNoise], *, seed: Sequence[str | int | float]
 ) -> list[Guesses]:
-    """Returns a noise the likeliest candidate of each trial, by how much it is likelier than others, its posterior."""
+    """Returns, for each noise, every trial's likeliest candidate, its margin over the others, and its posterior."""
     count, size = trials.candidates.shape
     stream = Noise.named(-(-count // BLOCK), *seed, "noise", size)
     ties = Noise.named(count, *seed, "ties", size)
@@ -105,7 +111,7 @@ def guesses(
 
 
 def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
-    """The claim of one draw: kappa times the distance of the directions, 2 kappa at most, for each part."""
+    """Returns the claim of one draw: for each part kappa times the distance of the directions, at most 2 kappa."""
     if not isinstance(noise, DirectionalNoise):
         return Stated()
     claim = Guarantee(noise.kappa, Granularity.EXAMPLE, Neighbours.REPLACED, metric="distance of directions")
@@ -113,9 +119,10 @@ def _stated(noise: TrainingNoise, pools: Sequence[Pool]) -> Stated:
 
 
 def _claims(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> NDArray[np.float64] | None:
-    """The loss claimed between the candidates of each trial [n]: by the largest distance from any two of them.
+    """Returns the [n] losses claimed between the candidates of each trial, in nats; None for noise without a claim.
 
-    2 kappa a part where there are more than two candidates, of which the largest distance is not looked for.
+    They follow from the distance of two candidates. For more than two, the largest of their distances is not computed,
+    and each part claims its maximum, 2 kappa.
     """
     if not isinstance(noise, DirectionalNoise):
         return None
@@ -129,7 +136,7 @@ def _claims(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> NDAr
 
 
 def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[str, float | None]:
-    """The expected success by the law at k = 2, and the most that any adversary reaches; null where it is not known."""
+    """Returns the success rate expected by the law for k = 2, and the bound for any adversary; null where unknown."""
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):
         return {"law": None, "bound": None}
@@ -141,9 +148,10 @@ def _known(pools: Sequence[Pool], trials: Trials, noise: TrainingNoise) -> dict[
 def pair_law(
     pools: Sequence[Pool], left: NDArray[np.integer], right: NDArray[np.integer], *, noise: TrainingNoise
 ) -> NDArray[np.float64] | None:
-    """Returns [n]: how often the best adversary is right between two texts of a pool, whose numbers are left and right.
+    """Returns the [n] probabilities that the best adversary is right between two texts of a pool.
 
-    None where that is not known: without noise, of draws by parts, and of draws about a gradient of zero.
+    left, right: [n], the numbers of the two texts. None where this is not known: without noise, for draws by parts, and
+    for draws about a gradient of zero.
     """
     release = noise.release([pool.size for pool in pools])
     if release is None or (isinstance(release, VonMisesFisher) and release.parts > 1):

@@ -1,12 +1,11 @@
 """Which of two mechanisms leaks less, on the same trials: McNemar's exact test (McNemar 1947).
 
-Both were attacked on the same candidate sets with the same targets, so only the trials in which the adversary named the
-source of one rewrite and not of the other tell them apart. If both leak alike, each of these is as likely one way as
-the other: a fair coin.
+Both were attacked on the same candidate sets with the same targets, so only those trials tell them apart in which the
+adversary named the source of one rewrite but not of the other. If both leak alike, each such trial is a fair coin.
 
-By their strongest attacks "A leaks less than B" says that some attack on B succeeds more often than every attack on A.
-For one attack on B that is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
-1982); that it is some one of m attacks on B costs a factor m (Bonferroni), and that it may be either way a factor 2.
+By the strongest attacks, "A leaks less than B" means that some attack on B succeeds more often than every attack on A.
+For one given attack on B this is an intersection-union test, whose p-value is the largest of the one-sided ones (Berger
+1982). Choosing the best of m attacks on B costs a factor of m (Bonferroni), and testing both directions a factor of 2.
 """
 
 from __future__ import annotations
@@ -22,12 +21,16 @@ from scipy.stats import binomtest
 from epsilometer.auditing.results.diagnostics import STRONGEST
 
 Right = Mapping[str, NDArray[np.bool_]]
-"""By attack, [trials]: whether it named the source."""
+"""For each attack, bool [trials]: whether it named the source."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """first_only, second_only: trials in which the adversary was right about the one alone; p_value: two-sided."""
+    """The result of a paired comparison.
+
+    first_only, second_only: the number of trials in which the adversary was right about only that mechanism.
+    p_value: two-sided.
+    """
 
     trials: int
     first_only: int
@@ -36,7 +39,11 @@ class Comparison:
 
 
 def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
-    """first, second: [trials], whether the adversary named the source, in the same trials."""
+    """Returns the comparison of two mechanisms under one attack.
+
+    first, second: bool [trials], whether the adversary named the source, in the same trials. Raises ValueError if their
+    lengths differ.
+    """
     if len(first) != len(second):
         raise ValueError(f"a paired comparison needs the same trials, got {len(first)} and {len(second)}")
     one, other = int((first & ~second).sum()), int((second & ~first).sum())
@@ -45,7 +52,10 @@ def compare(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Comparison:
 
 
 def compare_strongest(first: Right, second: Right) -> Comparison:
-    """By the strongest attack on each, whatever its name; first_only, second_only: of the two with most successes."""
+    """Returns the comparison by the strongest attack on each mechanism, whatever its name.
+
+    first_only and second_only are counted for the two attacks with most successes.
+    """
     best = [max(right.values(), key=lambda hits: int(hits.sum())) for right in (first, second)]
     p = min(1.0, 2 * min(_leaks_less(first, second), _leaks_less(second, first)))
     shown = compare(*best)
@@ -53,7 +63,7 @@ def compare_strongest(first: Right, second: Right) -> Comparison:
 
 
 def _leaks_less(first: Right, second: Right) -> float:
-    """The one-sided p-value of "every attack on the first succeeds less often than some attack on the second"."""
+    """Returns the p-value for the finding that some attack on the second succeeds more often than any on the first."""
 
     def less(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
         wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
@@ -63,7 +73,7 @@ def _leaks_less(first: Right, second: Right) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values: below alpha, all at once, with an error of at most alpha (Holm 1979)."""
+    """Returns adjusted p-values (Holm 1979): calling those below alpha significant errs with at most alpha."""
     p, count = np.asarray(p_values, float), len(p_values)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(count)
@@ -72,7 +82,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any]]:
-    """A row for the strongest attacks, and one for each attack on both: attack, trials, first/second only, p value."""
+    """Returns a row for the strongest attacks, and one for each attack that was run on both.
+
+    Columns: dataset, attack, trials, first only, second only, p value.
+    """
     pairs = {STRONGEST: compare_strongest(first, second)}
     pairs |= {attack: compare(first[attack], second[attack]) for attack in first if attack in second}
     return [
@@ -83,7 +96,10 @@ def paired_rows(dataset: str, first: Right, second: Right) -> list[dict[str, Any
 
 
 def judged(rows: Sequence[Mapping[str, Any]], first: str, second: str, alpha: float) -> list[dict[str, Any]]:
-    """The rows with what they say: `p Holm` over all of them, and a sentence that holds for all at once at alpha."""
+    """Returns the rows with two more columns: `p Holm`, over all of them, and `finding`, a sentence for each row.
+
+    All the findings hold at once at level alpha.
+    """
     adjusted = holm([row["p value"] for row in rows])
     return [
         {**row, "p Holm": p, "finding": _sentence(row, p, first, second, alpha=alpha)}

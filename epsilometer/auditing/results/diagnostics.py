@@ -1,4 +1,4 @@
-"""What is worth a look in an audit besides its losses: outputs of an odd kind, curves of an odd shape.
+"""Oddities of an audit that are worth a look: unusual outputs, and loss curves of an unusual shape.
 
 Nothing here proves or refutes a claim. Losses are in nats.
 """
@@ -20,22 +20,24 @@ from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.trials.unread import much
 from epsilometer.core.mechanism import Latents
 
-# The rows of `estimates` that hold the best attack, corrected for the choice:
-STRONGEST = "strongest"  # of those that see what is released
-STRONGEST_INSIDE = "strongest_inside"  # of all, those that see latents or what a provider gets too
+# The rows of `estimates` for the best attack, corrected for having chosen it:
+STRONGEST = "strongest"  # of the attacks that see only what is released
+STRONGEST_INSIDE = "strongest_inside"  # of all attacks, including those that see latents or what a provider gets
 CHOSEN = (STRONGEST, STRONGEST_INSIDE)
-_FLAT = 4.0  # budgets at least so many times apart should not give the same loss
-_MANY = 0.5  # of all outputs
-_SOME = 0.01
+_FLAT = 4.0  # budgets that differ by this factor or more should not give the same loss
+_MANY = 0.5  # share of the outputs that are unchanged, or all the same, from which on it is remarked
+_SOME = 0.01  # the same for empty outputs
 
 
 @dataclass(frozen=True)
 class Outputs:
     """What the rewrites of a cell at one epsilon look like.
 
-    words: mean number in the sources; units, units_max: privatised units a text (None without units); empty, unchanged:
-    shares of rewrites without a word, and equal to their source; commonest: share of the most frequent rewrite; signal:
-    see `signal_to_noise`.
+    words:            the mean number of words in the sources.
+    units, units_max: the mean and the largest number of privatised units per text; None without units.
+    empty, unchanged: the shares of rewrites without a word, and of those equal to their source.
+    commonest:        the share of the most frequent rewrite.
+    signal:           see `signal_to_noise`.
     """
 
     words: float
@@ -50,7 +52,7 @@ class Outputs:
 def describe(
     originals: Sequence[str], rewrites: Sequence[str], units: NDArray[np.integer] | None, latents: Latents | None
 ) -> Outputs:
-    """originals, rewrites: one of each a trial; units: how many units each trial has."""
+    """Returns what rewrites look like. originals, rewrites: one of each per trial; units: [trials], their numbers."""
     count = len(rewrites)
     return Outputs(
         words=sum(len(text.split()) for text in originals) / count,
@@ -64,10 +66,11 @@ def describe(
 
 
 def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -> float | None:
-    """The claim re-expressed for whole texts, in nats; None where there is none.
+    """Returns the claim re-expressed for whole texts, in nats; None if there is none, or if its median is infinite.
 
     A claim for each token, word or triple is multiplied by the measured mean number of units (TeDA figure 7: basic
-    composition); any other is the median over trials of the claimed loss between two candidates. claims: [trials].
+    composition); for any other claim, it is the median over trials of the claimed loss between two candidates.
+    units: that mean number, None without units; claims: [trials], the claimed losses in nats.
     """
     if not stated.claimed:
         return None
@@ -78,16 +81,17 @@ def composed(stated: Stated, units: float | None, claims: NDArray[np.float64]) -
 
 
 def signal_to_noise(latents: Latents, rows: int = 512) -> float:
-    """Mean over texts of |before| / |after - before| in L2 norm (TeDA figure 10); of the first `rows` texts."""
+    """Returns the mean of |before| / |after - before| in L2 norm (TeDA figure 10) over the first `rows` texts."""
     before, after = (np.asarray(x[:rows], np.float64) for x in (latents.before, latents.after))
     noise = np.linalg.norm(after - before, axis=1)
     return float((np.linalg.norm(before, axis=1) / np.maximum(noise, np.finfo(float).tiny)).mean())
 
 
 def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, int, int]]:
-    """For each two attacks that disagree: (right, wrong, in how many trials, the first of them).
+    """Returns (right, wrong, trials, first) for each pair of attacks of which only one was right in some trial.
 
-    right: for each attack, [trials], whether it named the source.
+    The first two name the attacks; the others are the number of such trials, and the number of the first of them.
+    right: for each attack, bool [trials], whether it named the source.
     """
     pairs = []
     for one, other in permutations(sorted(right), 2):
@@ -98,9 +102,10 @@ def disagreements(right: dict[str, NDArray[np.bool_]]) -> list[tuple[str, str, i
 
 
 def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
-    """Sentences about what a reader should look at first; tables: schemas `ESTIMATES` and `OUTPUTS`.
+    """Returns sentences about what a reader should look at first, from tables with schemas `ESTIMATES` and `OUTPUTS`.
 
-    What is odd elsewhere is what a control is for, so of one only a falling curve and a false law are named.
+    A control is meant to have outputs and losses that would be odd elsewhere, so for a control only a falling curve and
+    a departure from its law are reported.
     """
     remarks = []
     cell = ["dataset", "mechanism"]
@@ -126,7 +131,7 @@ def anomalies(estimates: pl.DataFrame, outputs: pl.DataFrame) -> list[str]:
 
 
 def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """The clearest case of hits that the mechanism's law makes all but impossible."""
+    """Returns a sentence about the clearest case of hits that the mechanism's law makes all but impossible, or None."""
     cases = [(row["departure_p"], attack, row) for attack, curve in curves.items() for row in curve if row["departs"]]
     if not cases:
         return None
@@ -139,7 +144,10 @@ def _departing(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """The deepest fall of any attack's loss from one budget to a larger one, beyond both intervals."""
+    """Returns a sentence about the deepest fall of an attack's loss from one budget to a larger one, or None.
+
+    A fall counts only where the two intervals do not overlap.
+    """
     deepest, words = 0.0, None
     for attack, curve in curves.items():
         for one, other in combinations(curve, 2):
@@ -153,7 +161,7 @@ def _falling(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
 
 
 def _flat(curves: Mapping[str, list[dict[str, Any]]]) -> str | None:
-    """The attacks whose losses hardly differ from the smallest budget to the largest."""
+    """Returns a sentence about attacks whose losses hardly differ from the smallest budget to the largest, or None."""
     flat = []
     for attack, curve in curves.items():
         if len(curve) < 3 or curve[-1]["epsilon"] < _FLAT * curve[0]["epsilon"]:

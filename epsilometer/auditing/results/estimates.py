@@ -1,8 +1,8 @@
-"""The rows of an audit: what each attack's guesses say of a mechanism's loss, beside its claim. Losses are in nats.
+"""The rows of an audit: what each attack's guesses say about a mechanism's loss, beside its claim. Losses are in nats.
 
-Loss, verdict and everything that is compared rest on hits. `posterior_loss` and the two beside it are sharper where the
-mechanism's law is known, and believe that law; they are left out where the hits refute it (`posteriors`).
-`estimates` makes those of the one call, of the stage and of the re-audit alike (schema `ESTIMATES`).
+The loss, the verdict and everything that is compared rest on hits. Where the mechanism's law is known, `posterior_loss`
+and the two columns after it are sharper, but rely on that law; they are left out if the hits refute it (`posteriors`).
+`estimates` makes the rows for the one call, the stage and the re-audit alike (schema `ESTIMATES`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ _POSTERIOR = ("posterior_loss", "posterior_point", "posterior_upper")
 class Attacked:
     """A mechanism's rewrites at one epsilon, attacked in n trials.
 
-    of: what its rows are named by, besides epsilon: the data set and the mechanism. stated: what the mechanism states
-    of itself at this epsilon. drawn: the trials; words: [texts], how many words each audited text has. claims: [n], the
-    loss claimed for each trial (`verdicts.trial_claims`), None where the mechanism is unknown. guesses: by attack, of
-    n trials. sees: what each attack looks at; validated: whether it was validated for so many candidates. fpr: as
-    in `Design`.
+    of:        the data set and the mechanism, which with epsilon name the rows.
+    stated:    what the mechanism states about itself at this epsilon.
+    words:     [texts], the number of words of each audited text.
+    claims:    [n], the loss claimed for each trial in nats (`verdicts.trial_claims`); None if the mechanism is unknown.
+    guesses:   by attack, its guesses in the n trials.
+    sees:      by attack, what it looks at.
+    validated: by attack, whether it was validated for this number of candidates.
+    fpr:       as in `Design`.
     """
 
     of: Mapping[str, str]
@@ -62,19 +65,19 @@ class Attacked:
 
 
 def estimates(audit: Iterable[Attacked], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """Returns the rows of a whole audit, their verdicts included; alpha: error of each interval, and of all verdicts.
+    """Returns the rows of a whole audit, with verdicts. alpha: the error of each interval, and of all verdicts at once.
 
-    For each mechanism and epsilon there is a row an attack and one for the strongest of them. The row `strongest` is
-    that of the attack with most successes among those that see nothing but what is released, at level alpha / m for m
-    of them; it is left out where there is none. `strongest_inside` is the same over all attacks. `best_attack` names
-    which one it is. Their `worst_output` is the largest of any of these attacks, at the same level. prior: of the
-    slots, as in `Design`; under one there is no `worst_output`.
+    For each mechanism and epsilon there is a row for each attack, and up to two for the strongest of them. The row
+    `strongest` is that of the attack with most successes among those that see only what is released, at level alpha / m
+    for m such attacks; it is left out if there are none. `strongest_inside` is the same over all attacks. `best_attack`
+    names the attack that was chosen. The `worst_output` of these rows is the largest of any of the m attacks, at the
+    same level. prior: the probabilities of the slots, as in `Design`; with a prior there is no `worst_output`.
     """
     return judge([row for attacked in audit for row in rows(attacked, alpha, prior)], alpha, prior)
 
 
 def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """The rows of a mechanism at one epsilon, still without verdicts: these need all rows of an audit."""
+    """Returns the rows of a mechanism at one epsilon, without verdicts, which need all rows of an audit (`judge`)."""
     stated, trials, delta = attacked.stated, attacked.trials, attacked.stated.delta
     count, candidates = trials.candidates.shape
     right = {name: guess.slots == trials.target for name, guess in attacked.guesses.items()}
@@ -130,7 +133,10 @@ def rows(attacked: Attacked, alpha: float, prior: Prior | None = None) -> list[d
 
 
 def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | None]:
-    """How many trials the claim covers, and the most successes that it lets expect; None where nothing is claimed."""
+    """Returns the number of trials that the claim covers, and the expected number of successes that it allows at most.
+
+    The latter is None where nothing is claimed.
+    """
     stated, claims = attacked.stated, attacked.claims
     if not stated.claimed or claims is None:
         return 0, None
@@ -139,7 +145,7 @@ def _expected(attacked: Attacked, prior: Prior | None) -> tuple[int, float | Non
 
 
 def _worst_output(attacked: Attacked, among: Sequence[str], alpha: float) -> float | None:
-    """The largest pure loss that the surest guesses of any of these attacks prove; None where none has scores."""
+    """Returns the largest pure loss that the surest guesses of any of these attacks prove; None if none has scores."""
     trials, losses = attacked.trials, []
     for guesses in (attacked.guesses[name] for name in among):
         if guesses.scores is not None:
@@ -156,10 +162,11 @@ def _rates(attacked: Attacked, attack: str, alpha: float) -> dict[str, float | N
 
 
 def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None = None) -> list[dict[str, Any]]:
-    """The rows of a whole audit with their verdicts, what could have been refuted, and from how many trials on.
+    """Returns the rows of a whole audit with verdicts, the claims they could refute, and the trials that a test needs.
 
-    All rows with a claim share alpha (`verdicts.divisor`), those of the strongest apart: their verdicts repeat those of
-    the attacks that they are, and are no further tests. So do all rows with a law, for the test of that.
+    All rows with a claim share alpha (`verdicts.divisor`), except those of the strongest attacks: these repeat the
+    verdicts of attacks that have rows already, and are not further tests. In the same way, all rows with a law share
+    alpha for the tests of their laws.
     """
     own = [row for row in table if row["attack"] not in CHOSEN]
     tests = [row for row in own if row["expected"] is not None]
@@ -176,7 +183,7 @@ def judge(table: Sequence[Mapping[str, Any]], alpha: float, prior: Prior | None 
 
 
 def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, float | None]:
-    """The columns of an attack's posteriors; all null without a law."""
+    """Returns the columns of an attack's posteriors, all null without a law."""
     p = None if posteriors is None else departure(one.successes, posteriors)
     if posteriors is None or not p:  # p = 0: some output is impossible under the law
         return {**dict.fromkeys(_POSTERIOR), "departure_p": p}
@@ -185,7 +192,10 @@ def _by_law(posteriors: NDArray[np.float64] | None, one: Estimate) -> dict[str, 
 
 
 def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Whether the sampler departs from its law by this row, and then no figure that rests on it; level: of a test."""
+    """Returns the column `departs`: whether this row shows that the sampler departs from its law; level: of each test.
+
+    If it does, the columns that rest on the law are nulled as well.
+    """
     if row["departure_p"] is None:
         return {"departs": None}
     departs = row["departure_p"] <= level
@@ -193,7 +203,7 @@ def _departed(row: Mapping[str, Any], level: float) -> dict[str, Any]:
 
 
 def _judged(row: Mapping[str, Any], level: float, least: float, prior: Prior | None) -> dict[str, Any]:
-    """What is added to a row; level: of a test; least: what that could become if every claim were testable."""
+    """Returns the columns of a row's verdict. level: of each test; least: the level if all claims were testable."""
     trials, expected = row["trials"], row["expected"]
     if expected is None:
         return {"verdict": NO_CLAIM, "refutable": None, "trials_needed": None}

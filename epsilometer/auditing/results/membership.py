@@ -1,8 +1,9 @@
 """The table of a membership audit: what each attack achieves on one target.
 
-A row an attack, at the error alpha; and a row `strongest`, of the attack with the largest area under its curve, at
-alpha / m for m attacks (Bonferroni): the best of several after the fact is larger by chance. Its loss is the largest of
-any of them, at that level. See `auditing.estimation.rates` for what the intervals cover, and what not.
+There is a row for each attack, at error alpha, and a row `strongest` for the attack with the largest area under its
+curve, at alpha / m for m attacks (Bonferroni), since the best of several, picked afterwards, is larger by chance. The
+loss in that row is the largest of all attacks, at the same level. See `auditing.estimation.rates` for what the
+intervals cover and what they do not.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from epsilometer.core.randomness import Noise
 class Target:
     """A model under attack, and q examples.
 
-    of:         what its rows are named by.
-    inside:     bool [q], which examples it was trained on; right: bool [q], which of them it classifies right.
-    scores:     by attack, [q], NaN where the attack does not look.
-    thresholds: by attack, of those with a rule of their own (`core.membership.Decides`).
-    delta:      that claims for it are made at.
+    of:         the columns that name its rows.
+    inside:     bool [q], whether the model was trained on the example; right: bool [q], whether it classifies it right.
+    scores:     by attack, [q]; NaN for examples that the attack does not look at.
+    thresholds: by attack, for attacks with a decision rule of their own (`core.membership.Decides`).
+    delta:      the delta of claims about the model.
     """
 
     of: Mapping[str, Any]
@@ -53,7 +54,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Judging:
-    """alpha: error of each interval; fprs: at which TPR is measured; noise: a stream, for the halves of examples."""
+    """How attacks are judged.
+
+    alpha: the error of each interval; fprs: the false positive rates at which TPR is measured; noise: the stream that
+    splits the examples into halves.
+    """
 
     alpha: float
     fprs: tuple[float, ...]
@@ -61,7 +66,10 @@ class Judging:
 
 
 def rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
-    """A row an attack and one of the strongest (schema `MEMBERSHIP`). Raises UserError for too few examples."""
+    """Returns a row for each attack and one for the strongest (schema `MEMBERSHIP`).
+
+    Raises UserError for too few examples.
+    """
     gap = difference(target.right[target.inside], target.right[~target.inside], judging.alpha)
     among = [_measured(target, name, judging, judging.alpha) for name in target.scores]
     shared = [_measured(target, name, judging, judging.alpha / len(among)) for name in target.scores]
@@ -74,7 +82,7 @@ def rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
 
 
 def rate_rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
-    """A row an attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
+    """Returns a row for each attack and false positive rate (schema `MEMBERSHIP_RATES`)."""
     table = []
     for name, values in target.scores.items():
         chosen, measured = _halves(values, target, judging)
@@ -96,7 +104,7 @@ def rate_rows(target: Target, judging: Judging) -> list[dict[str, Any]]:
 
 
 def curve_rows(target: Target) -> list[dict[str, Any]]:
-    """The corners of each attack's curve, of all examples (schema `MEMBERSHIP_CURVES`)."""
+    """Returns a row for each corner of each attack's curve, over all examples (schema `MEMBERSHIP_CURVES`)."""
     table = []
     for name, values in target.scores.items():
         for fpr, tpr in zip(*curve(Scores.of(values, target.inside)), strict=True):
@@ -105,10 +113,10 @@ def curve_rows(target: Target) -> list[dict[str, Any]]:
 
 
 def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list[dict[str, Any]]:
-    """A row an attack and level (schema `MEMBERSHIP_AREAS`), of targets that are asked about the same examples.
+    """Returns a row for each attack and level (schema `MEMBERSHIP_AREAS`), for targets with the same examples.
 
-    levels: from the least noise to the most; each has a target or more. There is no row of the strongest attack: it is
-    another one at each level, picked afterwards.
+    levels: from the least noise to the most; each has at least one target. There is no row for the strongest attack,
+    which is a different one at each level, picked afterwards.
     """
     by_level = [[target for target in targets if target.of["level"] == level] for level in levels]
     table = []
@@ -130,7 +138,7 @@ def area_rows(targets: Sequence[Target], levels: Sequence[float | None]) -> list
 
 
 def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict[str, Any]:
-    """One attack at this level."""
+    """Returns the columns of one attack. alpha: the error of each interval."""
     values = target.scores[name]
     scores = Scores.of(values, target.inside)
     chosen, measured = _halves(values, target, judging)
@@ -153,7 +161,10 @@ def _measured(target: Target, name: str, judging: Judging, alpha: float) -> dict
 
 
 def _halves(values: NDArray[np.float64], target: Target, judging: Judging) -> tuple[Scores, Scores]:
-    """The halves of all attacks on all targets are alike, where they look at the same examples."""
+    """Returns the scores of both halves of the examples.
+
+    Attacks that look at the same examples have the same halves, on all targets.
+    """
     return halves(Scores.of(values, target.inside), judging.noise.generator(0))
 
 
