@@ -1,4 +1,4 @@
-"""The design of an audit's trials: what a result depends on besides texts, mechanism and attacks."""
+"""The design of an audit's trials: what a result depends on besides the texts, the mechanism and the attacks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from epsilometer.runtime.progress import note
 class Design:
     """How trials are drawn and judged.
 
-    candidates: size k of a candidate set, or "all": every text is a candidate in every trial, so that right guesses
-    prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats and no more is rewritten; temperature: of Probabilistic
-    Transition Sampling (TeDA App. C), below 0 distant candidates, above 0 similar ones, 0 uniform ones without
-    embeddings; alpha: error of each interval; seed: names every random stream; fpr: the false positive rate at which
-    true positives are counted (`roc`); prior: how likely the source is to stand in each of the k slots, which an
-    adversary knows; None: in each alike. Losses are then those of `successes.success_bound`. Raises UserError for
-    values outside their range; whether k fits the texts is seen when sets are drawn.
+    candidates:  the size k of a candidate set, or "all": every text is a candidate in every trial, so right guesses in
+                 T trials prove up to about ln(k - 1) + ln T - ln ln(2 / alpha) nats, without any further rewriting.
+    temperature: of Probabilistic Transition Sampling (TeDA App. C): below 0 candidates are distant, above 0 similar, at
+                 0 uniform, which needs no embeddings.
+    alpha:       the error of each interval.
+    seed:        names every random stream.
+    fpr:         the false positive rate at which true positives are counted (`roc`).
+    prior:       the probability of each of the k slots to hold the source, which an adversary knows; None: all equal.
+                 With a prior, losses are those of `successes.success_bound`.
+
+    Raises UserError for values outside their range; whether k fits the texts is checked when sets are drawn.
     """
 
     candidates: int | Literal["all"] = 2
@@ -39,7 +43,7 @@ class Design:
             len(self.prior) != self.candidates or min(self.prior) <= 0 or abs(sum(self.prior) - 1) > 1e-9
         ):
             raise UserError(
-                f"prior must be {self.candidates} positive numbers, one a candidate, that add up to 1, got {self.prior}"
+                f"prior must be {self.candidates} positive numbers, one per candidate, that sum to 1, got {self.prior}"
             )
         if not 0 <= self.fpr < 1:
             raise UserError(f"fpr must be in [0, 1), got {self.fpr}")
@@ -48,11 +52,13 @@ class Design:
 
     @property
     def k(self) -> int:
-        """The number of candidates, for what draws them with sources alike. Raises UserError for "all" and a prior."""
+        """The number of candidates, for callers that need one number and no prior; UserError for "all" or a prior."""
         if self.prior is not None:
-            raise UserError("a prior is for audits of rewrites made here; leave it out")
+            raise UserError("a prior is only for audits of rewrites made here; leave it out")
         if self.candidates == "all":
-            raise UserError('candidates "all" are for audits and comparisons of rewrites made here; give a number (k)')
+            raise UserError(
+                'candidates "all" is only for audits and comparisons of rewrites made here; give a number (k)'
+            )
         return self.candidates
 
 
@@ -60,11 +66,11 @@ STANDARD = Design()
 
 
 def as_installed(design: Design) -> Design:
-    """Returns the design, at temperature 0 where no sentence encoder is installed; that is said on standard error."""
+    """Returns the design, at temperature 0 if no sentence encoder is installed, with a note on standard error."""
     if not design.temperature or design.candidates == "all" or installed("models"):
         return design
     note(
-        "candidate sets are drawn uniformly (temperature 0); which texts are most dissimilar is known by sentence "
+        "candidate sets are drawn uniformly (temperature 0); finding the most dissimilar texts needs sentence "
         "embeddings: pip install 'epsilometer[models]'"
     )
     return replace(design, temperature=0.0)

@@ -1,4 +1,4 @@
-"""Run a mechanism over trials: in blocks, wherever these run (`epsilometer.runtime.scaling`), with the same result."""
+"""Running a mechanism over trials in blocks. The result does not depend on where blocks run (`runtime/scaling.py`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from epsilometer.runtime.progress import Pace, span
 from epsilometer.runtime.scaling import HERE, Engine, run, slices
 
 BLOCK = 1 << 16  # trials at a time
-_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # what one would ask for instead
+_ROUND = [digit * 10**power for power in range(5, 0, -1) for digit in (5, 2, 1)]  # numbers to suggest to the user
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rewrites of some trials, one `Rewrites` an epsilon. rows: [n] positions in the list of trials."""
+    """The rewrites of some trials, one `Rewrites` per epsilon. rows: [n], their positions in the list of trials."""
 
     rows: NDArray[np.int64]
     rewrites: list[Rewrites]
@@ -31,7 +31,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be rewritten: text source[t] for each trial t, at each epsilon with its own stream."""
+    """What to rewrite: text source[t] for each trial t, at each epsilon with its own streams (noises)."""
 
     texts: Sequence[str]
     source: NDArray[np.integer]
@@ -39,7 +39,7 @@ class Job:
     noises: Sequence[Noise]
 
     def run(self, mechanism: Mechanism, rows: NDArray[np.int64]) -> Block:
-        """Rewrite these trials."""
+        """Returns the rewrites of these trials [n]. Raises UserError for output that breaks a mechanism's rules."""
         private: Sequence[str] = Repeated(self.texts, self.source[rows])
         if not isinstance(mechanism, TakesRepeated):
             private = list(private)
@@ -58,11 +58,11 @@ class Job:
 def rewrite_blocks(
     build: Callable[[], Mechanism], job: Job, block: int = BLOCK, engine: Engine = HERE
 ) -> Iterator[Block]:
-    """The rewrites of all trials, block after block.
+    """Yields the rewrites of all trials, block by block.
 
-    Trials of one text stand together, so a mechanism does what depends on the text alone (a forward pass) once. The
-    rewrite of a trial depends neither on the block that it falls in nor on the engine, and the blocks one after the
-    other hold the same trials in the same order. `build` makes the mechanism: here, or once in each worker.
+    Trials of one text stand together, so that a mechanism does the work that depends only on the text (a forward pass)
+    once. A trial's rewrite depends neither on its block nor on the engine, and the blocks joined hold the same trials
+    in the same order, whatever their size. `build` makes the mechanism: in this process, or once in each worker.
     """
     parts = slices(job.source, block, engine.workers)
     yield from run(partial(_rewriter, build, job), parts, engine, "rewrite")
@@ -73,9 +73,9 @@ def _rewriter(build: Callable[[], Mechanism], job: Job) -> Callable[[NDArray[np.
 
 
 def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rewrites]:
-    """The rewrites of all trials in the trials' order, one `Rewrites` an epsilon, in memory.
+    """Returns the rewrites of all trials in their order, one `Rewrites` per epsilon, in memory.
 
-    paced: in parts of some seconds, with a word on how long it will take.
+    paced: in parts of some seconds, with a note on how long the whole will take.
     """
     if paced and not isinstance(mechanism, WantsAll):
         blocks = list(_paced(mechanism, job))
@@ -88,17 +88,17 @@ def rewrite_all(mechanism: Mechanism, job: Job, paced: bool = False) -> list[Rew
 
 
 def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
-    """The blocks of a job, as large as the speed of the first ones suggests."""
+    """Yields the blocks of a job, sized by the speed of the blocks before."""
     shares = isinstance(mechanism, RewritesGrid)
     order = np.argsort(job.source.astype(np.min_scalar_type(len(job.texts))), kind="stable")
     source = job.source[order]
     effort = np.array([len(text) + 1 for text in job.texts])[source]
-    if shares:  # a text's first trial does the work of all
+    if shares:  # a text's first trial does the work for all its trials
         effort[1:][source[1:] == source[:-1]] = 0
     done, begin = np.append(0, np.cumsum(effort)), 0
     with Pace("rewrite", effort.sum(), partial(_shorter, job, shares)) as pace:
         while begin < len(order):
-            # One trial at least, and what costs nothing beside it.
+            # At least one trial, and the trials after it that cost nothing more.
             end = int(np.searchsorted(done, max(done[begin] + pace.next, done[begin + 1]), side="right")) - 1
             pace.begin(done[end] - done[begin])
             yield job.run(mechanism, order[begin:end])
@@ -107,14 +107,15 @@ def _paced(mechanism: Mechanism, job: Job) -> Iterator[Block]:
 
 
 def _shorter(job: Job, shares: bool, seconds: float) -> str:
-    """What would take a tenth of `seconds`, or a minute, but no more than half of them.
+    """Returns a remark on the size of the job and on smaller ones.
 
-    shares: the trials and epsilons of a text share its work.
+    These would take a tenth of `seconds`, or a minute if that is longer, but at most half of `seconds`.
+    shares: whether the trials and epsilons of a text share its work.
     """
     trials, texts, aim = len(job.source), len(np.unique(job.source)), max(seconds / 10, min(60, seconds / 2))
     ways = []
     for fewer in (n for n in _ROUND if n < trials):
-        # Where work is shared at most that, since some of it is for each trial.
+        # Where work is shared, this is an upper bound on the share, since some of the work is for each trial.
         share = _length(job, fewer) / _length(job, trials) if shares else fewer / trials
         if share * seconds <= 1.01 * aim:
             ways.append(f"{fewer} trials: about {span(share * seconds)}")
@@ -133,12 +134,12 @@ def _shorter(job: Job, shares: bool, seconds: float) -> str:
 
 
 def _length(job: Job, trials: int) -> int:
-    """How many characters the distinct texts of the first trials have."""
+    """Returns the number of characters in the distinct texts of the first trials."""
     return sum(len(job.texts[i]) + 1 for i in np.unique(job.source[:trials]))
 
 
 def _check(rewrites: Rewrites, expected: int) -> None:
-    """Refuse a mechanism's output that is not one string a text."""
+    """Raises UserError for a mechanism's output that is not one string for each text."""
     if not isinstance(rewrites, Rewrites):
         raise UserError(
             f"a mechanism's rewrite(texts, epsilon, noise) must return epsilometer.core.mechanism.Rewrites(texts), got "
@@ -163,7 +164,7 @@ def _check(rewrites: Rewrites, expected: int) -> None:
 
 
 def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[str]) -> None:
-    """Refuse outcomes that are not one a text, and an unchanged text that is said to be changed."""
+    """Raises UserError if there is not one outcome for each text, or if an unchanged text is reported as changed."""
     if len(outcomes) != len(texts):
         raise UserError(
             f"the mechanism returned {len(outcomes)} outcomes for {len(texts)} texts; return exactly one for each"
@@ -171,7 +172,7 @@ def _check_outcomes(outcomes: Outcomes, texts: Sequence[str], private: Sequence[
     same = [i for i, (text, source) in enumerate(zip(texts, private, strict=True)) if text == source]
     if any(outcomes.status[i] == FOUND or outcomes.changed[i] for i in same):
         raise UserError(
-            f"the mechanism released a text unchanged and calls it {FOUND!r}, or says that words were changed; give "
+            f"the mechanism released a text unchanged and calls it {FOUND!r}, or reports changed words for it; give "
             "such texts another status, and 0 changed words"
         )
 

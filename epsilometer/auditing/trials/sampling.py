@@ -1,9 +1,10 @@
 """Candidate sets and targets: Probabilistic Transition Sampling (TeDA, arXiv:2603.22968, Appendix C).
 
-The first candidate is uniform; each next one is drawn with probability proportional to exp(lambda * sum over the chosen
-s of ln P(x | s)), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13 to 17). The normalisers of the
-P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines): lambda = -10,000 picks the most
-dissimilar text, 0 a uniform one, +10,000 the most similar one.
+The first candidate is uniform; each further one is drawn with probability proportional to exp(lambda * sum of
+ln P(x | s) over the candidates s chosen so far), where P(x | s) is a softmax of minus the cosine distance (TeDA eqs. 13
+to 17). The normalisers of P(. | s) do not depend on x and cancel, so the weight is exp(lambda * sum of cosines).
+lambda, the temperature, picks the most dissimilar text at -10,000, a uniform one at 0, and the most similar one at
++10,000.
 """
 
 from __future__ import annotations
@@ -19,40 +20,43 @@ from numpy.typing import NDArray
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 
-_CELLS = 1 << 18  # similarities at a time: the working arrays stay in the processor's cache
-_BLOCK = 1 << 23  # similarities of a matrix product: rows enough for full speed (float32: 32 MB)
-_ROWS = 64  # rows of a matrix product at the least
-_GRAM = 1 << 26  # texts squared up to which all similarities are computed once (float32: 256 MB)
+_CELLS = 1 << 18  # similarities at a time, so that the working arrays stay in the processor's cache
+_BLOCK = 1 << 23  # similarities in one matrix product: enough rows for full speed (float32: 32 MB)
+_ROWS = 64  # rows of a matrix product, at least
+_GRAM = 1 << 26  # all similarities are computed once if there are at most this many (float32: 256 MB)
 _GRID = 2.0**20  # cosines are rounded to this grid: the same trials on every machine, and sums exact in float32
-_REACH = 80  # nats below the likeliest text at which a text counts as never drawn: e^-80 is nothing beside 1
+_REACH = 80  # a text this many nats below the likeliest one is never drawn: e^-80 is negligible beside 1
 
 
 @dataclass(frozen=True)
 class Trials:
-    """candidates: int32 [count, k] text numbers, distinct in a row; target: int16 [count], the source's slot."""
+    """Candidate sets with their sources.
+
+    candidates: int32 [count, k], numbers of texts, distinct within a row; target: int16 [count], the source's slot.
+    """
 
     candidates: NDArray[np.int32]
     target: NDArray[np.int16]
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Trials:
-        """The trials of a table of schema `TRIALS`."""
+        """Returns the trials of a table of schema `TRIALS`."""
         return cls(table["candidates"].explode().to_numpy().reshape(len(table), -1), table["target"].to_numpy())
 
     @property
     def source(self) -> NDArray[np.int32]:
-        """[count]: the text that goes into the mechanism."""
+        """The [count] numbers of the texts that go into the mechanism."""
         return self.candidates[np.arange(len(self.target)), self.target]
 
     def by_prior(self, prior: Sequence[float], seed: int) -> Trials:
-        """The same candidates, with sources that stand in slot i with probability prior[i]."""
+        """Returns the same candidates with newly drawn sources, in slot i with probability prior[i]."""
         uniform = Noise.named(len(self.target), seed, "trials", "prior").uniforms()[:, 0]
         target = np.searchsorted(np.cumsum(prior)[:-1], uniform, side="right")
         return Trials(self.candidates, target.astype(np.int16))
 
 
 def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
-    """Trials in which every text is a candidate: one row of candidates stands for all of them, in the texts' order.
+    """Returns trials in which every text is a candidate, in the texts' order; all trials share one row in memory.
 
     Raises UserError as `sample` does.
     """
@@ -62,7 +66,7 @@ def of_all(texts: int, count: int, seed: int | str = 0) -> Trials:
 
 
 def is_shared(candidates: NDArray[np.integer]) -> bool:
-    """Whether all trials have the same candidates, one row of them in memory (`of_all`)."""
+    """Returns whether all trials have the same candidates and share one row of them in memory (`of_all`)."""
     return len(candidates) > 1 and candidates.strides[0] == 0
 
 
@@ -85,13 +89,15 @@ def sample(
     seed: int | str = 0,
     groups: NDArray[np.integer] | None = None,
 ) -> Trials:
-    """Draw `count` candidate sets of `candidates` texts and, uniformly, which of them is the source.
+    """Returns `count` sets of `candidates` distinct texts, each with a uniformly drawn source.
 
-    embeddings: [texts, dimensions], unit rows (zeros allowed). groups: [texts] or None: a set's texts then share a
-    group (their number of words, say); texts of groups with fewer than `candidates` members are never drawn.
-    Memory: O(count * candidates), and the similarities of up to 8,192 texts; beyond that, blocks of them. Where the
-    temperature is 0, only the number of embeddings matters.
-    Raises UserError when `count` < 1, or `candidates` is below 2 or above the number of texts.
+    embeddings: [texts, dimensions], unit rows (zeros allowed); at temperature 0 only their number matters.
+    groups:     [texts] or None. With groups, the texts of a set share one (their number of words, say), and texts of
+                groups with fewer than `candidates` members are never drawn.
+
+    Memory: O(count * candidates), and the similarities of all texts if there are at most 8,192; otherwise blocks of
+    them. Raises UserError if `count` < 1, if `candidates` is below 2 or above the number of texts, or if no group is
+    large enough.
     """
     total = len(embeddings)
     _check(total, count, candidates)
@@ -101,12 +107,12 @@ def sample(
         raise UserError(f"no group has the {candidates} texts that a candidate set needs; use a smaller k or no match")
     uniforms = Noise.named(count, seed, "trials").uniforms(candidates + 1)
     pool = np.concatenate(members)
-    first = (uniforms[:, 0] * len(pool)).astype(np.int64)  # a place in the pool
+    first = (uniforms[:, 0] * len(pool)).astype(np.int64)  # places in the pool
     chosen = np.empty((count, candidates), np.int32)
     border = 0
     for group in members:
         rows = np.flatnonzero((first >= border) & (first < border + len(group)))
-        if len(rows):  # of few trials none may begin in a small group
+        if len(rows):  # with few trials, perhaps none begins in a small group
             local = _extend(
                 np.asarray(embeddings, np.float32)[group], first[rows] - border, uniforms[rows, 1:-1], temperature
             )
@@ -117,9 +123,9 @@ def sample(
 
 
 def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
-    """Returns [texts]: the text most dissimilar to each, of its group where there are groups, the first of equals.
+    """Returns [texts], the number of the text most dissimilar to each, within its group if there are groups.
 
-    As `sample` orders them; -1 for a text that is alone in its group.
+    Of equally dissimilar texts (on the grid of `sample`), the first. -1 for a text that is alone in its group.
     """
     unit = np.asarray(embeddings, np.float32)
     other = np.full(len(unit), -1, np.int64)
@@ -135,9 +141,9 @@ def furthest(embeddings: NDArray[np.float32], groups: NDArray[np.integer] | None
 
 
 def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Returns [count]: whether all candidates of a trial have equally many words; words: [texts].
+    """Returns [count], whether all candidates of a trial have equally many words; words: [texts], their numbers.
 
-    Words are what word-by-word mechanisms keep the number of, and what `match: words` draws by.
+    The number of words is what word-by-word mechanisms do not change, and what `match: words` draws by.
     """
     if is_shared(candidates):
         return np.full(len(candidates), matched(candidates[:1], words)[0])
@@ -146,10 +152,10 @@ def matched(candidates: NDArray[np.integer], words: NDArray[np.integer]) -> NDAr
 
 
 def variety(candidates: NDArray[np.integer]) -> dict[str, float]:
-    """How many texts serve as distractors, and the share of the five commonest; candidates: [count, k].
+    """Returns the number of texts that serve as distractors, and the share of the five commonest.
 
-    The first candidate of a set is uniform, so only the others are counted. Where few texts are drawn again and again,
-    the losses are averages over pairs with these few, not over the pairs of all texts.
+    candidates: [count, k]. The first candidate of a set is uniform, so only the others are counted. If few texts are
+    drawn again and again, losses are averages over pairs with these few, not over the pairs of all texts.
     """
     if is_shared(candidates):
         return {"distinct": candidates.shape[1], "five_commonest": min(1.0, 5 / candidates.shape[1])}
@@ -166,12 +172,12 @@ def _extend(
         return _without_replacement(first, uniforms, texts)
     chosen = np.empty((count, more + 1), np.int64)
     chosen[:, 0] = first
-    # Sets of one text repeat, so the second candidates of all sets with one first text are drawn from one law.
-    order = np.argsort(first.astype(np.min_scalar_type(texts)), kind="stable")  # numbers of 16 bits go by radix
+    # First texts repeat, so the second candidates of all sets with the same first text are drawn from one law.
+    order = np.argsort(first.astype(np.min_scalar_type(texts)), kind="stable")  # 16-bit numbers are sorted by radix
     ascending = first[order]
     starts = np.append(True, ascending[1:] != ascending[:-1])
     singles, state = ascending[starts], np.cumsum(starts) - 1
-    # All similarities are a symmetric product, half the work of as many rows one by one.
+    # The product of all similarities is symmetric, so it takes half the work of computing the rows one by one.
     whole = texts**2 <= _GRAM and (more > 1 or 2 * len(singles) > texts)
     gram = _scores(embeddings, embeddings, temperature) if whole else None
     rows = max(1, _CELLS // texts) if whole else max(_ROWS, _BLOCK // texts)
@@ -186,7 +192,7 @@ def _extend(
         score = scores(part)
         score[np.arange(len(part)), part] = -np.inf
         chosen[sets, 1] = _draw(score, np.searchsorted(part, first[sets]), uniforms[sets, 0], slope)
-    # Larger sets hardly ever repeat: each has a law of its own, updated by one text a step.
+    # Larger sets hardly ever repeat: each has a law of its own, updated by one text in each step.
     for start in range(0, count if more > 1 else 0, rows):
         part = chosen[start : start + rows]
         every = np.arange(len(part))
@@ -200,7 +206,7 @@ def _extend(
 
 
 def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """[n, m]: cosines in units of the grid, with the temperature's sign, so that the largest is the likeliest."""
+    """Returns [n, m] cosines in units of the grid, with the temperature's sign: the largest is the likeliest."""
     product: NDArray[np.float32] = left @ right.T
     product *= np.float32(math.copysign(_GRID, temperature))
     return np.rint(product, out=product)
@@ -209,9 +215,10 @@ def _scores(left: NDArray[np.float32], right: NDArray[np.float32], temperature: 
 def _draw(
     score: NDArray[np.float32], state: NDArray[np.int64], uniform: NDArray[np.float64], slope: np.float32
 ) -> NDArray[np.int64]:
-    """Draw from softmax(slope * score[state]), one text for each uniform; state ascends, -inf is never drawn.
+    """Returns [n] texts, one for each uniform [n], drawn from softmax(slope * score[state]).
 
-    Only texts within reach of a row's largest score are looked at: at a large slope a few.
+    score: [states, texts], -inf for texts that are never drawn; state: [n], ascending. Only texts within reach of a
+    row's largest score are looked at, which are few if the slope is large.
     """
     states, texts = score.shape
     out = np.empty(len(uniform), np.int64)
@@ -222,7 +229,7 @@ def _draw(
         largest = part.max(axis=1, keepdims=True)
         near = np.flatnonzero(part >= largest - _REACH / slope)
         row, text = np.divmod(near, texts)
-        # One running sum and one search over all rows.
+        # One running sum and one search serve all rows.
         cdf = np.cumsum(np.exp((part[row, text] - largest[row, 0]) * slope), dtype=np.float64)
         borders = np.searchsorted(row, np.arange(len(part) + 1))
         ends = cdf[borders[1:] - 1]
@@ -234,11 +241,11 @@ def _draw(
 
 
 def _without_replacement(first: NDArray[np.int64], uniforms: NDArray[np.float64], texts: int) -> NDArray[np.int64]:
-    """Returns [n, k]: as `_extend` where every text that is left is equally likely: its rank among them is drawn."""
+    """Returns what `_extend` does if all remaining texts are equally likely: a text's rank among them is drawn."""
     count, more = uniforms.shape
     chosen = np.empty((more + 1, count), np.int64)
     chosen[0] = first
-    ascending = chosen.copy()  # of each set, what is chosen so far
+    ascending = chosen.copy()  # the texts chosen so far for each set, in order
     for step in range(1, more + 1):
         text = np.minimum((uniforms[:, step - 1] * (texts - step)).astype(np.int64), texts - step - 1)
         for taken in ascending[:step]:

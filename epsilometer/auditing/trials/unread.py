@@ -1,4 +1,4 @@
-"""Saying what a mechanism does not take in of some texts: a loss of 0 on texts that it hardly reads is no comfort."""
+"""Reporting what a mechanism does not read of some texts: a loss of 0 on texts that it hardly reads means little."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from epsilometer.core.mechanism import HasUnread, Mechanism, Unread
 from epsilometer.runtime.progress import note, warn
 
-MUCH = 0.2  # the share of unknown words or cut texts from which on it is warned of
+MUCH = 0.2  # a share of unknown words or of cut texts that is this large deserves a warning
 
 
 def unread(mechanism: Mechanism | None, texts: Sequence[str]) -> Unread:
-    """What this mechanism says of these texts; nothing where it cannot tell."""
+    """Returns what this mechanism says it does not read of these texts; nothing if it cannot tell."""
     return mechanism.unread(texts) if isinstance(mechanism, HasUnread) else Unread()
 
 
 def much(unknown: float | None, cut: float | None) -> list[str]:
-    """What must stand beside a low loss, in words: the shares of unknown words and of cut texts from MUCH on."""
+    """Returns, in words, the shares of unknown words and of cut texts that must be reported beside a low loss."""
     shares = ((unknown, "of the words unknown"), (cut, "of the texts cut"))
     return [f"{share:.1%} {what}" for share, what in shares if share is not None and share >= MUCH]
 
 
 def say(counts: Unread) -> None:
-    """Print shares above 0 on standard error, as a warning from MUCH on."""
+    """Prints shares above 0 on standard error; as a warning if they are MUCH or more."""
     if counts.unknown:
         share = counts.unknown / counts.words
-        remark = f"{share:.1%} of the words are outside the mechanism's vocabulary: one public word stands for them all"
+        remark = f"{share:.1%} of the words are outside the mechanism's vocabulary and are replaced by one public word"
         if share < MUCH:
             note(remark)
         else:
