@@ -1,1 +1,1 @@
-"""The truth bench: mechanisms of known loss, and what estimators say of samples from them. Losses are in nats."""
+"""The truth bench: mechanisms of known loss, and what estimators conclude from samples of them. Losses are in nats."""

@@ -1,4 +1,4 @@
-"""Noise added to numbers: Laplace and Gaussian, alone, many at once, and as sums."""
+"""Laplace and Gaussian noise added to numbers: to one, to several, and to running sums."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from epsilometer.auditing.truth.law import Floats, Law, cells, together
 
 Pair = tuple[Sequence[float], Sequence[float]]
 
-_CELLS = 4000  # between the two numbers, where the loss of Laplace noise changes
+_CELLS = 4000  # groups of outputs between the two numbers, where the loss of Laplace noise varies
 
 
 def laplace_law(shift: float, scale: float) -> Law:
-    """Of Laplace noise on 0 and on `shift`: beyond these two the loss is constant, +-|shift| / scale."""
+    """Returns the law of Laplace noise added to 0 and to `shift`, beyond which the loss is +-|shift| / scale."""
     edges = np.linspace(min(0, shift), max(0, shift), _CELLS + 1)
     return cells(edges, partial(laplace_cdf, scale=scale), lambda y: laplace_cdf(y - shift, scale))
 
@@ -33,7 +33,10 @@ def laplace(
     claim: float,
     sums: bool = False,
 ) -> Known:
-    """Laplace noise of one scale on each of d numbers [d]; with `sums` the running sums of the results come out."""
+    """Returns the mechanism that adds Laplace noise of one scale to each of d numbers.
+
+    inputs: two lists [d]; sums: whether the running sums of the noisy numbers are released instead of the numbers.
+    """
     centres = np.array(inputs, np.float64)
     shifts = (centres[1] - centres[0])[centres[0] != centres[1]]
 
@@ -54,7 +57,7 @@ def laplace(
 
 
 def gaussian(name: str, mu: float, delta: float) -> Known:
-    """Standard Gaussian noise on 0 and on mu; its claim is the least epsilon of its delta (Balle and Wang 2018)."""
+    """Returns standard Gaussian noise on 0 and on mu; it claims the least epsilon at delta (Balle and Wang 2018)."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         return rng.normal(mu * which, size=count)
@@ -71,6 +74,6 @@ def gaussian(name: str, mu: float, delta: float) -> Known:
 
 
 def laplace_with_delta(name: str, epsilon: float, delta: float) -> Known:
-    """Laplace noise whose claim allows a delta: epsilon + 2 ln(1 - delta), the least epsilon of that delta."""
+    """Returns Laplace noise with a claim at delta: epsilon + 2 ln(1 - delta), the least epsilon that holds there."""
     known = laplace(name, "Dwork et al., TCC 2006", ([0], [1]), 1 / epsilon, claim=epsilon)
     return replace(known, claim=epsilon + 2 * math.log1p(-delta), delta=delta)

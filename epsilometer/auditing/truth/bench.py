@@ -1,4 +1,4 @@
-"""The bench: every estimator on the same samples of every mechanism, beside the truth. Losses are in nats."""
+"""The bench: every estimator on the same samples of every mechanism, beside the true loss. Losses are in nats."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from epsilometer.core.tables import Schema
 from epsilometer.runtime.scaling import Engine, run
 
 RATE = 0.01  # the false-positive rate of DP-Sniper's figures
-_TOLERANCE = 1e-9  # of the truth's own rounding: a bound that equals it is not above
+_TOLERANCE = 1e-9  # rounding error of the truth: a bound that equals it does not count as above
 
-TRUTH: Schema = {  # a row a mechanism, estimator and number of samples
+TRUTH: Schema = {  # a row for each mechanism, estimator and number of samples
     "mechanism": pl.String,
     "origin": pl.String,
     "claim": pl.Float64,  # for the pair
     "delta": pl.Float64,
-    "pure": pl.Float64,  # the largest loss of the pair; with delta the least epsilon that holds
-    "guess": pl.Float64,  # what the success rate of the best adversary shows, with delta
+    "pure": pl.Float64,  # the largest loss of the pair; with a delta, the least epsilon that holds
+    "guess": pl.Float64,  # the loss that the success rate of the best adversary shows, at delta
     "at_rate": pl.Float64,  # ln(TPR / FPR) of the best test at a false-positive rate of 1 %
-    "exact_low": pl.Float64,  # the exact loss's bracket of `guess`, and its pure loss
+    "exact_low": pl.Float64,  # the exact loss: its bracket of `guess`, and its pure loss
     "exact_high": pl.Float64,
     "exact_pure": pl.Float64,
     "estimator": pl.String,
-    "truth": pl.Float64,  # which of pure and guess the estimator bounds
+    "truth": pl.Float64,  # `pure` or `guess`, whichever the estimator bounds
     "samples": pl.Int64,
     "seeds": pl.Int64,
-    "bound": pl.Float64,  # the median over seeds, then the least and the largest
+    "bound": pl.Float64,  # the median over seeds; then the smallest and the largest
     "least": pl.Float64,
     "largest": pl.Float64,
-    "above": pl.Int64,  # of the seeds' bounds how many are above the truth
-    "coverage": pl.Float64,  # share of the seeds whose bound is not
-    "seconds": pl.Float64,  # of the estimator, the median over seeds
+    "above": pl.Int64,  # the number of seeds whose bound is above the truth
+    "coverage": pl.Float64,  # the share of seeds whose bound is not
+    "seconds": pl.Float64,  # time of the estimator, the median over seeds
 }
 
 
 @dataclass(frozen=True)
 class Size:
-    """So many runs a mechanism, as often as there are seeds."""
+    """How much is sampled. samples: the runs of a mechanism in one sample; seeds: the number of such samples."""
 
     samples: int
     seeds: int
@@ -61,9 +61,12 @@ FULL = (Size(10_000, 200), Size(1_000_000, 5))
 
 
 def bench(sizes: Sequence[Size] = QUICK, file: Path | None = None, workers: int = 1) -> pl.DataFrame:
-    """The table `TRUTH`, by mechanism in the order of `every`; file: of an estimator that joins ours."""
+    """Returns the table `TRUTH`, by mechanism in the order of `every`.
+
+    file: a Python file with a further estimator (`own`). Raises UserError if it is missing.
+    """
     if file is not None:
-        own(file)  # refused before any work
+        own(file)  # raises before any work
     numbers = range(len(every()))
     parts = run(partial(_worker, tuple(sizes), file), numbers, Engine(workers=workers), "mechanisms")
     return pl.DataFrame([row for part in parts for row in part], TRUTH, infer_schema_length=None)
@@ -75,7 +78,7 @@ def _worker(sizes: Sequence[Size], file: Path | None) -> Callable[[int], list[di
 
 
 def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -> list[dict[str, Any]]:
-    """The rows of one mechanism."""
+    """Returns the rows of one mechanism."""
     facts = truths(known)
     table = []
     for size in sizes:
@@ -97,7 +100,7 @@ def rows(known: Known, estimators: Sequence[Estimator], sizes: Sequence[Size]) -
 
 
 def truths(known: Known) -> dict[str, Any]:
-    """What is true of a mechanism at its pair."""
+    """Returns the columns that do not depend on samples: the true losses of a mechanism at its pair."""
     law, exact = known.law(), exact_figure(known)
     return {
         "mechanism": known.name,
@@ -114,7 +117,7 @@ def truths(known: Known) -> dict[str, Any]:
 
 
 def summary(bounds: np.ndarray, truth: float) -> dict[str, Any]:
-    """Of the seeds' bounds: the median, how far they reach, and how many are above the truth."""
+    """Returns the columns about the bounds [seeds]: the median, the range, and how many are above the truth."""
     above = int((bounds > truth + _TOLERANCE).sum())
     return {
         "seeds": len(bounds),

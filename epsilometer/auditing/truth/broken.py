@@ -1,4 +1,4 @@
-"""Mechanisms that leak more than they claim, and some that leak nothing: what an estimator must catch, and must not."""
+"""Mechanisms that leak more than they claim, which an estimator must catch, and some that leak nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ORIGIN = "ours"
 
 
 def response(name: str, epsilon: float, claim: float) -> Known:
-    """Randomised response on a bit: it is kept with odds e^epsilon (Warner 1965)."""
+    """Returns randomised response on a bit, which is reported as it is with odds e^epsilon (Warner 1965)."""
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 1 - keep]), np.array([1 - keep, keep]))
 
@@ -25,12 +25,15 @@ def response(name: str, epsilon: float, claim: float) -> Known:
 
 
 def halved(epsilon: float) -> Known:
-    """Spends twice the epsilon that it claims, as if a sensitivity had been halved."""
+    """Returns a mechanism that spends twice the epsilon that it claims, as if a sensitivity had been halved."""
     return response("epsilon halved", 2 * epsilon, claim=epsilon)
 
 
 def reused(epsilon: float) -> Known:
-    """Two bits, 00 and 01, and one coin that flips both: whether they agree comes out untouched. Outputs: 2 a + b."""
+    """Returns a mechanism on two bits a b, 00 or 01, that flips both by one coin, so whether they agree is revealed.
+
+    Outputs: 2 a + b.
+    """
     keep = 1 / (1 + math.exp(-epsilon))
     law = Law(np.array([keep, 0, 0, 1 - keep]), np.array([0, keep, 1 - keep, 0]))
 
@@ -41,7 +44,7 @@ def reused(epsilon: float) -> Known:
 
 
 def rare(epsilon: float, share: float) -> Known:
-    """Randomised response that lets a share of its inputs through with a mark: outputs 2 and 3 are the bare bit."""
+    """Returns randomised response that reveals a share of its inputs: outputs 2 and 3 are the true bit, marked."""
     keep = 1 / (1 + math.exp(-epsilon))
     noisy = (1 - share) * np.array([keep, 1 - keep])
     law = Law(np.array([*noisy, share, 0]), np.array([*noisy[::-1], 0, share]))
@@ -54,7 +57,7 @@ def rare(epsilon: float, share: float) -> Known:
 
 
 def null(name: str, outputs: int) -> Known:
-    """Says nothing about its input: one of so many outputs, uniformly."""
+    """Returns a mechanism that reveals nothing about its input: it has this many outputs, all equally likely."""
     chance = np.full(outputs, 1 / outputs)
     law = Law(chance, chance)
 
@@ -65,7 +68,7 @@ def null(name: str, outputs: int) -> Known:
 
 
 def null_scores() -> Known:
-    """Gaussian noise on two equal numbers, and a score that an attack makes up: nothing must be found in it."""
+    """Returns Gaussian noise on two equal numbers, with a meaningless score as its loss: no estimator may find any."""
     half = Law(np.array([1.0]), np.array([1.0]))
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:

@@ -1,4 +1,4 @@
-"""Laplace and exponential noise, and nodes to integrate over a number to which it was added."""
+"""Laplace and exponential noise, and nodes for integrating over numbers to which such noise was added."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_REACH = 45.0  # scales of the widest noise: what lies beyond has probability e^-45
-_NODES = 16  # of a piece; a piece is as wide as the scale of the narrowest noise
+_REACH = 45.0  # in scales of the widest noise: the probability beyond is e^-45
+_NODES = 16  # per piece; a piece is as wide as the scale of the narrowest noise
 
 
 def laplace(y: Floats, scale: float) -> Floats:
-    """The density of Laplace noise."""
+    """Returns the density of Laplace noise at y."""
     return np.exp(-np.abs(y) / scale) / (2 * scale)
 
 
 def laplace_cdf(y: Floats, scale: float) -> Floats:
-    """P(noise <= y) for Laplace noise."""
+    """Returns P(noise <= y) for Laplace noise."""
     tail = np.exp(-np.abs(y) / scale) / 2
     return np.where(y < 0, tail, 1 - tail)
 
 
 def exponential_cdf(y: Floats, scale: float) -> Floats:
-    """P(noise <= y) for exponential noise."""
+    """Returns P(noise <= y) for exponential noise."""
     return -np.expm1(-np.maximum(y, 0) / scale)
 
 
 def nodes(breaks: Sequence[float], scales: Sequence[float]) -> tuple[Floats, Floats]:
-    """Nodes and weights [m] of Gauss-Legendre rules between, and far beyond, the places where a density has a kink."""
+    """Returns nodes and weights [m] of Gauss-Legendre rules, for integrals over all numbers.
+
+    breaks: the places where a density has a kink, none of which lies inside a piece; scales: of the noises.
+    """
     reach = _REACH * max(scales)
     low, high = min(breaks) - reach, max(breaks) + reach
     steps = int(np.ceil((high - low) / min(scales)))

@@ -1,7 +1,7 @@
 """Estimators on the bench: functions from samples to a lower bound. Losses are in nats.
 
-Each may be above the truth with probability ERROR at most, so ours are called with an alpha of twice that: they use the
-lower end of a two-sided interval.
+A bound may be above the truth with probability at most ERROR. Our estimators use the lower end of a two-sided interval,
+so they are called with an alpha of twice that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from epsilometer.core.errors import UserError
 ERROR = 0.01
 
 Bound = Callable[[Samples, float, float], float]
-"""Samples, the probability with which it may be above the truth, delta -> a lower bound."""
+"""Takes samples, the probability with which the bound may be above the truth, and delta; returns a lower bound."""
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """average: whether it bounds what the success rate shows of the best adversary, and not the pure loss.
+    """An estimator on the bench.
 
-    most: how many samples it takes at most; with a delta the one-run audit's time grows with their square.
+    average: whether it bounds the loss that the best adversary's success rate shows, instead of the pure loss.
+    most:    the most samples that it is given; with a delta, the one-run audit's time grows with their square.
     """
 
     name: str
@@ -39,25 +40,25 @@ class Estimator:
 
 
 def success_rate(samples: Samples, error: float, delta: float) -> float:
-    """The audit's `loss`: from how often the guess is right (TeDA, eq. 11)."""
+    """Returns the audit's `loss`, from how often the guess is right (TeDA, eq. 11)."""
     right = samples.right
     return estimate(int(right.sum()), len(right), alpha=2 * error, delta=delta).loss
 
 
 def rates(samples: Samples, error: float, delta: float) -> float:
-    """From true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
+    """Returns the loss by the true and false positive rates of all guesses (Arcolezi and Gambs 2024)."""
     positives, true = int(samples.first.sum()), int((samples.guess & samples.first).sum())
     false = int(samples.guess.sum()) - true
     return loss_by_rates(true, positives, false, len(samples.first) - positives, alpha=2 * error, delta=delta)
 
 
 def abstention(samples: Samples, error: float, delta: float) -> float:
-    """The audit's `worst_output`: from the surest guesses."""
+    """Returns the audit's `worst_output`, from the surest guesses."""
     return worst_output(samples.right, np.abs(samples.loss), 2, 2 * error, delta=delta)
 
 
 def one_run(samples: Samples, error: float, delta: float) -> float:
-    """The one-run audit's: all runs as one of so many coins."""
+    """Returns the one-run audit's loss, taking all runs as one run with a coin for each."""
     return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta)
 
 
@@ -70,7 +71,10 @@ OURS = (
 
 
 def own(file: Path) -> Estimator:
-    """A user's: the function `bound(samples, error, delta)` of a Python file. Raises UserError where there is none."""
+    """Returns a user's estimator: the function `bound(samples, error, delta)` of a Python file.
+
+    Raises UserError if there is no such file or function.
+    """
     if not file.is_file():
         raise UserError(
             f"there is no file {str(file)!r}; give a Python file with a function bound(samples, error, delta)"

@@ -1,4 +1,4 @@
-"""What the exact loss says of a mechanism on the bench: no samples, a figure and its rounding error."""
+"""The exact loss of a mechanism on the bench: a figure with its rounding error, without samples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from epsilometer.auditing.exact_loss.grid import unit_losses
 from epsilometer.auditing.exact_loss.products import Product
 from epsilometer.auditing.truth.known import Known
 
-_WIDTH = 1e-4  # of the guess loss, in nats: what the rounding of all units together may come to
+_WIDTH = 1e-4  # rounding error allowed in the guess loss, in nats, for all units together
 
 
 @dataclass(frozen=True)
 class ExactFigure:
-    """low, high: the guess loss of the pair lies between them; pure: its pure loss; seconds: for all of these."""
+    """The exact loss of a pair. low, high: bounds on its guess loss; pure: its pure loss; seconds: the time for all."""
 
     low: float
     high: float
@@ -27,7 +27,7 @@ class ExactFigure:
 
 
 def exact_figure(known: Known) -> ExactFigure:
-    """By the product of the laws of independent parts of the output, or of the one law where there are none."""
+    """Returns the exact loss by the product of the laws of the output's independent parts, or by its one law."""
     law = known.law()
     start = time.perf_counter()
     parts = law.parts or (law,)

@@ -14,12 +14,15 @@ EPSILON, PEOPLE = 0.1, 5
 
 
 def truncated_geometric(inputs: tuple[int, int] = (2, 1)) -> Known:
-    """Algorithm 4.8: P(z | c) falls by 2^k / (2^k + 1) a step, k = ceil(ln(2 / epsilon)); ln(1 + 2^-k)-private."""
+    """Returns algorithm 4.8, which is ln(1 + 2^-k)-private for k = ceil(ln(2 / epsilon)).
+
+    P(z | c) falls by a factor of 2^k / (2^k + 1) with each step of z away from c.
+    """
     k = math.ceil(math.log(2 / EPSILON))
     base, whole = 2**k + 1, (2 ** (k + 1) + 1) * (2**k + 1) ** (PEOPLE - 1)
 
     def up_to(c: int) -> list[int]:
-        """How many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
+        """Returns how many of the `whole` equally likely integers lead to an output of at most z, for z = 0 to n."""
         below = [2 ** (k * (c - z)) * base ** (PEOPLE - (c - z)) for z in range(c)]
         above = [whole - 2 ** (k * (z - c + 1)) * base ** (PEOPLE - 1 - (z - c)) for z in range(c, PEOPLE)]
         return [*below, *above, whole]

@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 from epsilometer.auditing.truth.law import Law
 
 Draw = Callable[[int, int, np.random.Generator], NDArray[Any]]
-"""Which input (0 the first, 1 the other), how many, randomness -> outputs [n] or [n, d]."""
+"""Takes the input to use (0 the first, 1 the other), the number n of runs and randomness; returns [n] or [n, d]."""
 
 Loss = Callable[[NDArray[Any]], NDArray[np.float64]]
-"""Outputs -> [n] ln P(output | first) / P(output | other), infinite where one of them never gives it."""
+"""Takes outputs; returns [n] ln P(output | first) / P(output | other), infinite where one input never gives it."""
 
 
 @dataclass(frozen=True)
 class Known:
     """A mechanism at a pair of inputs.
 
-    origin: its definition; draw: its algorithm, which knows no law; loss: the likelihood ratio of outputs; law: of all
-    outputs, computed when it is asked for; delta: that of the claim, 0 for pure privacy; claim: what its
-    authors claim for the pair, None where nothing is.
+    origin: the source of its definition.
+    draw:   its algorithm, which does not use the law.
+    loss:   the logarithm of the likelihood ratio of outputs.
+    law:    computes the law of all outputs.
+    claim:  the epsilon that its authors claim for the pair; None if they claim nothing.
+    delta:  the delta of the claim, 0 for pure privacy.
     """
 
     name: str
@@ -37,5 +40,5 @@ class Known:
 
 
 def table(losses: NDArray[np.float64]) -> Loss:
-    """The loss of outputs that are numbers from 0: an entry for each."""
+    """Returns the loss function of outputs that are numbers from 0, given the loss of each."""
     return lambda outputs: losses[outputs]

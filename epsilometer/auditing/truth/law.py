@@ -1,8 +1,8 @@
 """The law of a mechanism at one pair of inputs, as far as it tells them apart. Losses are in nats.
 
-Two inputs differ to an adversary by the likelihood ratio of the output alone (Neyman and Pearson 1933), so outputs are
-summed up into groups. Groups are whole events of the mechanism: their probabilities are exact, and what they show is
-never above what the mechanism shows, and as near to it as the groups are small.
+Only the likelihood ratio of an output helps an adversary to tell the two inputs apart (Neyman and Pearson 1933), so
+outputs are put into groups. A group is an event of the mechanism, with an exact probability. So the loss that the
+groups show is never above the mechanism's, and comes as close to it as the groups are small.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Law:
-    """first, other: [m] probabilities of groups of outputs under the two inputs.
+    """The law of groups of outputs under two inputs.
 
-    limit: the largest loss of a single output, where that is larger than any group shows (Gaussian tails: infinite).
-    parts: the laws of independent parts of the output, where it has such.
+    first, other: [m] probabilities of the groups under either input.
+    limit:        the largest loss of a single output, if it is larger than any group's (Gaussian tails: infinite).
+    parts:        the laws of independent parts of the output, if it has such parts.
     """
 
     first: Floats
@@ -34,42 +35,43 @@ class Law:
 
     @cached_property
     def losses(self) -> Floats:
-        """[m] ln P(group | first) / P(group | other); 0 for what never comes out."""
+        """The [m] losses ln P(group | first) / P(group | other); 0 for groups that never occur."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.first == self.other, 0.0, np.log(self.first) - np.log(self.other))
 
     @property
     def pure(self) -> float:
-        """The pure loss of the pair: the largest, over outputs, of the logarithm's size."""
+        """The pure loss of the pair: the largest absolute loss of any output."""
         return max(self.limit, float(np.abs(self.losses).max()))
 
     @property
     def error(self) -> float:
-        """How often the best adversary errs between two equally likely inputs: (1 - total variation) / 2."""
+        """The error of the best adversary between two equally likely inputs: (1 - total variation) / 2."""
         return float(np.minimum(self.first, self.other).sum()) / 2
 
     @property
     def guess_loss(self) -> float:
-        """What the success rate of that adversary shows: ln((1 - error) / error)."""
+        """The loss that the success rate of that adversary shows: ln((1 - error) / error)."""
         return math.log((1 - self.error) / self.error) if self.error else math.inf
 
     def at_rate(self, rate: float) -> float:
-        """ln(TPR / FPR) of the best test whose false-positive rate is `rate`; positive is the first input.
+        """Returns ln(TPR / FPR) of the best test with false-positive rate `rate`, where positive is the first input.
 
-        The most telling groups are taken until their probability under the other input is the rate, the last in part.
+        Groups are taken from the most telling on until their probability under the other input is `rate`; the last one
+        is taken in part.
         """
         order = np.argsort(-self.losses, kind="stable")
         false, true = np.cumsum(self.other[order]), np.cumsum(self.first[order])
         return math.log(float(np.interp(rate, np.append(0.0, false), np.append(self._free(), true))) / rate)
 
     def delta(self, epsilon: float) -> float:
-        """The least delta with which epsilon holds for the pair, both ways: the larger hockey-stick divergence."""
+        """Returns the least delta with which epsilon holds in both directions: the larger hockey-stick divergence."""
         ratio = math.exp(epsilon)
         one = np.maximum(self.first - ratio * self.other, 0).sum()
         return float(max(one, np.maximum(self.other - ratio * self.first, 0).sum()))
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon that holds for the pair with this delta."""
+        """Returns the least epsilon that holds for the pair with this delta."""
         if delta == 0:
             return self.pure
         if self.delta(0.0) <= delta:
@@ -82,24 +84,24 @@ class Law:
         return float(brentq(lambda epsilon: self.delta(epsilon) - delta, 0.0, high, xtol=1e-12))
 
     def _free(self) -> float:
-        """The probability, under the first input, of groups that the other never gives."""
+        """Returns the probability, under the first input, of groups that the other input never gives."""
         return float(self.first[self.other == 0].sum())
 
 
 def cells(edges: Floats, first: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> Law:
-    """The law of a number, from its distribution functions: a group for each cell between edges, and the two ends.
+    """Returns the law of a number from its distribution functions under the two inputs.
 
-    edges: increasing [m]; groups: [m + 1].
+    edges: [m], increasing. There are m + 1 groups: a cell between each two edges, and the two ends.
     """
     one, two = (np.diff(cdf(edges), prepend=0.0, append=1.0) for cdf in (first, other))
     return Law(np.maximum(one, 0), np.maximum(two, 0))
 
 
 def together(*laws: Law, step: float) -> Law:
-    """The law of independent outputs released together, their losses rounded to multiples of a step.
+    """Returns the law of independent outputs released together, with losses rounded to multiples of a step.
 
-    The rounding only decides which outputs are summed up in one group. Probabilities of a law may sum to less than one
-    (a part of a mechanism's outputs); no loss may be infinite.
+    The rounding only decides which outputs are in one group. The probabilities of a law may sum to less than one (for
+    a part of a mechanism's outputs); no loss may be infinite.
     """
     one, two, low = np.ones(1), np.ones(1), 0
     for law in laws:
@@ -113,6 +115,6 @@ def together(*laws: Law, step: float) -> Law:
 
 
 def either(*laws: Law) -> Law:
-    """The law whose outputs are those of one of these parts."""
+    """Returns the law whose outputs are those of all these laws, each of which is a part of it."""
     first, other = (np.concatenate([getattr(law, name) for law in laws]) for name in ("first", "other"))
     return Law(first, other, max(law.limit for law in laws))

@@ -1,8 +1,9 @@
 """Local protocols for frequencies, and the attack that ldp-audit makes on them (Arcolezi and Gambs, VLDB 2024).
 
-Every one of the five gives out, in effect, a set of values: the value itself (GRR), a subset (SS), the bits that are 1
-(SUE, OUE), or what the hash maps to the reported bit (BLH). All values but the two of the pair are alike, so a set is
-recorded as whether it holds the first, whether it holds the other, and how many more it holds: [n, 3].
+In effect, each of the five protocols releases a set of values: the value itself (GRR), a subset (SS), the bits that are
+1 (SUE, OUE), or all values that the hash maps to the reported bit (BLH). All values except the two of the pair are
+alike, so a set is recorded as three numbers: whether it holds the first, whether it holds the other, and how many more
+values it holds: [n, 3].
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ PROTOCOLS = ("GRR", "SS", "SUE", "OUE", "BLH")
 
 @dataclass(frozen=True)
 class Chances:
-    """Of a set drawn for one of two values: own, foreign: [2, 2] P(holds own, holds the other's); more: [2, 2, k - 1].
+    """The law of the set that is drawn for one of two values.
 
-    more: how many of the k - 2 values it holds beside, given that.
+    pair: [2, 2], the probability of each answer to: does it hold its own value, does it hold the other one.
+    more: [2, 2, k - 1], given these answers, the probability of each number of further values among the k - 2.
     """
 
     pair: Floats
@@ -33,27 +35,27 @@ class Chances:
 
 
 def chances(protocol: str, k: int, epsilon: float) -> Chances:
-    """Returns [2, 2] whether it holds its own value and the other one, and [2, 2, k - 1] how many more."""
+    """Returns the law of the sets of a protocol over k values."""
     odds, rest = math.exp(epsilon), k - 2
     counts = np.arange(rest + 1)
     if protocol in ("GRR", "SS"):
         size = 1 if protocol == "GRR" else max(1, round(k / (odds + 1)))
         own = size * odds / (size * odds + k - size)
-        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # where its own is not in, and where it is
+        also = np.array([size / (k - 1), (size - 1) / (k - 1)])  # if its own value is not in, and if it is
         pair = np.array([[(1 - own) * (1 - also[0]), (1 - own) * also[0]], [own * (1 - also[1]), own * also[1]]])
         held = np.add.outer(np.arange(2), np.arange(2))
         return Chances(pair, (counts == (size - held)[..., None]).astype(np.float64))
     own, foreign = {
         "SUE": (math.exp(epsilon / 2) / (math.exp(epsilon / 2) + 1), 1 / (math.exp(epsilon / 2) + 1)),
         "OUE": (1 / 2, 1 / (odds + 1)),
-        "BLH": (odds / (odds + 1), 1 / 2),  # a random hash to one bit maps another value anywhere
+        "BLH": (odds / (odds + 1), 1 / 2),  # a random hash maps any other value to either bit
     }[protocol]
     pair = np.outer([1 - own, own], [1 - foreign, foreign])
     return Chances(pair, np.broadcast_to(binom.pmf(counts, rest, foreign), (2, 2, rest + 1)))
 
 
 def protocol(name: str, k: int, epsilon: float) -> Known:
-    """The protocol at the first two of k values."""
+    """Returns a protocol at the first two of k values."""
     known = chances(name, k, epsilon)
     law = Law(known.pair.ravel(), known.pair.T.ravel())
     losses = law.losses.reshape(2, 2)
@@ -72,9 +74,9 @@ def protocol(name: str, k: int, epsilon: float) -> Known:
 
 
 def attack_rates(name: str, k: int, epsilon: float) -> tuple[float, float]:
-    """How often ldp-audit's attack names the first value where it was the input, and where the other was.
+    """Returns how often ldp-audit's attack names the first value if that was the input, and if the other was.
 
-    It names a member of the set at random, and any value where the set is empty.
+    The attack names a random member of the set, and any of the k values if the set is empty.
     """
     known = chances(name, k, epsilon)
     own, other, more = np.indices(known.more.shape)
@@ -85,14 +87,14 @@ def attack_rates(name: str, k: int, epsilon: float) -> tuple[float, float]:
 
 
 def _responses(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Generalised randomised response of value 0: kept, or another of the k."""
+    """Returns sets [n, 3] of generalised randomised response for value 0: the value, or another of the k."""
     keep = rng.random(count) < math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     value = np.where(keep, 0, rng.integers(1, k, count))
     return np.stack([value == 0, value == 1, value > 1], axis=1).astype(np.int64)
 
 
 def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Subset selection for value 0: in with its probability, the rest without replacement."""
+    """Returns sets [n, 3] of subset selection for value 0: it is in with some probability, others fill the set."""
     odds = math.exp(epsilon)
     size = max(1, round(k / (odds + 1)))
     own = rng.random(count) < size * odds / (size * odds + k - size)
@@ -104,13 +106,16 @@ def _subsets(count: int, rng: np.random.Generator, k: int, epsilon: float) -> ND
 def _bits(
     count: int, rng: np.random.Generator, k: int, epsilon: float, own: float = 0.0, foreign: float = 0.0
 ) -> NDArray[np.int64]:
-    """Unary encoding of value 0: a bit a value."""
+    """Returns sets [n, 3] of unary encoding for value 0, which has a bit for each value."""
     more = rng.binomial(k - 2, foreign, count)
     return np.stack([rng.random(count) < own, rng.random(count) < foreign, more], axis=1).astype(np.int64)
 
 
 def _hashed(count: int, rng: np.random.Generator, k: int, epsilon: float) -> NDArray[np.int64]:
-    """Binary local hashing of value 0: the hash of every value is a fair coin; its own is kept or flipped."""
+    """Returns sets [n, 3] of binary local hashing for value 0.
+
+    Every value's hash is a fair coin; the hash of the input is reported as it is, or flipped.
+    """
     hashes, ones = rng.integers(0, 2, (2, count)), rng.binomial(k - 2, 0.5, count)
     keep = rng.random(count) < math.exp(epsilon) / (math.exp(epsilon) + 1)
     reported = np.where(keep, hashes[0], 1 - hashes[0])

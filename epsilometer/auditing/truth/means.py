@@ -1,7 +1,7 @@
-"""Means of a few numbers, private only where their count is protected (DP-Auditorium; arXiv:2509.07055, section 5).
+"""Means of a few numbers, private only if their count is protected (DP-Auditorium; arXiv:2509.07055, section 5).
 
-The pair is (0) and (0, 1). Noise of scale 2 / (n epsilon) on the sum over n is what would suit a public n. The noisy
-count is max(1e-12, n + Laplace(2 / epsilon)). Either tells the count, so that they lose more than epsilon.
+The pair is (0) and (0, 1). The mean gets noise of scale 2 / (n epsilon), which would suit a public n. The noisy count
+is max(1e-12, n + Laplace(2 / epsilon)). All three variants reveal the count, so they lose more than epsilon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ORIGIN = "arXiv:2509.07055, google-research/dp_sequential_test"
 
 
 def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -> Known:
-    """NonDPLaplace1 and NonDPGaussian1: mean and scale by the true count."""
+    """Returns NonDPLaplace1 or NonDPGaussian1, whose mean and scale both use the true count."""
     scales = [2 / (n * epsilon) for n in _COUNTS]
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
@@ -48,7 +48,7 @@ def true_count(name: str, epsilon: float, noise: Literal["laplace", "normal"]) -
 
 
 def noisy_scale(epsilon: float) -> Known:
-    """NonDPLaplace2: the mean by the true count, the scale by the noisy one."""
+    """Returns NonDPLaplace2, whose mean uses the true count and whose scale uses the noisy one."""
 
     def draw(which: int, count: int, rng: np.random.Generator) -> Floats:
         n = np.maximum(_LEAST, _COUNTS[which] + rng.laplace(scale=2 / epsilon, size=count))
@@ -62,7 +62,7 @@ def noisy_scale(epsilon: float) -> Known:
 
     @cache
     def law() -> Law:
-        edges = np.sinh(np.linspace(-1, 1, 60_001) * math.asinh(2e13 / epsilon))  # noise of the least count is so wide
+        edges = np.sinh(np.linspace(-1, 1, 60_001) * math.asinh(2e13 / epsilon))  # as wide as noise at the least count
         return cells(edges, lambda y: cdf(0, y), lambda y: cdf(1, y))
 
     def loss(y: Floats) -> Floats:
@@ -72,7 +72,7 @@ def noisy_scale(epsilon: float) -> Known:
 
 
 def _tail(z: Floats, n: int, epsilon: float) -> Floats:
-    """The distribution function of noise whose scale is a noisy count's, integrated over the count in closed form."""
+    """Returns P(noise <= z) where the scale of the noise uses a noisy count, integrated over it in closed form."""
     c = epsilon / 2
     a = np.abs(z) * c
     inside = n * math.exp(-c * n) * _exprel((c - a) * n) + np.exp(-a * n) / (c + a)
@@ -81,7 +81,7 @@ def _tail(z: Floats, n: int, epsilon: float) -> Floats:
 
 
 def _density(size: Floats, n: int, epsilon: float) -> Floats:
-    """The density of that noise at values of this size."""
+    """Returns the density of that noise at values of this absolute size."""
     c = epsilon / 2
     a = size * c
     u = (c - a) * n
@@ -93,5 +93,5 @@ def _density(size: Floats, n: int, epsilon: float) -> Floats:
 
 
 def _exprel(u: Floats) -> Floats:
-    """(e^u - 1) / u."""
+    """Returns (e^u - 1) / u, which is 1 at u = 0."""
     return np.where(u == 0, 1, np.expm1(u) / np.where(u == 0, 1, u))

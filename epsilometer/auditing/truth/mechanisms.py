@@ -1,4 +1,4 @@
-"""All mechanisms of the bench, each at the pair at which its source has it, in the order of the table."""
+"""All mechanisms of the bench in the order of the table, each at the pair of inputs that its source uses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def protocols() -> Iterator[Known]:
 
 
 def with_delta() -> Iterator[Known]:
-    """Yields mechanisms of which a pair (epsilon, delta) is known."""
+    """Yields mechanisms for which a pair (epsilon, delta) is known."""
     yield additive.gaussian("Gaussian mu=1 delta=1e-5", 1.0, 1e-5)
     yield additive.gaussian("Gaussian mu=1 delta=.01", 1.0, 1e-2)
     yield additive.gaussian("Gaussian mu=2 delta=.01", 2.0, 1e-2)
@@ -84,7 +84,7 @@ def nothing() -> Iterator[Known]:
 
 
 def rewriters() -> Iterator[Known]:
-    """Yields ours, on texts that can be listed."""
+    """Yields our own mechanisms, on texts whose rewrites can all be listed."""
     yield texts.responses(2.0)
     for name in ("tem", "santext", "exponential", "custext"):
         yield texts.words(name, 2.0, {})

@@ -26,7 +26,7 @@ def _exponential(y: Floats, scale: float) -> Floats:
 
 
 def _noise(name: str) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """Density and distribution function."""
+    """Returns the density and the distribution function of the noise of this name."""
     if name == "laplace":
         return partial(laplace_density, scale=SCALE), partial(laplace_cdf, scale=SCALE)
     return partial(_exponential, scale=SCALE), partial(exponential_cdf, scale=SCALE)
@@ -42,7 +42,7 @@ def _draws(inputs: Inputs, noise: str, summary: Callable[..., NDArray[Any]]) -> 
 
 
 def place(name: str, number: int, inputs: Inputs, noise: str) -> Known:
-    """Which of the noisy answers is the largest comes out."""
+    """Returns the mechanism that releases which of the noisy answers is the largest."""
     density, cdf = _noise(noise)
 
     def chances(queries: Sequence[float]) -> Floats:
@@ -60,7 +60,10 @@ def place(name: str, number: int, inputs: Inputs, noise: str) -> Known:
 
 
 def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> Known:
-    """The largest of five noisy answers itself comes out, which is wrong; the answers of an input are all alike."""
+    """Returns the mechanism that releases the largest of five noisy answers itself, which breaks its claim.
+
+    inputs: the true answer for either input, the same for all five queries.
+    """
     density, cdf = _noise(noise)
 
     def loss(y: Floats) -> Floats:
@@ -70,7 +73,7 @@ def value(name: str, number: int, inputs: tuple[float, float], noise: str) -> Kn
 
     @cache
     def law() -> Law:
-        edges = np.linspace(-200, 400, 60_001)  # the places of the kinks are among them
+        edges = np.linspace(-200, 400, 60_001)  # they include the places of the kinks
         return cells(edges, lambda y: cdf(y - inputs[0]) ** 5, lambda y: cdf(y - inputs[1]) ** 5)
 
     repeated = ([inputs[0]] * 5, [inputs[1]] * 5)

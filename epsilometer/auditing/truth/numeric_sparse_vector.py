@@ -1,8 +1,8 @@
-"""The sparse vector technique's variants that answer with numbers.
+"""Variants of the sparse vector technique that answer with numbers.
 
-Algorithm 3 of Lyu, Su and Li (VLDB 2017) gives out the noisy answer that was above the threshold, which tells where the
-threshold lies; it is also run beside algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI 2019) answers
-with fresh noise.
+Algorithm 3 of Lyu, Su and Li (VLDB 2017) releases the noisy answer that was above the threshold, which reveals where
+the threshold lies. It is also run together with algorithm 4. NumericalSVT (Wang, Ding, Wang, Kifer and Zhang, PLDI
+2019) answers with fresh noise.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from epsilometer.auditing.truth.known import Known
 from epsilometer.auditing.truth.law import Floats, Law, either, together
 from epsilometer.auditing.truth.sparse_vector import EPSILON, QUERIES, Inputs, Threshold, numbered, places
 
-_STEP = 1e-4  # to which losses are grouped where outputs are released together
+_STEP = 1e-4  # losses are grouped to this step where outputs are released together
 _HALF = QUERIES // 2
-_FAR = 30.0  # scales: where a noisy answer lies but for e^-30
-_CELLS = 41  # edges of the cells of an answer that is not the smallest, between the queries
+_FAR = 30.0  # in scales: a noisy answer lies farther away with a probability of about e^-30
+_CELLS = 41  # edges, between the queries, of the cells of an answer that is not the smallest
 
 
 class Revealing:
-    """Algorithm 3, of one yes or two, at queries of which the first five are alike and the last five are.
+    """Algorithm 3 with one yes or two. The first five queries are all alike, and so are the last five.
 
-    Outputs: [n, 2 stop] for each yes its place and its noisy answer, -1 and 0 where there is none.
+    Outputs: [n, 2 stop], for each yes its place and its noisy answer; -1 and 0 for a yes that does not occur.
     """
 
     def __init__(self, inputs: Inputs, threshold: Threshold) -> None:
         self.inputs, self.threshold = inputs, threshold
 
     def draw(self, which: int, count: int, rng: np.random.Generator) -> Floats:
-        """The algorithm."""
+        """Returns `count` outputs of the algorithm on the input `which`."""
         threshold, stop = self.threshold, self.threshold.stop
         noisy = np.asarray(self.inputs[which]) + rng.laplace(scale=threshold.noise, size=(count, QUERIES))
         above = noisy >= threshold.level + rng.laplace(scale=threshold.scale, size=(count, 1))
@@ -49,23 +49,23 @@ class Revealing:
         return out
 
     def loss(self, outputs: Floats) -> Floats:
-        """ln P / P': of the answers, and of the queries below a threshold that lies below the smallest of them."""
+        """Returns the [n] losses ln P(output | first) / P(output | other)."""
         return self._log_density(0, outputs) - self._log_density(1, outputs)
 
     @cached_property
     def law(self) -> Law:
-        """By places of the yeses, nodes of the smallest answer, and cells of the other."""
+        """The law, with a group for each set of places of yeses, node of the smallest answer, and cell of the other."""
         return either(*(self._part(yes) for yes in places(self.threshold.stop)))
 
     def _part(self, yes: tuple[int, ...]) -> Law:
-        """The outputs with yeses at these places."""
+        """Returns the part of the law with yeses at these places."""
         if not yes:
             nothing = np.tile([-1.0, 0.0], (1, self.threshold.stop))
             return Law(np.exp(self._log_density(0, nothing)), np.exp(self._log_density(1, nothing)))
         return either(*(self._smallest(place, yes) for place in yes))
 
     def _smallest(self, place: int, yes: tuple[int, ...]) -> Law:
-        """The outputs of which the smallest answer is at this place; it decides where the threshold may lie."""
+        """Returns the part of the law with the smallest answer at this place; the threshold must lie below it."""
         scale = self.threshold.noise
         y, weight = nodes(self._breaks, [2 * scale])
         here = np.abs(y) < _FAR * scale
@@ -78,7 +78,7 @@ class Revealing:
         parts = []
         for which, queries in enumerate(self.inputs):
             mass = (weight * np.exp(self._log_density(which, outputs)))[:, None]
-            for other in rest:  # not just there, but anywhere above
+            for other in rest:  # the other answer may lie anywhere above y
                 mass = mass / laplace(y - queries[other], scale)[:, None]
                 mass = mass * np.diff(laplace_cdf(edges - queries[other], scale), axis=1)
             parts.append(mass.ravel())
@@ -89,7 +89,11 @@ class Revealing:
         return sorted({*self.inputs[0], *self.inputs[1]})
 
     def _log_density(self, which: int, outputs: Floats) -> Floats:
-        """[n] ln of the density: the answers' own, times that of a threshold below them with the others below it."""
+        """Returns ln of the density [n] of outputs.
+
+        It is the density of the answers, times the probability that the threshold lies below all of them and above all
+        queries answered with no.
+        """
         queries, scale, stop = np.asarray(self.inputs[which]), self.threshold.noise, self.threshold.stop
         place, answer = outputs[:, ::2].astype(np.int64), outputs[:, 1::2]
         some = place >= 0
@@ -101,7 +105,7 @@ class Revealing:
         return np.asarray(own + self._log_below(which, first, last - first - some.sum(axis=1), lowest))
 
     def _log_below(self, which: int, first: NDArray[np.int64], second: NDArray[np.int64], lowest: Floats) -> Floats:
-        """ln P(threshold <= lowest, and so many queries of either half below it), from a table of its integral."""
+        """Returns ln P(threshold <= lowest, and `first` and `second` queries of either half below it), from a table."""
         start, step, logs = self._tables[which]
         at = np.clip((lowest - self.threshold.level - start) / step, 0, logs.shape[2] - 1.000001)
         at = np.where(np.isinf(lowest), logs.shape[2] - 1.000001, at)
@@ -111,7 +115,10 @@ class Revealing:
 
     @cached_property
     def _tables(self) -> list[tuple[float, float, Floats]]:
-        """For each input the grid of the threshold's noise, and [6, 6, m] ln of the integral up to each point."""
+        """For each input, the start and step of a grid of the threshold's noise, and ln of integrals up to its points.
+
+        The integrals are [6, 6, m], by the numbers of queries of each half below the threshold.
+        """
         return [self._table(queries) for queries in self.inputs]
 
     def _table(self, queries: Sequence[float]) -> tuple[float, float, Floats]:
@@ -131,7 +138,7 @@ class Revealing:
 
 
 def revealing(name: str, inputs: Inputs, threshold: Threshold) -> Known:
-    """Algorithm 3."""
+    """Returns algorithm 3."""
     algorithm = Revealing(inputs, threshold)
     return Known(
         name,
@@ -144,7 +151,7 @@ def revealing(name: str, inputs: Inputs, threshold: Threshold) -> Known:
 
 
 def parallel(name: str, inputs: Inputs, one: Threshold, two: Threshold) -> Known:
-    """Algorithms 3 and 4 on the same queries. Outputs: those of the one, then the number of the other's answers."""
+    """Returns algorithms 3 and 4 on the same queries. Outputs: of 3, then the number (`places`) of 4's answers."""
     algorithm = Revealing(inputs, one)
 
     @cache
@@ -167,7 +174,10 @@ def parallel(name: str, inputs: Inputs, one: Threshold, two: Threshold) -> Known
 
 
 def numerical(name: str, inputs: tuple[float, float], threshold: Threshold, scale: float) -> Known:
-    """NumericalSVT, all queries of an input alike. Outputs: [n, 2 stop] as of algorithm 3; scale: of the answers."""
+    """Returns NumericalSVT, with all queries of an input alike.
+
+    Outputs: [n, 2 stop], as for algorithm 3; scale: of the answers' noise.
+    """
     stop, shift = threshold.stop, inputs[1] - inputs[0]
     codes = {yes: number for number, yes in enumerate(places(stop))}
 

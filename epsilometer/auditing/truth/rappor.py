@@ -13,11 +13,11 @@ from epsilometer.auditing.truth.law import Floats, Law
 
 BITS = 20
 FIRST, OTHER = (3, 10, 13), (0, 11, 18)
-"""The bits that the four hashes (murmur3, seeds 0 to 3) of the values 1 and 0 set, as DP-Sniper computes them."""
+"""The bits set by the four hashes (murmur3, seeds 0 to 3) of the values 1 and 0, as DP-Sniper computes them."""
 
 
 def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
-    """set_one, set_zero: how likely a bit comes out as 1, where it is set in the filter and where it is not."""
+    """Returns RAPPOR. set_one, set_zero: P(a bit comes out as 1) if it is set in the filter, and if not."""
     chance = np.full((2, BITS), set_zero)
     chance[0, list(FIRST)] = chance[1, list(OTHER)] = set_one
     signs = np.zeros(BITS)
@@ -31,7 +31,7 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
         return np.where(outputs, steps[0], steps[1]) @ signs
 
     def law() -> Law:
-        """By how many of either kind of bits come out as 1."""
+        """Returns the law, grouped by how many bits of either kind are reported as 1."""
         ones = np.arange(len(FIRST) + 1)
         set_, unset = binom.pmf(ones, len(FIRST), set_one), binom.pmf(ones, len(OTHER), set_zero)
         one, zero = (np.array([1 - chance, chance]) for chance in (set_one, set_zero))
@@ -42,12 +42,12 @@ def rappor(name: str, set_one: float, set_zero: float, claim: float) -> Known:
 
 
 def one_time(f: float = 0.95) -> Known:
-    """The permanent response alone, steps 1 and 2; claimed for a filter of h bits: 2 h ln((2 - f) / f)."""
+    """Returns the permanent response alone, steps 1 and 2, with the claim 2 h ln((2 - f) / f) for h hashes."""
     return rappor("OneTimeRappor", 1 - f / 2, f / 2, claim=8 * math.log((2 - f) / f))
 
 
 def instantaneous(f: float = 0.75, p: float = 0.45, q: float = 0.55) -> Known:
-    """The response to the permanent response, steps 1 to 3."""
+    """Returns the instantaneous response to the permanent response, steps 1 to 3."""
     one, zero = f / 2 * p + (1 - f / 2) * q, f / 2 * q + (1 - f / 2) * p
     ratio = math.log(one * (1 - zero) / (zero * (1 - one)))
     return rappor("Rappor", one, zero, claim=4 * ratio)

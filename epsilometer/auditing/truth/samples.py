@@ -1,4 +1,4 @@
-"""Samples of a mechanism of known loss: what every estimator on the bench is given."""
+"""Samples of a mechanism of known loss: the input of every estimator on the bench."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DIGITS = 9
 class Samples:
     """n runs of a mechanism, each on one of two inputs by a fair coin.
 
-    first:   bool [n], whether the first input was taken.
-    outputs: [n] or [n, d], what came out.
+    first:   bool [n], whether the first input was used.
+    outputs: [n] or [n, d].
     loss:    float [n], ln P(output | first) / P(output | other): the scores of the optimal adversary, rounded to
-             DIGITS. The last bits of a sum in floating point tell its parts apart (Mironov 2012), and scores that
-             differ by these alone prove a loss that the mechanism on paper does not have.
-    guess:   bool [n], whether that adversary says that it was the first; by a coin where the loss is 0.
+             DIGITS. The last bits of a floating-point sum reveal its parts (Mironov 2012), and scores that differ only
+             in these bits would prove a loss that the mechanism on paper does not have.
+    guess:   bool [n], whether that adversary guesses the first input; by a coin where the loss is 0.
     """
 
     first: NDArray[np.bool_]
@@ -33,12 +33,12 @@ class Samples:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """[n] whether the optimal adversary's guess was."""
+        """Whether each guess of the optimal adversary is right, bool [n]."""
         return self.guess == self.first
 
 
 def samples(known: Known, count: int, seed: int) -> Samples:
-    """`count` runs; the randomness is named by the mechanism and the seed."""
+    """Returns `count` runs of a mechanism; its name, the count and the seed name the randomness."""
     rng = np.random.default_rng([zlib.crc32(known.name.encode()), count, seed])
     first = rng.random(count) < 0.5
     halves = [known.draw(which, int(of.sum()), rng) for which, of in enumerate((first, ~first))]

@@ -1,7 +1,8 @@
-"""The sparse vector technique's variants that answer yes or no (Lyu, Su and Li, VLDB 2017, algorithms 1, 2, 4, 5, 6).
+"""Variants of the sparse vector technique that answer yes or no (Lyu, Su and Li, VLDB 2017, algorithms 1, 2, 4, 5, 6).
 
-Ten queries, compared with a threshold; all are told which are above until `stop` were. Given the noise of the threshold
-the queries are independent, so every probability is an integral over one number.
+Ten queries are compared with a threshold, one after another, and each answer is released until `stop` of them were
+above. Given the noise of the threshold, the queries are independent, so every probability is an integral over one
+number.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ Inputs = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class Threshold:
-    """level: what queries are compared with; scale: of its noise; noise: a query's scale; stop: after so many."""
+    """A noisy threshold.
+
+    level: the number that queries are compared with; scale: of its noise; noise: the scale of a query's noise; stop:
+    the number of queries above after which no more are answered.
+    """
 
     level: float
     scale: float
@@ -36,37 +41,37 @@ class Threshold:
     stop: int = 1
 
     def above(self, queries: Sequence[float], count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Returns [n, 10] which queries are above the noisy threshold, all of them answered."""
+        """Returns bool [n, 10], which queries are above the noisy threshold, as if all of them were answered."""
         noisy = np.asarray(queries) + rng.laplace(scale=self.noise, size=(count, QUERIES))
         return noisy >= self.level + rng.laplace(scale=self.scale, size=(count, 1))
 
     def nodes(self, queries: Sequence[float]) -> tuple[Floats, Floats, Floats]:
-        """Nodes of the threshold's noise, their probabilities, and of each query [10, m] P(below) at each."""
+        """Returns nodes [m] of the threshold's noise, their probabilities [m], and each query's P(below) [10, m]."""
         at, weight = nodes(sorted({0.0, *(x - self.level for x in queries)}), [self.scale, self.noise])
         below = laplace_cdf(at + self.level - np.asarray(queries)[:, None], self.noise)
         return at, weight * laplace(at, self.scale), below
 
     def chances(self, queries: Sequence[float]) -> Floats:
-        """[m] P(answers): the places of those above, as `places` lists them."""
+        """Returns the [m] probabilities of all possible answers, in the order of `places`."""
         _, mass, below = self.nodes(queries)
         return np.array([mass @ answered(below, yes, self.stop) for yes in places(self.stop)])
 
 
 def places(stop: int) -> Iterator[tuple[int, ...]]:
-    """Yields the places of the queries above, for all answers that are possible: fewer than `stop` or just so many."""
+    """Yields the places of the queries above, for all possible answers, which have at most `stop` of them."""
     for size in range(stop + 1):
         yield from combinations(range(QUERIES), size)
 
 
 def answered(below: Floats, yes: tuple[int, ...], stop: int) -> Floats:
-    """[m] the probability of these answers at each node: after the last of `stop` yeses none is asked."""
+    """Returns the [m] probabilities of these answers at each node; no query is asked after the last of `stop` yeses."""
     last = yes[-1] + 1 if len(yes) == stop else QUERIES
     no = [i for i in range(last) if i not in yes]
     return np.asarray(np.prod(below[no], axis=0) * np.prod(1 - below[list(yes)], axis=0))
 
 
 def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
-    """[n] the number in `places` of what comes out, from [n, 10] which queries are above."""
+    """Returns the [n] numbers in `places` of the released answers, from which queries are above, bool [n, 10]."""
     shown = above & (np.cumsum(above, axis=1) <= stop)
     codes = np.array([sum(1 << i for i in yes) for yes in places(stop)])
     order = np.argsort(codes)
@@ -74,7 +79,7 @@ def numbered(above: NDArray[np.bool_], stop: int) -> NDArray[np.int64]:
 
 
 def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Known:
-    """Algorithms 1, 2 and 4: at one yes the first two differ in nothing but what is set in `threshold`."""
+    """Returns algorithm 1, 2 or 4. With one yes, the first two differ only in the settings of `threshold`."""
 
     @cache
     def law() -> Law:
@@ -87,13 +92,13 @@ def stopping(name: str, number: int, inputs: Inputs, threshold: Threshold) -> Kn
 
 
 def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> Known:
-    """Algorithm 5: queries without noise. Which are above depends on the threshold's noise alone: a few answers."""
+    """Returns algorithm 5, whose queries have no noise: the threshold's noise alone decides, so few answers occur."""
     scale = 2 / EPSILON
     values = np.unique(np.concatenate(inputs))
     edges = np.append(values - level, np.inf)
 
     def answers(queries: Sequence[float]) -> NDArray[np.int64]:
-        """[m] the queries above as bits, where the noise is below the smallest edge, between two, and so on."""
+        """Returns the queries above as bits, [m], for noise below the first edge, between the first two, and so on."""
         middle = np.concatenate([[edges[0] - 1], edges[:-1] + 0.5])
         return (np.asarray(queries) >= middle[:, None] + level) @ (1 << np.arange(QUERIES))
 
@@ -110,7 +115,7 @@ def noiseless(name: str, inputs: Inputs, level: float = 1.0) -> Known:
 
 
 def endless(name: str, inputs: Inputs, threshold: Threshold) -> Known:
-    """Algorithm 6: never stops. The first five queries of an input are alike, and so are the last five."""
+    """Returns algorithm 6, which never stops. The first five queries of an input are alike, and so are the last."""
     half = QUERIES // 2
 
     @cache
@@ -118,7 +123,7 @@ def endless(name: str, inputs: Inputs, threshold: Threshold) -> Known:
         return Law(chances(inputs[0]).ravel(), chances(inputs[1]).ravel())
 
     def chances(queries: Sequence[float]) -> Floats:
-        """[6, 6] by how many of either half are above."""
+        """Returns the [6, 6] probabilities of how many queries of each half are above."""
         _, mass, below = threshold.nodes(queries)
         counts = np.arange(half + 1)[:, None]
         one, two = binom.pmf(counts, half, 1 - below[0]), binom.pmf(counts, half, 1 - below[-1])

@@ -1,7 +1,7 @@
 """Our own mechanisms on texts, over vocabularies so small that every rewrite can be listed.
 
-The truth is summed over all outputs from the laws of words, as documented; the draws are those of `rewrite`, texts and
-all, so that a sampler that departs from its law shows.
+The true loss is summed over all outputs from the documented laws of words. Samples are the actual texts that `rewrite`
+returns, so that a sampler that departs from its law is detected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEXTS = ("boston monday", "dallas friday")
 
 
 def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> Known:
-    """A word mechanism on two texts of two words, over five words of two dimensions."""
+    """Returns a word mechanism on two texts of two words, over five words with vectors of two dimensions."""
     with TemporaryDirectory() as folder:
         resource = Path(folder) / "words.npz"
         WordVectors(WORDS, np.array(PLACES)).save(resource)
@@ -40,13 +40,13 @@ def words(name: str, epsilon: float, settings: Mapping[str, Any]) -> Known:
 
 
 def responses(epsilon: float) -> Known:
-    """Randomised response over the list of five texts."""
+    """Returns randomised response over a list of five texts."""
     texts = (*TEXTS, "denver monday", "boston friday", "dallas monday")
     return text_mechanism("randomized_response", RandomizedResponse(resource=texts), epsilon, texts)
 
 
 def text_mechanism(name: str, mechanism: Any, epsilon: float, outputs: Sequence[str]) -> Known:
-    """A mechanism with laws, at the two texts; outputs: all that can come out. Drawn: their numbers."""
+    """Returns a mechanism with laws at the two texts. outputs: all possible rewrites; draws are numbers of these."""
     number = {text: i for i, text in enumerate(outputs)}
 
     @cache
