@@ -1,8 +1,8 @@
-"""Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder that was trained to write
-round trips of texts from states in which an adversary cannot read an attribute.
+"""Adversarial back-translation (Xu 2019, as IDT's appendix C does it): an encoder-decoder trained to write round trips
+of texts from states in which an adversary cannot read an attribute.
 
-The training is `shared/adversarial_rewriter.py`, by the stage `rewriters`; here its model rewrites every sentence, as
-`round_trip` does. That the adversary in training failed says nothing about one that is trained on rewrites. Nothing is
+The stage `rewriters` trains the model (`shared/adversarial_rewriter.py`); here it rewrites every sentence, as
+`round_trip` does. That the adversary failed in training says nothing about one that is trained on rewrites. Nothing is
 claimed.
 """
 
@@ -28,7 +28,7 @@ class AdversarialBackTranslation(SentenceMechanism):
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """As `SentenceMechanism`."""
+        """The trained rewriter."""
         from epsilometer.mechanisms.anonymisers.shared.adversarial_rewriter import trained
 
         return [trained(self.resource)]

@@ -1,8 +1,8 @@
 """Back-translation: every sentence is translated into another language and back (a baseline of IDT, section 5).
 
-Published: Helsinki-NLP/opus-mt-en-fr and -fr-en, with the beams that come with them. Here any two Marian models work,
-the number of beams is a setting, and hypotheses are ranked by their mean log-probability (`models/beam_search.py`).
-Nothing is claimed.
+The published baseline uses Helsinki-NLP/opus-mt-en-fr and -fr-en with their default number of beams. Here any two
+Marian models work, the number of beams is a setting, and hypotheses are ranked by their mean log-probability
+(`models/beam_search.py`). Nothing is claimed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @component
 class BackTranslation(SentenceMechanism):
-    """resource: the model from the texts' language, a Marian model by id or folder; back: that from there back."""
+    """resource: a Marian model, by id or folder, from the texts' language into another; back: one for the way back."""
 
     resource: str | Path
     back: str | Path
 
     @cached_property
     def models(self) -> Sequence[Seq2Seq]:
-        """As `SentenceMechanism`."""
+        """The model into the other language, and the model back."""
         from epsilometer.models.translation import Translator
 
         return [Translator(model) for model in (self.resource, self.back)]

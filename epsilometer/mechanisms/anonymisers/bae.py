@@ -1,13 +1,13 @@
 """BAE-R: important words are replaced by what a masked language model expects (Garg and Ramakrishnan, EMNLP 2020).
 
-Candidates are the 50 likeliest whole words at the word's place, of the same tag, where nouns and verbs may stand for
-each other. The text must stay similar to the original in the window of 15 words by at least .936338 = 1 - .2 / pi, the
-angular similarity that the authors' threshold of .8 amounts to.
+Candidates are the 50 likeliest whole words at the word's place that have the same tag, except that nouns and verbs may
+replace each other. In a window of 15 words, the text's similarity to the original must stay at or above .936338 =
+1 - .2 / pi, the angular similarity that the authors' threshold of .8 amounts to.
 
-`as_published: true` is TextAttack's recipe (0.3.11) with what changes its results: .936338 is a threshold on the
-cosine there, a looser one; pieces inside words are candidates as if they were words (the authors leave them out); the
-window of the swapped word alone counts, texts of fewer than 15 words pass, and the tag is that of the first of equal
-words among 4 words before and 3 after, in the original.
+`as_published: true` follows TextAttack's recipe (0.3.11) wherever it changes results: there .936338 is a threshold on
+the cosine, which is looser; pieces inside words count as words and become candidates (the authors leave them out); only
+the window of the swapped word counts; texts of fewer than 15 words always pass; and the tag is read in the original,
+among 4 words before and 3 after, at the first occurrence of the word there.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from epsilometer.models.fill_mask import FillMask, Place
 
 CANDIDATES = 50
 LEAST, WINDOW = 0.936338023, 15
-_SPARE = 30  # outputs beyond these that are looked at, since some are no words
+_SPARE = 30  # further outputs to look at, since some of them are not words
 
 
 @component
 class BAE(WordSearch):
-    """masked_lm: the masked language model, by id or folder; by default the embedded one. The rest as `WordSearch`."""
+    """masked_lm: the masked language model, by id or folder; None: the embedded one. Other settings: `WordSearch`."""
 
     masked_lm: str | Path | None = None
 
     @cached_property
     def limits(self) -> Limits:
-        """Tags, and the similarity of windows."""
+        """The word's tag, and the similarity of windows."""
         rule = Similarity(LEAST, "cosine" if self.as_published else "angular", WINDOW, published=self.as_published)
         return Limits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
@@ -47,7 +47,7 @@ class BAE(WordSearch):
         return FillMask(self.masked_lm or masked_lm())
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """The likeliest words where the text, as it stands, has a mask; likeliest first."""
+        """Returns the likeliest words for a mask at this position of the current text, likeliest first."""
         token = draft.spans.tokens[position]
         start = draft.spans.starts[position]
         start += sum(len(new) - len(draft.spans.tokens[i]) for i, new in draft.edits.items() if i < position)

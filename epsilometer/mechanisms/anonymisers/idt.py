@@ -2,40 +2,43 @@
 
 Faustini, Tran and Dras, "IDT", Computational Linguistics 2025, algorithm 1. It makes no claim: nothing is proved about
 the released text, and an attacker trained on rewrites recovers much of the attribute. Labels are the auxiliaries'
-predictions, so that a user's text needs none.
+predictions, so a user's text needs no labels.
 
-1. Attributions of the predicted class of every label (`shared/attribution.py`).
-2. W: the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's IDT_u)
-   for an attribute.
-3. For each of these, the k nearest words, in its letter case; or those of `candidates`.
-4. Edits of 1, 2, ..., |W| words (`shared/search.py`): whole tokens, all occurrences, everything else byte for byte. The
-   tags of the text stay the same, except that under `swap` (IDT_s) NOUN and VERB may replace each other.
-5. Of the edits under which every attribute has another prediction and every task the same, one is released.
+1. Compute attributions of the predicted class of every label (`shared/attribution.py`).
+2. Let W be the words with a positive score for an attribute and none for a task; with `ignore_utility` (the paper's
+   IDT_u), all words with a positive score for an attribute.
+3. For each word in W, take the k nearest words, in its letter case; or other replacements, set by `candidates`.
+4. Try edits of 1, 2, ..., |W| words (`shared/search.py`). An edit replaces whole tokens, at all occurrences, and leaves
+   everything else byte for byte. The text's tags must not change, except that under `swap` (IDT_s) NOUN and VERB may
+   replace each other.
+5. Release one of the edits under which the prediction changes for every attribute and stays the same for every task.
 
-`as_published: true` is the paper's: random chains of replacements, and of all candidates the one with the largest
-probability of a wrong class; ties go to fewer changed words, then to the text's stream. Ours searches by size and stops
-at the fewest words. The tasks' predictions are checked for every edit, so ours also changes words that tasks use,
-unless `ignore_utility` is false.
+`as_published: true` is the paper's search: it draws random chains of replacements, and of all candidates releases the
+one with the largest probability of a wrong class; ties go to fewer changed words, then to the text's stream. Our search
+goes by size and stops at the fewest words. It checks the tasks' predictions for every edit, so it also changes words
+that tasks use, unless `ignore_utility` is false.
 
-`aim: random` shows a class that is drawn by k-ary randomised response from the predicted one, y, of c classes,
+`aim: random` shows a class t that is drawn from the predicted class y, one of c classes, by k-ary randomised response,
 
     P(t | y) = e^(epsilon [t = y]) / (e^epsilon + c - 1)   (Kairouz, Bonawitz and Ramage 2016),
 
-so that P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. The released
-text is not a function of it alone, and where no edit shows that class the text says so; so nothing is claimed for the
-text. Where a text's own class is drawn, the words are changed that would change for another class, so that being edited
-does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin` of the class shares.
+so P(t | x) <= e^epsilon P(t | x') for any two texts: the class to show is epsilon-locally private. But the released
+text is not a function of that class alone, and its outcome tells if no edit shows the class; so nothing is claimed for
+the text. If a text's own class is drawn, the words are changed that would change for another class, so that being
+edited does not mark a text as showing a false class. `aim: hide` brings every auxiliary within `margin` of the class
+shares.
 
-The paper states neither k nor q. Of 100 generated reviews for validation (73 that linear victims read right, linear
-auxiliaries on other texts, GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words a success, and .21,
-.23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50: more options and a wider beam find more, and the number of sentences
-that the tagger reads, which is most of the time, hardly grows (28 to 38 a text): hence the defaults. As published
-it was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, highest for few options (k of 5 or 10), with 1.7
-to 2.5 words; at q = 10 the tagger reads 29, 42, 54 and 66 sentences a text. The standard error of a share is about .04.
+The paper states neither k nor q. On 100 generated validation reviews (73 of which linear victims read right; linear
+auxiliaries trained on other texts; GloVe 50d) RS_all was .40 at k = 50 and q = 10, with 2.1 changed words per success,
+and .21, .23, .22 and .30 at q = 1 and k = 5, 10, 20 and 50. More options and a wider beam find more, while the number
+of sentences that the tagger reads, which takes most of the time, hardly grows (28 to 38 per text); hence the defaults.
+As published, RS_all was 0 to .03 at q = 1, .04 to .07 at q = 5 and .04 to .10 at q = 10, highest for few options (k of
+5 or 10), with 1.7 to 2.5 changed words; at q = 10 the tagger reads 29, 42, 54 and 66 sentences per text. The standard
+error of a share is about .04.
 
-Departures, where the paper leaves a choice: a word is replaced where it stands in the original, never where another
-replacement put it; of W the 64 words with the largest scores are used; the tagger is the embedded one. The one question
-a text and task that the paper puts to the victim is its evaluation, and is asked there.
+Departures, where the paper leaves a choice: a word is replaced at its places in the original, never where another
+replacement has put it; only the 64 words of W with the largest scores are used; the tagger is the embedded one. The
+paper puts one question per text and task to the victim. That is its evaluation, and we ask it there.
 """
 
 from __future__ import annotations
@@ -77,23 +80,29 @@ from epsilometer.models.tagging import Tagger
 
 _GROUP = 64  # distinct texts that are prepared together
 _READ = 1 << 15  # sentences whose tags are remembered; cannot change a result
-_NEAR = 0.25  # nats from the shares under `hide`, unless `margin` says otherwise: of two even classes, .39 to .61
+_NEAR = 0.25  # default `margin` under `hide`, in nats from the shares: .39 to .61 for two equal classes
 
 
 @component
 class IDT:
-    """Replaced words against classifiers of attributes.
+    """Replaces words so that classifiers of attributes err. Defaults of settings that may be None are in brackets.
 
-    resource: the folder of auxiliaries; attributes, tasks, kinds: those of its labels and classifiers that are used,
-    all where left out; enough: how many kinds have to err, and to keep the tasks (all). The first kind's attributions
-    count. steps: of integrated gradients, before any doubling (16; as published 50). k: options of a word; q: edits of
-    a size that are drawn, or kept by a beam; most: edits that `exhaustive` may judge. margin: in nats, log-odds by
-    which every auxiliary must err (0); under `hide`, how far the logarithms of their probabilities may stay from those
-    of the shares (0.25).
-
-    names: kept are proper nouns and identifiers; antonyms: refused by the folder's word relations; similarity: least
-    cosine of text and changed sentences; fluency: largest fall of a changed word's log-probability. unsaved: what is
-    released where the aim is not reached.
+    resource:                 the folder of auxiliaries.
+    attributes, tasks, kinds: which of its labels and kinds of classifiers are used [all]. Attributions are by the first
+                              kind.
+    enough:                   how many kinds must err on the attributes, and keep their answers on the tasks [all].
+    k:                        the number of options for a word.
+    q:                        the number of edits of a size that are drawn, or kept by a beam.
+    candidates:               where a word's options come from.
+    steps:                    of integrated gradients, before any doubling [16; 50 as published].
+    margin:                   the log-odds, in nats, by which every auxiliary must err [0]; under `hide`, how far the
+                              logarithms of its probabilities may stay from those of the shares [0.25].
+    most:                     the number of edits that `exhaustive` may judge.
+    names:                    `kept` leaves proper nouns and identifiers as they are.
+    antonyms:                 `refused` excludes opposites, by the folder's word relations.
+    similarity:               the least cosine of the text, and of every changed sentence, with the original [no limit].
+    fluency:                  the largest fall of a changed word's log-probability, in nats [no limit].
+    unsaved:                  what is released if the aim is not reached.
     """
 
     resource: Path
@@ -122,22 +131,22 @@ class IDT:
 
     @property
     def has_budget(self) -> bool:
-        """Whether epsilon has an effect: on the class that is shown."""
+        """Whether epsilon has an effect, which it can only have on the class to show."""
         return self.aim == "random"
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
-        """None: the class that is shown is private under `aim: random`, the text is not."""
+        """None: under `aim: random` the class to show is private, but the text is not."""
         return None
 
     def unread(self, texts: Sequence[str]) -> Unread:
-        """How many words have no vector, and so stay; none where a masked language model gives options."""
+        """Returns how many words have no vector and thus stay as they are; none if a masked language model is used."""
         if self.candidates == "masked_lm":
             return Unread()
         words = [word for text in texts for word in spans(text).places]
         return Unread(unknown=int((~self._neighbours.has(words)).sum()), words=len(words))
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Search in all texts side by side."""
+        """Returns the rewrites, from searches in all texts side by side. Raises UserError for bad settings."""
         self.check_auxiliaries(self._auxiliaries)
         rows: dict[str, list[int]] = {}
         for i, text in enumerate(texts):
@@ -153,7 +162,7 @@ class IDT:
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raises UserError for settings that do not fit one another, or the auxiliaries."""
+        """Raises UserError for settings that do not fit each other, or do not fit the auxiliaries."""
         hidden = auxiliaries.attributes if self.attributes is None else self.attributes
         kinds = auxiliaries.kinds if self.kinds is None else self.kinds
         if self.aim == "random" and len(hidden) != 1:
@@ -210,9 +219,9 @@ class IDT:
 
     @cached_property
     def _tags(self) -> Tags:
-        """Tags of sentences; under `swap` nouns and verbs have the same."""
+        """The function that tags sentences; under `swap` nouns and verbs have the same tag."""
         same = {"VERB": "NOUN"} if self.swap else {}
-        read: dict[tuple[str, ...], tuple[str, ...]] = {}  # which later rounds, and other texts, ask about again
+        read: dict[tuple[str, ...], tuple[str, ...]] = {}  # later rounds, and other texts, ask about these again
 
         def tags(sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
             new = [words for words in sentences if words not in read]
@@ -228,7 +237,7 @@ class IDT:
     # Texts
 
     def _searches(self, rows: Mapping[str, Sequence[int]], epsilon: float, noise: Noise) -> Iterator[Search[Release]]:
-        """A search for each trial; texts are prepared a group at a time, when they are wanted."""
+        """Yields a search for each trial. Texts are prepared in groups, when their searches are requested."""
         distinct = list(rows)
         for start in range(0, len(distinct), _GROUP):
             group = {text: rows[text] for text in distinct[start : start + _GROUP]}
@@ -262,7 +271,10 @@ class IDT:
                     yield self._release(one, judges, trial, shown[owner])
 
     def _shown(self, own: NDArray[np.int64], epsilon: float, noise: Noise) -> list[int | None]:
-        """The class of the first attribute that each text is to show; None where any other than its own may be."""
+        """Returns the class of the first attribute that each text is to show; None if any class but its own will do.
+
+        own: [n], the texts' predicted classes.
+        """
         if self.aim != "random":
             return [None] * len(own)
         count = len(self._auxiliaries.shares[self._hidden[0]])
@@ -278,7 +290,7 @@ class IDT:
         return list(responses.values.tolist())
 
     def _aims(self, one: Prepared, shown: int | None) -> list[Aim]:
-        """What is wanted of each attribute."""
+        """Returns the aim for each attribute."""
         if self.aim == "hide":
             shares = [self._auxiliaries.shares[label] for label in self._hidden]
             return [Aim(near=np.log(share), margin=self._margin) for share in shares]
@@ -287,7 +299,7 @@ class IDT:
         return [Aim(away=own, margin=self._margin) for own in one.classes]
 
     def _release(self, one: Prepared, judges: Judges, trial: Trial, shown: int | None) -> Search[Release]:
-        """The search in one text, and what is made of what it found."""
+        """Returns the search in one text, which returns what is released of it."""
         source, ledger = one.source, judges.attributes[0].ledger
 
         def release(text: str, status: str, changed: int = 0) -> Release:
@@ -323,7 +335,7 @@ class IDT:
     # Replacements
 
     def _options(self, cut: Sequence[Spans], words: Sequence[Sequence[str]]) -> list[list[list[str]]]:
-        """What may stand in the place of each word."""
+        """Returns the replacements for each of these words of each text."""
         if self.candidates == "masked_lm":
             options = masked_words(self._fill_mask, cut, words, self.k)
         else:

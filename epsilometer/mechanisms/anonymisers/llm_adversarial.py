@@ -1,19 +1,19 @@
-"""A language model infers the private labels from a text, then rewrites it so that they cannot be inferred, and again.
+"""A language model infers the private labels from a text, rewrites it so that they cannot be inferred, and repeats.
 
-Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): each round the model infers, with the words
-that gave it away, and is then asked to rewrite the text given these inferences; at most 3 rounds, temperature .1. The
-prompts are ours. A text is done (status `found`) when, for each label, the model names no class or a different one than
-at first; if the last round has not achieved this, the status is `part`.
+Staab 2025 ("Language models are advanced anonymizers", arXiv:2402.13846): in each round the model infers the labels,
+quoting the words that gave them away, and is then asked to rewrite the text given these inferences; at most 3 rounds,
+temperature .1. The prompts are ours. A text is done (status `found`) when, for each label, the model names no class or
+a different one than at first; if the last round has not achieved this, the status is `part`.
 
-aim: random names the class that is to be shown of each label (IncogniText 2024, arXiv:2407.02956): drawn from all
-classes alike by the text's stream, so that the class shown says nothing of the class hidden; done, when the model
-infers it. As published it is drawn from the classes that the model did not infer at first: with two classes a flip,
-which anyone who knows the method can undo.
+`aim: random` names a class to show for each label (IncogniText 2024, arXiv:2407.02956). It is drawn uniformly from all
+classes by the text's stream, so the class shown says nothing about the class hidden; the text is done when the model
+infers it. As published, it is drawn from the classes that the model did not infer at first: with two classes this is a
+flip, which anyone who knows the method can undo.
 
-Departures: an answer must have the requested form, otherwise it is no rewrite (`shared/language_model.py`); where the
-reference code cannot align comments it falls back to the original without saying so. If a later answer is unusable, the
-rewrite of the round before is released. Nothing is claimed: the model that judges is the one that rewrites, and a
-stronger or a trained attacker may infer what it does not.
+Departures: an answer must have the requested form, otherwise it is not used as a rewrite (`shared/language_model.py`),
+whereas the reference code silently falls back to the original if it cannot align comments. If a later answer is
+unusable, the rewrite of the round before is released. Nothing is claimed: the model that judges is the one that
+rewrites, and a stronger or a trained attacker may infer what it does not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question, read_class, read_object
 
 UNKNOWN = "unknown"
-_SHOWN = 1 << 32  # the number of the first uniform of a text's stream that draws a class to show
+_SHOWN = 1 << 32  # in a text's stream, the number of the first uniform that draws a class to show
 
 INFER = (
     "You infer what a text gives away of its author: {labels}. Of each name the class that you think likelier than the "
@@ -56,12 +56,12 @@ REWRITE = (
 SHOW = "Change what leads there, so that a reader would infer {shown} instead. "
 HIDE = "Change what leads there to something more general, or leave it out. "
 
-Inference = Mapping[str, tuple[str, str]]  # of each label the class, or UNKNOWN, and the words that gave it away
+Inference = Mapping[str, tuple[str, str]]  # for each label its class, or UNKNOWN, and the words that gave it away
 
 
 @dataclass
 class _Progress:
-    """Where a text is: its latest version, what the model inferred first, the classes to show, inferences so far."""
+    """The state of a text: its latest version, the first and the latest inference, the classes to show, the status."""
 
     text: str
     rewritten: bool = False
@@ -74,7 +74,7 @@ class _Progress:
 
 @component
 class LLMAdversarial(LanguageModelMechanism):
-    """aim: hide, or random to name a drawn class; rounds: at most; as_published: how `random` draws."""
+    """aim: `hide`, or `random` to show a drawn class; rounds: the most rounds; as_published: how `random` draws."""
 
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
     aim: Literal["hide", "random"] = "hide"
@@ -82,7 +82,7 @@ class LLMAdversarial(LanguageModelMechanism):
     as_published: bool = False
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Rounds of an inference and a rewrite, all texts side by side; epsilon has no effect."""
+        """Returns the rewrites, from rounds of an inference and a rewrite, all texts at once; epsilon has no effect."""
         every = [_Progress(text) for text in texts]
         draws = noise.uniforms(len(self.auxiliaries.attributes), _SHOWN) if texts else np.empty((0, 0))
         for turn in range(self.rounds):
@@ -100,7 +100,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, asked))
 
     def _infer(self, every: Sequence[_Progress], draws: NDArray[np.float64], noise: Noise, turn: int) -> None:
-        """Have the model infer the labels of each text that is not done, and see which are."""
+        """Have the model infer the labels of each text that is not done, and set the status of those that now are."""
         rows = [i for i, one in enumerate(every) if not one.status]
         questions = [Question(self._inferring, every[i].text) for i in rows]
         answers = self.assistant.ask(questions, self._read_inference, noise[np.array(rows, np.int64)], turn)
@@ -128,7 +128,7 @@ class LLMAdversarial(LanguageModelMechanism):
                 every[i].text, every[i].rewritten = answer, True
 
     def _classes_to_show(self, first: Inference, draws: NDArray[np.float64]) -> dict[str, str]:
-        """The classes to show, by one uniform a label [labels]; none where the text is to hide its own."""
+        """Returns the class to show for each label, by uniforms [labels]; none if the aim is only to hide."""
         shown = {}
         for (label, (inferred, _)), draw in zip(first.items(), draws, strict=True):
             classes = [one for one in self._classes[label] if not (self.as_published and one == inferred)]
@@ -136,7 +136,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return shown if self.aim == "random" else {}
 
     def _done(self, inferred: Inference, one: _Progress) -> bool:
-        """Whether the model infers what it is to infer of every label."""
+        """Returns whether the model's inference meets the aim for every label."""
         if self.aim == "random":
             return all(inferred[label][0] == shown for label, shown in one.shown.items())
         assert one.first is not None
@@ -167,7 +167,7 @@ class LLMAdversarial(LanguageModelMechanism):
         return REWRITE.format(labels=labels, inferences=listed(inferences or ["nothing"])) + wanted + FORM
 
     def _read_inference(self, answer: str) -> Inference | None:
-        """The class and the words of each label; None for another form, or a class that there is not."""
+        """Returns the class and the words for each label; None for another form, or for a class that does not exist."""
         labels = read_object(answer, *self._classes)
         if labels is None:
             return None

@@ -1,14 +1,14 @@
-"""A language model is told to write a text as if by someone else, and to keep what it is about (IDT, table E.2).
+"""A language model is told to rewrite a text as if by someone else, and to keep what it is about (IDT, table E.2).
 
-The request names the class of each private label that is to be hidden, and that of each useful label: as the
-auxiliaries predict them, where the paper takes the true ones. `prompt` names one of the paper's or is one of your own,
-with {hidden} for "the gender of the author different from male", {values} for "male" alone, {kept} for "the rating of
-the text as good", {kept_values} for "good".
+The request names the classes of the private labels, to be hidden, and of the useful labels, to be kept. Our classes are
+the auxiliaries' predictions; the paper's are the true ones. `prompt` is the name of a prompt of the paper, or a prompt
+of your own, with {hidden} for "the gender of the author different from male", {values} for "male" alone, {kept} for
+"the rating of the text as good", {kept_values} for "good".
 
 Departures: the paper's prompts ask for no form, and the small models' answers "require intensive parsing to extract the
-adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is no rewrite
-(`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No classifier is
-asked whether it errs on the rewrite, so `found` says no more than that the text has changed. Nothing is claimed:
+adversarial sentence, if any" (appendix F). Here a form is requested, and an answer in another form is not used as a
+rewrite (`shared/language_model.py`). The paper states no temperature; the default is the likeliest answer. No
+classifier is asked whether it errs on the rewrite, so `found` says only that the text has changed. Nothing is claimed:
 whoever runs the model reads the text, and a model may leave in words that give the attribute away.
 """
 
@@ -33,7 +33,7 @@ from epsilometer.mechanisms.anonymisers.shared.whole_rewrites import outcomes
 from epsilometer.models.assistant import Question
 from epsilometer.models.ledger import Ledger
 
-PROMPTS = {  # quoted but for the first, which is ours for any text and labels
+PROMPTS = {  # quoted from the paper, except the first, which is ours, for any text and labels
     "any": "You need to rewrite a text. Turn {hidden}, but keep {kept}.",
     "shakespeare": "You need to rewrite a Shakespeare text. Turn its style different from {values}, but keep it "
     "looking as a {kept_values} play.",
@@ -46,7 +46,7 @@ PROMPTS = {  # quoted but for the first, which is ours for any text and labels
 
 @component
 class LLMRewrite(LanguageModelMechanism):
-    """prompt: a name of PROMPTS, or one of your own with {hidden} or {values} in it; the rest as the base has it."""
+    """prompt: a name in PROMPTS, or a prompt of your own with {hidden} or {values} in it."""
 
     prompt: str = "any"
 
@@ -58,7 +58,7 @@ class LLMRewrite(LanguageModelMechanism):
         return value
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """One request for each text, and one more where the answer has another form; epsilon has no effect."""
+        """Returns the rewrites, by one request per text, or two if an answer is malformed; epsilon has no effect."""
         labels = (*self.auxiliaries.attributes, *self.auxiliaries.tasks)
         kind = self.auxiliaries.kinds[0]
         ledger = Ledger({label: self.auxiliaries.classifiers[label][kind] for label in labels}, len(texts))
@@ -79,7 +79,7 @@ class LLMRewrite(LanguageModelMechanism):
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.array(ledger.asked)))
 
     def _instruction(self, classes: dict[str, str]) -> str:
-        """The request about a text whose labels have these classes."""
+        """Returns the request for a text whose labels have these classes."""
         attributes, tasks = self.auxiliaries.attributes, self.auxiliaries.tasks
         instruction = PROMPTS.get(self.prompt, self.prompt)
         for place, words in (

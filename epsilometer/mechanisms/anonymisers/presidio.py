@@ -1,14 +1,17 @@
 """Presidio: recognisers find names, addresses and numbers, which are replaced, masked or exchanged for invented ones.
 
 The recognisers are those of `text.identifiers` (e-mail addresses, phone numbers, order numbers and dates, by pattern)
-and one of names: the entities of a spaCy `pipeline`, as Presidio takes them, or without one every run of proper nouns
-by the embedded tagger, as PERSON. The latter cannot tell a person from a city; users also report false positives among
-Presidio's own names (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of its two engines.
+and one for names: the entities of a spaCy `pipeline`, as Presidio uses them, or, without a pipeline, every run of
+proper nouns by the embedded tagger, as PERSON. The latter cannot tell a person from a city; users report false
+positives among Presidio's own names as well (its issues 786 and 1173). Scores, thresholds (0) and overlaps are those of
+Presidio's two engines.
 
-`replace`, Presidio's default, writes <PERSON>, `mask` as many asterisks, `surrogate` an invented value by Faker, drawn
-from the text's stream: one for equal values of a text, and one name for a person, whose mentions by a part of the name
-become parts of the invented one. The kind and place of each value stay visible, and whatever no recogniser knows is
-released unchanged: nothing is claimed.
+`replace`, Presidio's default, writes <PERSON>. `mask` writes as many asterisks as there were characters. `surrogate`
+writes a value invented by Faker, drawn from the text's stream: equal values of a text get the same one, and a person
+gets one name; where a part of the name is mentioned, the same part of the invented name is written.
+
+The kind and place of each value stay visible, and whatever no recogniser knows is released unchanged: nothing is
+claimed.
 """
 
 from __future__ import annotations
@@ -31,13 +34,13 @@ from epsilometer.models.tagging import Tagger
 from epsilometer.text.identifiers import LONGEST, recognisers
 
 PERSON = "PERSON"
-_SCORE = 0.85  # of a name, as Presidio gives to a pipeline's
+_SCORE = 0.85  # of a name; Presidio gives the same to a pipeline's names
 _TOGETHER = 256  # texts that are tagged at a time; cannot change a result
 
 
 @component
 class Presidio:
-    """operator: what becomes of a match; pipeline: an installed spaCy pipeline, by name or folder, that finds names."""
+    """operator: what replaces a match; pipeline: an installed spaCy pipeline, by name or folder, that finds names."""
 
     has_budget: ClassVar[bool] = False
 
@@ -72,7 +75,7 @@ class Presidio:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """A distinct text is searched once; a stream gives surrogates alone."""
+        """Returns the rewrites. Each distinct text is searched once; only surrogates are drawn from the streams."""
         distinct = list(dict.fromkeys(texts))
         matches: dict[str, list[Any]] = {}
         for start in range(0, len(distinct), _TOGETHER):
@@ -86,7 +89,7 @@ class Presidio:
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def matches(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Presidio's results for each text, of its first characters where it has more than LONGEST."""
+        """Returns Presidio's results for each text, of which only the first LONGEST characters are read."""
         heads = [text[:LONGEST] for text in texts]
         results = [self._analyzer.analyze(head, "en") for head in heads]
         if self.pipeline is None:
@@ -94,7 +97,7 @@ class Presidio:
         return results
 
     def _names(self, texts: Sequence[str]) -> list[list[Any]]:
-        """The runs of proper nouns in each text, side by side on a line."""
+        """Returns the runs of proper nouns in each text; a run ends at a line's end."""
         from presidio_analyzer import RecognizerResult
 
         cut = [spans(text) for text in texts]
@@ -107,7 +110,7 @@ class Presidio:
         return results
 
     def _released(self, text: str, matches: Sequence[Any], noise: Noise, row: int) -> str:
-        """The text after the operator."""
+        """Returns the text with its matches replaced by the operator."""
         from presidio_anonymizer import OperatorConfig
 
         if self.operator == "replace":
@@ -128,9 +131,10 @@ class Presidio:
 
 
 def surrogates(values: Sequence[tuple[str, str]], rng: np.random.Generator) -> dict[tuple[str, str], str]:
-    """An invented value for each (kind, value) of a text; none of kinds that Faker has no values for.
+    """Returns an invented value for each (kind, value) of a text, except for kinds that Faker cannot invent.
 
-    A name whose words are all in a longer one of the text is that person's, and its words become those in their places.
+    A name whose words all occur in a longer name of the text is taken for the same person's: each of its words becomes
+    the invented word in that word's place.
     """
     from faker import Faker
 
@@ -169,13 +173,13 @@ def _name(name: str) -> tuple[str, ...]:
 
 
 def _redrawn(value: str, fake: Any) -> str:
-    """The value with other digits and letters in the places of its own."""
+    """Returns the value with its digits and letters replaced by random ones."""
     new = [str(fake.random_digit()) if c.isdigit() else fake.random_lowercase_letter() for c in value]
     return "".join(in_case_of(c, old) if old.isalnum() else old for c, old in zip(new, value, strict=True))
 
 
 def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Start and end of each run of these tokens with nothing but blanks between, without a last 's."""
+    """Yields start and end of each run of these tokens with only blanks between them, without a final 's."""
     run: list[int] = []
     for k in [*positions, -1]:
         if run and (k != run[-1] + 1 or text.text[text.ends[run[-1]] : text.starts[k]].strip(" ")):
@@ -186,7 +190,7 @@ def _runs(text: Spans, positions: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _spacy_engine(name: str) -> Any:
-    """Presidio's engine around an installed pipeline; Presidio itself would download one that is not there."""
+    """Returns Presidio's engine for an installed pipeline; Presidio itself would download a missing one."""
     import spacy
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
@@ -195,7 +199,7 @@ def _spacy_engine(name: str) -> Any:
         engine.nlp = {"en": spacy.load(name)}
     except (ImportError, OSError, ValueError) as error:
         raise UserError(
-            f"pipeline {name!r} is no installed spaCy pipeline: install it (python -m spacy download {name}), or leave "
-            "`pipeline` out"
+            f"pipeline {name!r} is not an installed spaCy pipeline: install it (python -m spacy download {name}), or "
+            "leave `pipeline` out"
         ) from error
     return engine

@@ -1,13 +1,13 @@
 """TextBugger: important words get a bug, until a classifier errs (Li et al., NDSS 2019).
 
-Bugs of a word: a space in it, a letter left out, two neighbouring letters swapped (each at one random place, never at
-the first or last letter), each letter in turn as a homoglyph, and the 5 nearest words by the auxiliaries' vectors, in
-the word's case. The text as a whole must stay similar by at least .8, by cosine as in the paper; under `as_published:
-true` by angular similarity, the default of TextAttack's recipe (0.3.11), there with numpy's global generator, here
-with the text's stream. Tags may change.
+The bugs of a word: a space in it, a letter left out, two neighbouring letters swapped (each at one random place, never
+at the first or last letter), each letter in turn replaced by a homoglyph, and the 5 nearest words by the auxiliaries'
+vectors, in the word's case. The similarity of the whole text must be at least .8: by cosine, as in the paper, or under
+`as_published: true` by angle, the default of TextAttack's recipe (0.3.11). That recipe draws from numpy's global
+generator, we draw from the text's stream. Tags may change.
 
-The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers see none of them, filters
-see all of them, and `unicodedata.normalize` undoes only a few.
+The homoglyphs are TextAttack's, most of them Cyrillic, Greek or Armenian letters: readers notice none of them, filters
+notice all of them, and `unicodedata.normalize` undoes only a few.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOMOGLYPHS = str.maketrans("-9876543210'abcdefghijklmnopqrstuvwxyz", "˗৭Ȣ�
 
 @component
 class TextBugger(WordSearch):
-    """As `WordSearch`."""
+    """Settings: see `WordSearch`."""
 
     draws: ClassVar[bool] = True
 
@@ -43,7 +43,7 @@ class TextBugger(WordSearch):
         return Limits(None, rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """The five kinds of bugs, in the paper's order."""
+        """Returns the five kinds of bugs, in the paper's order."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.known(self._near, [token])
         return [*bugs(token, draft.rng), *(in_case_of(word, token) for word in near)]
@@ -53,7 +53,7 @@ class TextBugger(WordSearch):
 
 
 def bugs(word: str, rng: np.random.Generator) -> Iterator[str]:
-    """The bugs of a word that its letters allow."""
+    """Yields the bugs of a word that its letters allow."""
     if len(word) > 2:
         at = int(rng.integers(1, len(word) - 1))
         yield f"{word[:at]} {word[at:]}"

@@ -1,17 +1,17 @@
 """TextFooler: important words are replaced by similar words until a classifier errs (Jin et al., AAAI 2020).
 
-Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, the code .5), of the same tag,
-where nouns and verbs may stand for each other; the text must stay similar in the window of 15 words, by at least
-.840845 = 1 - .5 / pi, the angular similarity that the authors' threshold amounts to. Stop-words are the authors' own.
-Vectors are those of the auxiliaries, counter-fitted to their word relations where they have any (published:
+Candidates are the 50 nearest words with a cosine of at least .5 (the paper says .7, its code .5) that have the same
+tag, except that nouns and verbs may replace each other. In a window of 15 words, the text's similarity must stay at or
+above .840845 = 1 - .5 / pi, the angular similarity that the authors' threshold amounts to. Stop-words are the authors'
+own. Vectors are those of the auxiliaries, counter-fitted to their word relations if they have any (published:
 counter-fitted Paragram, a download).
 
-`as_published: true` is TextAttack's recipe (0.3.11) with what changes its results: windows are compared with the text
-before the swap, so that many small steps may lead far; the window of the swapped word alone counts; texts of fewer
-than 15 words pass; and the tag is that of the first of equal words among 4 words before and 3 after, in the original.
-By default windows are compared with the original, those of all changed words that the swap is near, short texts too,
-and the tag is read in the word's own sentence. Tags are Universal Dependencies' by the embedded tagger (there:
-NLTK's).
+`as_published: true` follows TextAttack's recipe (0.3.11) wherever it changes results: windows are compared with the
+text before the swap, so many small steps may lead far; only the window of the swapped word counts; texts of fewer than
+15 words always pass; and the tag is read in the original, among 4 words before and 3 after, at the first occurrence of
+the word there. By default, windows are compared with the original, including those of changed words near the swap, in
+short texts too, and the tag is read in the word's own sentence. Tags are those of Universal Dependencies, by the
+embedded tagger (in the recipe: NLTK's).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from epsilometer.text.words import STOP_WORDS
 CANDIDATES, LEAST_COSINE = 50, 0.5
 LEAST, WINDOW = 0.840845057, 15
 
-# The authors' stop-words, by their differences from NLTK's.
+# The authors' stop-words, as differences from NLTK's: words that only they have, and words that only NLTK has.
 _MORE = """
     across afterwards almost alone along already also although among amongst another anyhow anyone anything anyway
     anywhere around back beforehand behind beside besides beyond cannot could due either else elsewhere empty enough
@@ -50,13 +50,13 @@ _NONE = """
 
 @component
 class TextFooler(WordSearch):
-    """As `WordSearch`."""
+    """Settings: see `WordSearch`."""
 
     stop_words: ClassVar[frozenset[str]] = (STOP_WORDS | {*_MORE.split()}) - {*_NONE.split()}
 
     @cached_property
     def limits(self) -> Limits:
-        """Tags, and the similarity of windows."""
+        """The word's tag, and the similarity of windows."""
         if self.as_published:
             rule = Similarity(LEAST, "angular", WINDOW, previous=True, published=True)
         else:
@@ -64,7 +64,7 @@ class TextFooler(WordSearch):
         return Limits("context" if self.as_published else "sentence", rule if self.similarity == "kept" else None)
 
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """The near words, nearest first, in the word's case."""
+        """Returns the near words, nearest first, in the word's case."""
         token = draft.spans.tokens[position]
         (near,) = yield from draft.known(self._near, [token])
         return [in_case_of(word, token) for word in near]

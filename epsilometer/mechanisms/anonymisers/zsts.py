@@ -1,20 +1,22 @@
 """ZSTS: words that a masked language model does not expect are replaced by likelier ones (Albanese et al. 2023).
 
-P(w | x) of a word w in a text x is the product over w's pieces of the model's probability of each, that piece masked.
-A word is unsafe where P(w | x) < p. It becomes, of the `candidates` likeliest words at its place, masked as a whole,
-the one whose vector is nearest, and `***` where none is within the cosine distance s. An unsafe number gets new
-digits. All words are looked at in the original text (arXiv:2311.10785). Nothing is claimed, there or here.
+P(w | x) of a word w in a text x is the product, over w's pieces, of the model's probability of each when that piece is
+masked. A word is unsafe if P(w | x) < p. With the whole word masked, the `candidates` likeliest words at its place are
+compared, and it is replaced by the one whose vector is nearest, or by `***` if none is within the cosine distance s. An
+unsafe number gets new digits. All words are judged in the original text (arXiv:2311.10785). Nothing is claimed, there
+or here.
 
-Vectors are of words alone, by all-MiniLM-L6-v2 (in the reference code BERT's state at the first piece), and pieces
-inside words are no candidates. In that code (fedealbanese/lm-text-sanitization 20d2411) `token_similarity` is a
-distance, so that its default s = 0 leaves `***` for every unsafe word. The p and s of published comparisons are not
-stated.
+Vectors are those of single words without context, by all-MiniLM-L6-v2 (the reference code uses BERT's state at the
+first piece), and pieces inside words are not candidates. In that code (fedealbanese/lm-text-sanitization 20d2411)
+`token_similarity` is a distance, so its default s = 0 leaves `***` for every unsafe word. The p and s of published
+comparisons are not stated.
 
-`as_published: true` keeps what decides its results. One dictionary from word to word is filled as the texts come, and
-serves all later ones: a substitution cipher, which anyone who holds it can undo. Digits are drawn from seed 0 every
-time, so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite then depends
-on the texts before it in the call, and on no stream**: another order or another cut of the texts gives other rewrites.
-By default each text has a dictionary of its own, digits come from its stream, and words keep their capitals.
+`as_published: true` keeps what decides the results of that code. One dictionary from word to word is filled as texts
+come, and is used for all later ones: a substitution cipher, which anyone who holds it can undo. Digits are drawn from
+seed 0 every time, so a number becomes the same number for everybody. Candidates are written in lower case. **A rewrite
+then depends on the texts before it in the call, and on no stream**: another order or another split of the texts gives
+different rewrites. By default each text has a dictionary of its own, digits come from its stream, and words keep their
+capitals.
 """
 
 from __future__ import annotations
@@ -42,20 +44,20 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import ENCODER
 
 MASKED = "***"
-_SHORTEST = 3  # letters of a candidate
-_LEAST = math.log(1e-50)  # log-probability of a candidate
+_SHORTEST = 3  # letters of a candidate, at least
+_LEAST = math.log(1e-50)  # log-probability of a candidate, at least
 _TOGETHER = 256  # texts in memory at a time; cannot change a result
 
 Unsafe = Mapping[int, str | None]
-"""The positions of a text's unsafe words and what replaces each; None at a number."""
+"""The positions of a text's unsafe words, with the replacement of each; None for a number."""
 
 
 @component
 class ZSTS:
-    """resource, precision: of the masked language model.
+    """resource, precision: the masked language model and the precision of its numbers.
 
-    p: less likely words are unsafe; s: largest cosine distance of a replacement; candidates: how many of the likeliest
-    words are compared; as_published: one dictionary for all texts, digits by the seed 0, no capitals.
+    p: words that are less likely are unsafe; s: the largest cosine distance of a replacement; candidates: how many of
+    the likeliest words are compared; as_published: one dictionary for all texts, digits by seed 0, no capitals.
     """
 
     has_budget: ClassVar[bool] = False
@@ -78,7 +80,7 @@ class ZSTS:
 
     @cached_property
     def _vectors(self) -> dict[str, NDArray[np.float32]]:
-        """Of the candidates so far, of which there are no more than outputs of the model."""
+        """The vectors of all candidates so far, at most one for each output of the model."""
         return {}
 
     def guarantee(self, epsilon: float) -> Guarantee | None:
@@ -86,7 +88,7 @@ class ZSTS:
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """A distinct text is read once; a stream gives digits alone."""
+        """Returns the rewrites. Each distinct text is read once; only digits are drawn from the streams."""
         distinct = list(dict.fromkeys(texts))
         unsafe: dict[str, tuple[Spans, Unsafe]] = {}
         for start in range(0, len(distinct), _TOGETHER):
@@ -103,7 +105,7 @@ class ZSTS:
         return Rewrites(rewrites, outcomes=outcomes(texts, rewrites, status, np.zeros(len(texts), np.int64)))
 
     def _unsafe(self, texts: Sequence[str]) -> Iterator[tuple[Spans, Unsafe]]:
-        """Each text and its unsafe words."""
+        """Yields each text with its unsafe words."""
         cut = [spans(text) for text in texts]
         places = [
             (Place(i, one.starts[k], one.ends[k]), k)
@@ -126,7 +128,7 @@ class ZSTS:
         return zip(cut, replacements, strict=True)
 
     def _nearest(self, texts: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-        """For the word at each place the nearest of the likeliest others there, in lower case."""
+        """Yields, for the word at each place, the nearest of the likeliest other words there, in lower case."""
         own = [texts[place.text][place.start : place.end].lower() for place in places]
         vectors = dict(zip(dict.fromkeys(own), self._encoder.encode(list(dict.fromkeys(own))), strict=True))
         outputs, log_p = self._model.likeliest(texts, places, self.candidates)
@@ -149,9 +151,9 @@ def _is_candidate(output: str) -> bool:
 
 
 def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.random.Generator | None) -> str:
-    """The text without its unsafe words, by a dictionary that grows.
+    """Returns the text with its unsafe words replaced by the dictionary, to which new words are added.
 
-    rng: the digits' generator; None: the seed 0 for each number, and words in lower case.
+    rng: the generator of digits; None: seed 0 for each number, and words in lower case.
     """
     edits = {}
     for position, replacement in sorted(unsafe.items()):
@@ -164,7 +166,7 @@ def _written(text: Spans, unsafe: Unsafe, dictionary: dict[str, str], rng: np.ra
 
 
 def _digits(number: str, rng: np.random.Generator | None) -> str:
-    """As many digits, by a generator or after the reference code's seed."""
+    """Returns as many digits as the number has, by the generator, or by the reference code's seed if it is None."""
     if rng is not None:
         return "".join(map(str, rng.integers(10, size=len(number))))
     return "".join(map(str, np.random.RandomState(0).randint(10, size=len(number))))

@@ -149,7 +149,7 @@ def test_outputs_that_collapse_end_the_training(bart: Path, tmp_path: Path, monk
     distinct = 4  # of 12: 33 of a hundred
     train(bart, parallel(), HOW, tmp_path / "out", tmp_path / "kept")
     distinct = 3
-    with pytest.raises(UserError, match="collapsed: after epoch 2 it makes 25 distinct texts of a hundred"):
+    with pytest.raises(UserError, match="collapsed: after epoch 2 it writes only 25 distinct texts per hundred"):
         train(bart, parallel(), HOW, tmp_path / "none", tmp_path / "other")
     assert not (tmp_path / "none").exists()
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_trained_is_refused(
     with pytest.raises(UserError, match=message):
         train(bart, parallel(count), how, tmp_path / "out", tmp_path / "kept")
     one = Parallel(["a"] * 60, ["a"] * 60, ["x"] * 60)
-    with pytest.raises(UserError, match="texts of two classes"):
+    with pytest.raises(UserError, match="texts of at least two classes"):
         train(bart, one, HOW, tmp_path / "out", tmp_path / "kept")
 
 

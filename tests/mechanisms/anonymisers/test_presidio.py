@@ -115,5 +115,5 @@ def test_a_text_is_rewritten_alone() -> None:
 
 
 def test_a_pipeline_that_is_not_installed_is_refused() -> None:
-    with pytest.raises(UserError, match="no installed spaCy pipeline"):
+    with pytest.raises(UserError, match="not an installed spaCy pipeline"):
         Presidio(pipeline="en_core_web_none").matches(["a"])

@@ -1,19 +1,19 @@
 """Training an encoder-decoder to write round trips of texts from states that do not show an attribute (Xu 2019).
 
-As IDT's appendix C does it. The model reads a text and learns to write its round trip (cross-entropy L). The adversary,
-a classification head as BART's, reads the attribute off the state from which the end of the round trip is written
-(cross-entropy A), that which the vocabulary head reads there. In its last phase the model's gradient is that of L -
-alpha A: between model and adversary gradients are multiplied by -alpha (gradient reversal).
+It follows IDT's appendix C. The model reads a text and learns to write its round trip (cross-entropy L). The adversary,
+a classification head like BART's, reads the attribute (cross-entropy A) from one state: the one that the vocabulary
+head reads to write the end of the round trip. In the last phase the model's gradient is that of L - alpha A: gradients
+from the adversary to the model are multiplied by -alpha (gradient reversal).
 
 Published: 10 epochs of the adversary alone, 10 of the model alone, 14 of both; Adam at rate 1e-5, batches of 32, alpha
-1.0, facebook/bart-base or the like. Departures: word embeddings stay as they are (`models/teaching.py`), gradients are
-clipped at length 1.
+1.0, facebook/bart-base or similar. Departures: word embeddings are not trained (`models/teaching.py`), and gradients
+are clipped at length 1.
 
-Such training is apt to collapse: whatever it reads, the model writes one of few texts, from which nothing can be
-inferred and which nobody can use. So after every epoch that changes it the model rewrites texts that it was not trained
-on, and where fewer than 30 of a hundred outputs are distinct, training ends with that message.
+Such training tends to collapse: whatever it reads, the model writes one of a few texts, from which nothing can be
+inferred and which nobody can use. So after every epoch that changes the model, it rewrites texts that it was not
+trained on. If fewer than 30 outputs in a hundred are distinct, training ends with an error that says so.
 
-After every epoch its state is kept in a folder. A training that was stopped goes on from there, and ends with the same
+The state after every epoch is saved in a folder. An interrupted training resumes from there, and ends with the same
 bytes, since every epoch draws from a stream of its own.
 """
 
@@ -40,8 +40,8 @@ from epsilometer.models.seq2seq import Seq2Seq
 from epsilometer.models.teaching import IGNORED, Targets, embeddings, save
 from epsilometer.runtime.progress import track
 
-HELD_OUT = 100  # texts on which collapse and the adversary are measured, at most a fifth of all
-LEAST_DISTINCT = 30  # outputs of a hundred inputs
+HELD_OUT = 100  # texts on which collapse and the adversary are measured; at most a fifth of all texts
+LEAST_DISTINCT = 30  # distinct outputs per hundred inputs
 RECORD = "rewriter.json"
 _DROPOUT = 0.1
 
@@ -50,8 +50,12 @@ _DROPOUT = 0.1
 class AdversarialTraining:
     """How a rewriter is trained.
 
-    adversary_epochs, rewriter_epochs, joint_epochs: of each phase; rate: of both Adams; batch: texts; alpha: the weight
-    of the adversary; length: tokens of a text that are read and written; seed: of all randomness.
+    adversary_epochs, rewriter_epochs, joint_epochs: the length of each phase.
+    rate:   of both Adam optimisers.
+    batch:  texts in a step.
+    alpha:  the weight of the adversary.
+    length: the most tokens of a text that are read and written.
+    seed:   of all randomness.
     """
 
     adversary_epochs: NonNegativeInt = 10
@@ -71,7 +75,7 @@ class AdversarialTraining:
 
     @property
     def phases(self) -> list[tuple[bool, bool]]:
-        """Of each epoch whether the adversary learns, and whether the rewriter does."""
+        """For each epoch, whether the adversary learns, and whether the rewriter does."""
         alone = [(True, False)] * self.adversary_epochs + [(False, True)] * self.rewriter_epochs
         return alone + [(True, True)] * self.joint_epochs
 
@@ -86,21 +90,21 @@ class Parallel:
 
 
 def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, out: Path, state: Path) -> dict[str, Any]:
-    """Train a model and write it to the folder `out`, with rewriter.json. Returns that record.
+    """Trains a model and writes it to the folder `out`, with rewriter.json. Returns the content of that record.
 
-    resource: an encoder-decoder; state: the folder of the state after the last epoch. distinct: outputs a hundred
-    held-out inputs after each epoch that changes the model; adversary: its accuracy there after each of its epochs,
-    beside the share of the commonest class. Raises UserError for too few texts, one class, a length beyond the model's
-    window, and where the outputs collapse.
+    resource: an encoder-decoder; state: the folder for the state after the last epoch. In the record, `distinct` is the
+    number of distinct outputs per hundred held-out inputs, after each epoch that changes the model; `adversary` is the
+    adversary's accuracy on them, after each of its epochs; `commonest` is the share of the commonest class.
+    Raises UserError for too few texts, a single class, a length beyond the model's window, and if the outputs collapse.
     """
     held = min(HELD_OUT, len(parallel.texts) // 5)
     if len(parallel.texts) - held < how.batch or not held:
         raise UserError(
-            f"training needs more than {how.batch} texts (a batch, and a fifth that is held out), got "
+            f"training needs more than {how.batch} texts (a batch, and the fifth that is held out), got "
             f"{len(parallel.texts)}; give more texts, or a smaller batch"
         )
     if len({*parallel.classes}) < 2:
-        raise UserError("an adversary needs texts of two classes at least; give more texts, or another attribute")
+        raise UserError("an adversary needs texts of at least two classes; give more texts, or another attribute")
     model = Seq2Seq(resource)
     if how.length > model.window:
         raise UserError(f"length must be at most the model's window, {model.window} tokens, got {how.length}")
@@ -115,7 +119,7 @@ def train(resource: str | Path, parallel: Parallel, how: AdversarialTraining, ou
 
 
 def trained(folder: str | Path) -> Seq2Seq:
-    """The model that was trained. Raises UserError for a folder that holds none."""
+    """Returns the trained model in a folder. Raises UserError for a folder that holds none."""
     if not (Path(folder) / RECORD).is_file():
         raise UserError(
             f"{folder} holds no trained rewriter ({RECORD} is missing); give as `resource` the folder that stage "
@@ -125,7 +129,7 @@ def trained(folder: str | Path) -> Seq2Seq:
 
 
 class _Reversed(torch.autograd.Function):
-    """Gradient reversal: the numbers pass, their gradient is multiplied by -alpha."""
+    """Gradient reversal: numbers pass unchanged, and their gradient is multiplied by -alpha."""
 
     @staticmethod
     def forward(context: Any, states: Tensor, alpha: float) -> Tensor:
@@ -138,7 +142,7 @@ class _Reversed(torch.autograd.Function):
 
 
 class _Training:
-    """A rewriter, its adversary, and how far they are."""
+    """A rewriter, its adversary, and the progress of their training."""
 
     def __init__(self, model: Seq2Seq, parallel: Parallel, how: AdversarialTraining, held: int) -> None:
         torch.manual_seed(how.seed)
@@ -162,7 +166,7 @@ class _Training:
         self.measured: dict[str, list[float]] = {"distinct": [], "adversary": []}
 
     def run(self, state: Path) -> None:
-        """Go through the epochs that are left; the state after each is written, whole or not at all."""
+        """Run the remaining epochs. After each, the state is written, whole or not at all."""
         if state.exists():
             self._restore(state)
         phases = self.how.phases
@@ -192,14 +196,14 @@ class _Training:
         self._measure(adversary, rewriter)
 
     def _losses(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor]:
-        """The cross-entropies of the round trips' pieces, and of the attribute."""
+        """Returns the cross-entropies of the round trips' pieces and of the attribute."""
         logits, wanted, states = self._forward(rows)
         written = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED)
         reversed_states: Tensor = _Reversed.apply(states, self.how.alpha)
         return written, F.cross_entropy(self.adversary(reversed_states), self.truth[rows])
 
     def _forward(self, rows: NDArray[np.integer]) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits [n, length, outputs], targets [n, length], and the states [n, width] that write the ends."""
+        """Returns logits [n, length, outputs], targets [n, length], and the states [n, width] that write the ends."""
         model, parallel = self.model, self.parallel
         ids, mask = self._ids([parallel.texts[i] for i in rows])
         given, wanted = self.targets.of(*self._ids([parallel.round_trips[i] for i in rows]))
@@ -218,12 +222,12 @@ class _Training:
         return logits, wanted, read_by_head[0][torch.arange(len(rows)), ends].float()
 
     def _ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Token ids and mask, cut to the setting's length and no longer than the longest of the texts."""
+        """Returns token ids and mask, cut to `length` and no longer than the longest of the texts."""
         longest = max(len(ids) for ids in self.model.tokens(texts))
         return self.model.padded(texts, min(longest, self.how.length))
 
     def _measure(self, adversary: bool, rewriter: bool) -> None:
-        """Measure on held-out texts. Raises UserError where the outputs collapse."""
+        """Measure on held-out texts. Raises UserError if the outputs have collapsed."""
         self.model.network.eval()
         self.adversary.eval()
         if adversary:
@@ -236,9 +240,9 @@ class _Training:
             self.measured["distinct"].append(distinct)
             if distinct < LEAST_DISTINCT:
                 raise UserError(
-                    f"the rewriter collapsed: after epoch {self.done + 1} it makes {distinct:.0f} distinct texts of a "
-                    f"hundred that it was not trained on, fewer than {LEAST_DISTINCT}; lower alpha or rate, train for "
-                    "fewer joint epochs, or give more texts"
+                    f"the rewriter collapsed: after epoch {self.done + 1} it writes only {distinct:.0f} distinct texts "
+                    f"per hundred that it was not trained on, fewer than {LEAST_DISTINCT}; lower alpha or rate, train "
+                    "for fewer joint epochs, or give more texts"
                 )
 
     def _keep(self, state: Path) -> None:

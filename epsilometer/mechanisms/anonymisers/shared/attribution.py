@@ -1,13 +1,13 @@
-"""Which words of a text a classifier's answer comes from: one signed score a word, A(w), for the predicted class.
+"""Which words of a text a classifier's answer comes from: one signed score per word, A(w), for the predicted class.
 
 integrated_gradients: of the logit, along the line from a text of padding (`shared.integrated_gradients`). For a linear
-    classifier that integral is `linear`, from a text without words.
-linear:     coefficient times value of the word's features, exactly; for linear classifiers.
-occlusion:  the probability less that of the text without the word.
+    classifier this integral equals `linear`, starting from a text without words.
+linear:     coefficient times value of the word's features, exactly; only for linear classifiers.
+occlusion:  the probability minus that of the text without the word.
 lime:       captum's Lime: coefficients of a linear model fitted to the probability of texts that lack random words.
 
-A word is a token with letters by the tagger's rule, in lower case; all its occurrences count together, and are left out
-together.
+A word is a token with letters by the tagger's rule, in lower case. All its occurrences share one score, and are left
+out together.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ METHODS = (GRADIENTS, "occlusion", "lime", "linear")
 
 @dataclass(frozen=True)
 class Attribution:
-    """How words are scored.
+    """How words are scored. Raises UserError for an unknown method, and for numbers outside their range.
 
-    steps: Gauss-Legendre nodes of integrated gradients, before any doubling; tolerance: by how much, relatively, the
-    scores may miss the difference that they must add up to; samples: texts that lime asks about, for each text.
+    steps:     the Gauss-Legendre nodes of integrated gradients, before any doubling.
+    tolerance: the relative error allowed in the sum of the scores, which should be the difference of the logits.
+    samples:   the number of texts that lime asks about, for each text.
     """
 
     method: str = GRADIENTS
@@ -48,7 +49,7 @@ class Attribution:
             raise unknown("attribution", self.method, METHODS)
         if not 1 <= self.steps <= MOST_STEPS or self.samples < 2 or not self.tolerance > 0:
             raise UserError(
-                f"an attribution takes 1 to {MOST_STEPS} steps, 2 samples or more and a tolerance above 0, got "
+                f"an attribution takes 1 to {MOST_STEPS} steps, at least 2 samples and a tolerance above 0, got "
                 f"{self.steps}, {self.samples} and {self.tolerance}"
             )
 
@@ -57,8 +58,8 @@ class Attribution:
 class Attributions:
     """The scores of n texts' words.
 
-    scores:     for each text its words in lower case, in order of appearance, with their scores.
-    incomplete: bool [n], where the scores of all pieces still miss F(text) - F(baseline) by more than the tolerance.
+    scores:     for each text, its words in lower case, in order of appearance, with their scores.
+    incomplete: bool [n], whether the scores of all pieces still miss F(text) - F(baseline) by more than the tolerance.
     """
 
     scores: Sequence[Mapping[str, float]]
@@ -66,9 +67,9 @@ class Attributions:
 
 
 def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribution) -> Attributions:
-    """The scores of the words of n texts for the class that the classifier predicts for each.
+    """Returns the scores of the words of n texts, for the class that the classifier predicts for each text.
 
-    A text's scores depend on that text alone. Raises UserError for a method that this kind of classifier has not.
+    A text's scores depend on that text alone. Raises UserError for a method that this kind of classifier does not have.
     """
     if not texts:
         return Attributions([], np.zeros(0, bool))
@@ -91,7 +92,7 @@ def attributions(classifier: Classifier, texts: Sequence[str], settings: Attribu
 
 
 def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """Whole texts and texts without a word are asked about together."""
+    """Returns scores by occlusion. Whole texts and texts without a word are asked about together."""
     without = [edited(one, dict.fromkeys(places, "")) for one in cut for places in one.places.values()]
     probabilities = classifier.probabilities([one.text for one in cut] + without)
     owner = np.repeat(np.arange(len(cut)), [len(one.places) for one in cut])
@@ -102,7 +103,7 @@ def _occlusion(classifier: Classifier, cut: Sequence[Spans]) -> list[dict[str, f
 
 
 def _linear(classifier: Any, cut: Sequence[Spans]) -> list[dict[str, float]]:
-    """A feature's share of the logit is divided among the words of the text that it was counted in, evenly."""
+    """Returns scores by `linear`. A feature's part of the logit is divided evenly among the words it was counted in."""
     features = classifier.features([one.text for one in cut])
     target = classifier.probabilities([one.text for one in cut]).argmax(axis=1)
     column = {word: i for i, word in enumerate(classifier.vocabulary)}
@@ -127,7 +128,7 @@ def _lime(classifier: Classifier, cut: Sequence[Spans], samples: int) -> list[di
 
 
 def _lime_of_one(classifier: Classifier, one: Spans, samples: int) -> dict[str, float]:
-    """Which words are left out follows from the text alone, so that equal texts have equal scores."""
+    """Returns a text's scores by lime. The text decides which words are left out, so equal texts have equal scores."""
     import torch
     from captum.attr import Lime
 

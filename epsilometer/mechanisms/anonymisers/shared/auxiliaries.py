@@ -1,10 +1,10 @@
-"""The folder that anonymisers get as `resource`: classifiers of private and useful labels, vectors, word relations.
+"""The folder of auxiliaries that anonymisers read: classifiers of private and useful labels, vectors, word relations.
 
 about.json                 data set, attributes, tasks, kinds, classes and class shares by label, ids of every text seen
 <label>-<kind>/            a classifier (`models.classifier`)
 vectors.npz                word vectors (`text.vectors`)
-relations.parquet          a, b, relation; only where a file was given, and then also
-counter_fitted.npz         the vectors, counter-fitted to these relations
+relations.parquet          columns a, b, relation; only if a file of relations was given
+counter_fitted.npz         the vectors, counter-fitted to these relations; only if there are relations
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from epsilometer.text.vectors import WordVectors
 from epsilometer.text.words import words
 
 RELATIONS: Schema = {"a": pl.String, "b": pl.String, "relation": pl.String}
-LEAST_COVERED = 0.5  # of the words of the texts, counted as often as they occur
+LEAST_COVERED = 0.5  # share of the words of the texts, counted as often as they occur
 
 
 @dataclass(frozen=True)
 class Plan:
     """What auxiliaries are trained for.
 
-    attributes: labels to hide; tasks: labels to keep; kinds: of classifiers, one each a label; dataset: its name.
+    attributes: labels to hide; tasks: labels to keep; kinds: the kinds of classifiers, one of each for every label;
+    dataset: its name.
     """
 
     dataset: str
@@ -50,7 +51,7 @@ class Plan:
 
     @property
     def labels(self) -> Sequence[str]:
-        """All labels, each once. Raises UserError for one that is both attribute and task, and for no attribute."""
+        """All labels. Raises UserError for a label that is named twice, and for no attribute."""
         labels = [*self.attributes, *self.tasks]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise UserError(f"label {twice!r} is named twice; a label is either hidden (attribute) or kept (task)")
@@ -61,7 +62,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Auxiliaries:
-    """Reads such a folder; a classifier is loaded when it is first asked for.
+    """Reads a folder of auxiliaries; a classifier is loaded when it is first used.
 
     planned: the labels, kinds and relations that they are to have, of a folder that is yet to be made.
     Raises UserError for a folder that holds no auxiliaries.
@@ -88,17 +89,17 @@ class Auxiliaries:
 
     @property
     def attributes(self) -> Sequence[str]:
-        """The labels that are to be hidden."""
+        """The labels to hide."""
         return tuple(self.about["attributes"])
 
     @property
     def tasks(self) -> Sequence[str]:
-        """The labels that are to be kept."""
+        """The labels to keep."""
         return tuple(self.about["tasks"])
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kinds of classifier that there are of each label."""
+        """The kinds of classifier, of which each label has one."""
         return tuple(self.about["kinds"])
 
     @property
@@ -108,7 +109,7 @@ class Auxiliaries:
 
     @cached_property
     def shares(self) -> Mapping[str, NDArray[np.float64]]:
-        """The share of each class among the texts seen, in the classes' order, by label."""
+        """By label, the share of each class among the texts seen, in the order of the classes."""
         return {
             label: np.array([shares[name] for name in self.about["classes"][label]])
             for label, shares in self.about["shares"].items()
@@ -133,13 +134,13 @@ class Auxiliaries:
 
     @cached_property
     def relations(self) -> pl.DataFrame | None:
-        """The word relations, schema `RELATIONS`; None where no file was given."""
+        """The word relations, schema `RELATIONS`; None if no file was given."""
         path = self.folder / "relations.parquet"
         return tables.read(path, RELATIONS) if path.exists() else None
 
     @cached_property
     def counter_fitted(self) -> WordVectors:
-        """The vectors counter-fitted to the relations. Raises UserError where there are no relations."""
+        """The vectors counter-fitted to the relations. Raises UserError if there are no relations."""
         path = self.folder / "counter_fitted.npz"
         if not path.exists():
             raise UserError(
@@ -149,7 +150,7 @@ class Auxiliaries:
         return WordVectors.load(path)
 
     def check(self, attributes: Sequence[str], tasks: Sequence[str], kinds: Sequence[str]) -> None:
-        """Raises UserError for labels or kinds that these auxiliaries were not made for."""
+        """Raises UserError for labels or kinds that these auxiliaries do not have."""
         for what, asked, there in (
             ("attribute", attributes, self.attributes),
             ("task", tasks, self.tasks),
@@ -173,7 +174,7 @@ class ReadsAuxiliaries(Protocol):
 
 
 class _Kinds(Mapping[str, Classifier]):
-    """The classifiers of one label by kind, each loaded when it is asked for."""
+    """The classifiers of one label by kind, each loaded when it is first used."""
 
     def __init__(self, auxiliaries: Auxiliaries, label: str) -> None:
         self._auxiliaries, self._label = auxiliaries, label
@@ -203,11 +204,13 @@ def make(
     held_out: pl.DataFrame | None = None,
     relations: pl.DataFrame | None = None,
 ) -> Auxiliaries:
-    """Train auxiliaries on labelled texts and write their folder.
+    """Trains auxiliaries on labelled texts, writes their folder, and returns them.
 
-    texts: columns id, text and the labels, null where a text has none. held_out: as these, by whose loss the best epoch
-    of a transformer is chosen; the other kinds train on them too. Raises UserError for labels that cannot be learnt,
-    and for vectors that cover under half of the words.
+    texts:    columns id, text and the labels, null where a text has none.
+    held_out: texts in the same form. A transformer keeps the epoch with the least loss on them; other kinds train on
+              them too.
+
+    Raises UserError for labels that cannot be learnt, and for vectors that cover less than half of the words.
     """
     every = texts if held_out is None else pl.concat([texts, held_out])
     covered = check_covers(vectors, every["text"].to_list())
@@ -239,7 +242,7 @@ def make(
 
 
 def read_relations(path: Path | str) -> pl.DataFrame:
-    """The word relations of a file of a user's own: its columns a, b and relation. Raises UserError without these."""
+    """Returns the word relations in a user's file: columns a, b and relation. Raises UserError if one is missing."""
     try:
         table = files.read(Path(path)).select(*RELATIONS).drop_nulls()
     except pl.exceptions.ColumnNotFoundError:
@@ -250,17 +253,17 @@ def read_relations(path: Path | str) -> pl.DataFrame:
 
 
 def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
-    """The share of the texts' words, counted as often as they occur, that have a vector.
+    """Returns the share of the texts' words, counted as often as they occur, that have a vector.
 
-    Raises UserError where it is under LEAST_COVERED.
+    Raises UserError if it is below LEAST_COVERED.
     """
     known = {*vectors.words}
     occurrences = [word in known for text in texts for word in words(text)]
     covered = float(np.mean(occurrences)) if occurrences else 0.0
     if covered < LEAST_COVERED:
         raise UserError(
-            f"the word vectors cover {covered:.0%} of the words of the texts, and replacements are looked for among "
-            f"them; give vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
+            f"the word vectors cover {covered:.0%} of the words of the texts, too few to choose replacements from; give "
+            f"vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
         )
     return covered
 

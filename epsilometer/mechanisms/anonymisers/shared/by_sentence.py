@@ -1,10 +1,10 @@
-"""What the mechanisms share that have a language model write every sentence of a text anew.
+"""The base of mechanisms in which a language model rewrites every sentence of a text.
 
-No draw is made: a text is rewritten by the likeliest sentences under beam search, so a rewrite depends on its text
-alone, and a distinct sentence is written once. A sentence longer than what is read at a time is cut into pieces at
-white space; nothing is left out, and the white space between sentences stays. A sentence without a letter stays too.
+Nothing is drawn: each sentence becomes the likeliest one under beam search, so a rewrite depends on its text alone, and
+a distinct sentence is rewritten once. A sentence that is too long to be read at once is cut into pieces at white space.
+Nothing is left out, and the white space between sentences stays, as do sentences without a letter.
 
-No classifier is asked, so the status says no more than whether the text has changed.
+No classifier is asked, so the status only says whether the text has changed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @component
 class SentenceMechanism(ABC):
-    """beams: hypotheses of the search; longest: most tokens of a sentence that are read at a time.
+    """beams: the number of hypotheses of the search; longest: the most tokens of a sentence that are read at a time.
 
-    Twice as many are written at most, or as many as the model can.
+    At most twice as many are written, or as many as the model can write.
     """
 
     has_budget: ClassVar[bool] = False
@@ -50,7 +50,7 @@ class SentenceMechanism(ABC):
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Every sentence of every text written anew; neither epsilon nor noise has an effect."""
+        """Returns the texts with every sentence rewritten; neither epsilon nor noise has an effect."""
         cut = {text: self._pieces(text) for text in dict.fromkeys(texts)}
         distinct = list(
             dict.fromkeys(piece for parts in cut.values() for piece, _ in parts if any(map(str.isalpha, piece)))
@@ -72,7 +72,7 @@ class SentenceMechanism(ABC):
         return list(sentences)
 
     def _pieces(self, text: str) -> list[tuple[str, str]]:
-        """The sentences of a text, none beyond `longest`, each with the white space after it."""
+        """Returns the sentences of a text, cut to at most `longest` tokens, each with the white space after it."""
         model, left = self.models[0], sentences(text)[::-1]
         room = min(self.longest, model.window)
         pieces: list[tuple[str, str]] = []
@@ -87,7 +87,7 @@ class SentenceMechanism(ABC):
 
 
 def _halves(sentence: str) -> tuple[str, str, str]:
-    """A sentence in two, with the white space between: that nearest to the middle, or none where it has none."""
+    """Returns the halves of a sentence and the white space between them, nearest to the middle; "" if there is none."""
     middle = len(sentence) // 2
     places = [i for i, character in enumerate(sentence) if character.isspace()]
     inner = [i for i in places if sentence[:i].strip() and sentence[i:].strip()]

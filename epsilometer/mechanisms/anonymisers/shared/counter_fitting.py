@@ -1,14 +1,14 @@
 """Counter-fitting: word vectors moved so that synonyms are near and antonyms are not (Mrksic et al., NAACL 2016).
 
-With d the cosine distance and vectors of length 1, the cost is the sum of three hinges, each times .1:
+With d the cosine distance between vectors of length 1, the cost is the sum of three hinge terms, each times .1:
 
 - antonym repel:     max(0, DELTA - d) over pairs of antonyms;
 - synonym attract:   max(0, d - GAMMA) over pairs of synonyms;
 - space preserved:   max(0, d - d0) over pairs whose distance d0 at the start is at most RHO.
 
-In each of 20 steps a word moves against the mean of the gradients of its pairs whose hinge is open, and is brought back
-to length 1. A pair of antonyms is in the first sum alone. Constants as in reference code (nmrksic/counter-fitting
-8cf3cf4), which draws nothing.
+In each of 20 steps a word moves against the mean gradient of those of its pairs whose hinge is open, and is rescaled to
+length 1. A pair of antonyms is only in the first sum. The constants are those of the reference code
+(nmrksic/counter-fitting 8cf3cf4), which draws nothing at random.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Term(NamedTuple):
     sign: int
 
     def cost(self, vectors: NDArray[np.float64]) -> float:
-        """The term at vectors [V, d] of any length."""
+        """Returns the term at vectors [V, d], which may have any length."""
         return float(np.maximum(0, self._excess(_cosines(vectors, self.pairs))).sum())
 
     def gradients(self, vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns [V, d], the term's gradient at unit vectors, and [V], in how many open hinges each word is."""
+        """Returns the term's gradient [V, d] at unit vectors, and the number [V] of open hinges for each word."""
         cosines = _cosines(vectors, self.pairs)
         is_open = self._excess(cosines) > 0
         pairs, cosines = self.pairs[is_open], cosines[is_open, None]
@@ -53,7 +53,7 @@ class Term(NamedTuple):
 
 
 def counter_fit(vectors: WordVectors, relations: pl.DataFrame) -> WordVectors:
-    """The vectors at length 1 after counter-fitting.
+    """Returns the vectors after counter-fitting, at length 1.
 
     relations: columns a, b (words) and relation ("synonym" or "antonym"). Raises UserError for a zero vector.
     """
@@ -72,7 +72,7 @@ def counter_fit(vectors: WordVectors, relations: pl.DataFrame) -> WordVectors:
 
 
 def terms(vectors: WordVectors, relations: pl.DataFrame) -> list[Term]:
-    """Antonym repel, synonym attract and the space preserved, for unit vectors."""
+    """Returns the terms for unit vectors: antonym repel, synonym attract and space preserved."""
     antonyms = _pairs(vectors, relations.filter(pl.col("relation") == "antonym"))
     synonyms = _pairs(vectors, relations.filter(pl.col("relation") == "synonym"))
     rows, targets = vectors.near(np.arange(len(vectors)), float(np.sqrt(2 * RHO)))
@@ -87,7 +87,7 @@ def terms(vectors: WordVectors, relations: pl.DataFrame) -> list[Term]:
 
 
 def _pairs(vectors: WordVectors, relations: pl.DataFrame) -> NDArray[np.int64]:
-    """The [n, 2] numbers of different words that both have a vector, the lower first, each pair once."""
+    """Returns the [n, 2] numbers of different words that both have a vector, the lower first, each pair once."""
     number = {word: i for i, word in enumerate(vectors.words)}
     both = {
         (min(number[a], number[b]), max(number[a], number[b]))

@@ -1,4 +1,4 @@
-"""A text whose words are changed one by one: what stands there now, and what stands around a word."""
+"""A text whose words are changed one by one: its current version, and the surroundings of a word."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ import numpy as np
 from epsilometer.mechanisms.anonymisers.shared.in_step import Asker, Search, ask
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited
 
-_CHARACTERS = 1 << 17  # of the texts that one search asks about at once
-_BEFORE, _AFTER = 4, 3  # words around a word that TextAttack tags
+_CHARACTERS = 1 << 17  # total length of the texts that one search asks about at once
+_BEFORE, _AFTER = 4, 3  # words before and after a word that TextAttack tags with it
 
 
 @dataclass(eq=False)
 class Draft:
-    """A text as it is being changed.
+    """A text that is being changed.
 
-    owner: its number in the ledger; rng: its generator; edits: the words changed so far, by position; answer: the class
-    to get away from; score: 1 - its probability; fooled: whether the classifier answers otherwise.
+    owner:  its number in the ledger; rng: its generator.
+    edits:  the replacements so far, by position.
+    answer: the class that the classifier gave the original text.
+    score:  1 - the probability of that class.
+    fooled: whether the classifier now gives another class.
     """
 
     owner: int
@@ -35,11 +38,11 @@ class Draft:
     _known: dict[tuple[Asker, Hashable], Any] = field(default_factory=dict)
 
     def text(self, swap: Mapping[int, str] | None = None) -> str:
-        """The text as it stands, with this swap."""
+        """Returns the current text, with these further replacements."""
         return edited(self.spans, {**self.edits, **(swap or {})})
 
     def known(self, asker: Asker, items: Sequence[Hashable]) -> Search[list[Any]]:
-        """The answers to these items, each asked for once in a search."""
+        """Returns the answers to these items, each of which is asked about once in a search."""
         new = [item for item in dict.fromkeys(items) if (asker, item) not in self._known]
         answers = yield from ask(asker, new, self.at_once)
         self._known.update(((asker, item), answer) for item, answer in zip(new, answers, strict=True))
@@ -47,7 +50,7 @@ class Draft:
 
     @property
     def at_once(self) -> int:
-        """How many texts like this one are asked about at once."""
+        """The number of texts of this length to ask about at once."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property
@@ -56,7 +59,7 @@ class Draft:
         return [i for i, token in enumerate(self.spans.tokens) if any(map(str.isalnum, token))]
 
     def window(self, position: int, width: int, edits: Mapping[int, str]) -> str:
-        """The text around a word after these edits, so many words wide."""
+        """Returns the text around a word, `width` words wide, after these edits."""
         first = bisect_left(self.counted, position) - width // 2
         first = max(0, min(first, len(self.counted) - width))
         start, end = self.counted[first], self.counted[min(first + width, len(self.counted)) - 1]
@@ -67,18 +70,18 @@ class Draft:
         return "".join(parts)
 
     def near(self, position: int, width: int) -> list[int]:
-        """The changed words in whose windows a word stands, and the word itself."""
+        """Returns the positions of the changed words whose windows include a word, and that word's own."""
         place = bisect_left(self.counted, position)
         changed = [i for i in self.edits if abs(bisect_left(self.counted, i) - place) <= width]
         return [*changed, position]
 
     def sentence(self, position: int, edits: Mapping[int, str]) -> tuple[tuple[str, ...], int]:
-        """The words and marks of the sentence that a word stands in, after these edits, and its place there."""
+        """Returns the words and marks of a word's sentence, after these edits, and the word's place in it."""
         places = next(places for places in self.spans.sentences if position in places)
         return tuple(edits.get(i, self.spans.tokens[i]) for i in places), position - places.start
 
     def context(self, position: int, token: str) -> tuple[tuple[str, ...], int]:
-        """A few words of the original around a token in a word's place, and the first that equals it."""
+        """Returns a few words of the original around a word, with `token` in its place, and the first place of it."""
         place = bisect_left(self.counted, position)
         around = [self.spans.tokens[i] for i in self.counted[max(place - _BEFORE, 0) : place + _AFTER + 1]]
         around[min(place, _BEFORE)] = token

@@ -1,7 +1,8 @@
-"""What an edited text must keep, whatever classifiers say of it: names, its meaning, fluent language, no opposites.
+"""What an edited text must keep, whatever classifiers say about it: names, its meaning, fluency, no opposites.
 
-Names and opposites are settled before a search, by what may change and by what; similarity and fluency are asked of
-pairs of a text and a candidate whose words and marks differ one by one (`in_step.Asker`).
+Names and opposites are handled before a search, by limiting the words that may change and their replacements.
+Similarity and fluency are checked during a search (`in_step.Asker`), for pairs of a text and a candidate that have the
+same number of words and marks.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import ENCODER
 from epsilometer.text.identifiers import matches
 
-Pair = tuple[str, str]  # a text and a candidate for its place
+Pair = tuple[str, str]  # a text, and a candidate to replace it
 Upos = Callable[[Sequence[Sequence[str]]], Sequence[Sequence[str]]]  # sentences as words -> their tags
 
 
 def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
-    """The words of each text, in lower case, of which any occurrence is a proper noun or part of an identifier."""
+    """Returns the words of each text, in lower case, that occur in it as a proper noun or in an identifier."""
     sentences = [(i, places) for i, one in enumerate(cut) for places in one.sentences]
     tags = upos([[cut[i].tokens[place] for place in places] for i, places in sentences])
     protected: list[set[str]] = [set() for _ in cut]
@@ -44,18 +45,18 @@ def names(cut: Sequence[Spans], upos: Upos) -> list[frozenset[str]]:
 
 @dataclass(frozen=True)
 class Antonyms:
-    """Pairs of opposites, in lower case; either is refused in the place of the other."""
+    """Pairs of opposites, in lower case; neither may replace the other."""
 
     pairs: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, relations: pl.DataFrame) -> Antonyms:
-        """Those among word relations (columns a, b, relation)."""
+        """Returns the antonyms among word relations (columns a, b, relation)."""
         table = relations.filter(pl.col("relation") == "antonym").select(pl.col("a", "b").str.to_lowercase())
         return cls(frozenset(pair for a, b in table.iter_rows() for pair in ((a, b), (b, a))))
 
     def refused(self, word: str, options: Sequence[str]) -> list[str]:
-        """Those of the options that are opposites of a word."""
+        """Returns the options that are opposites of a word."""
         return [option for option in options if (word.lower(), option.lower()) in self.pairs]
 
 
@@ -63,8 +64,8 @@ class Antonyms:
 class Similarity:
     """Passes candidates whose cosine with the text, by the sentence encoder, is at least `least`.
 
-    So must that of every changed sentence with what it was: in a long text one sentence weighs little, and what lies
-    beyond the encoder's window nothing.
+    The same must hold for every changed sentence and its original, because in a long text one sentence weighs little,
+    and what lies beyond the encoder's window has no weight at all.
     """
 
     least: float
@@ -77,7 +78,7 @@ class Similarity:
         return [min([next(cosines) for _ in of_pair]) >= self.least for of_pair in parts]
 
     def cosines(self, pairs: Sequence[Pair]) -> list[float]:
-        """The cosine of each pair; a distinct text is encoded once."""
+        """Returns the cosine of each pair; each distinct text is encoded once."""
         numbers: dict[str, int] = {}
         rows = np.array([[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs], np.int64)
         vectors = self._encoder.encode(list(numbers)).astype(np.float64)
@@ -91,10 +92,10 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Fluency:
-    """Passes candidates none of whose changed words is much less likely there than the word that it replaces.
+    """Passes candidates in which no changed word is much less likely than the word that it replaces.
 
-    largest_fall: in nats, of a masked language model's log-probability of the word (of the candidate's word among the
-    candidate's other words, of the text's among the text's), the sum over its pieces. model: None: the embedded one.
+    largest_fall: in nats, of the word's log-probability by a masked language model, summed over its pieces. The new
+    word is judged among the candidate's words, the old one among the text's. model: None for the embedded one.
     """
 
     largest_fall: float
@@ -110,13 +111,13 @@ class Fluency:
                 for text, place in zip(pair, both, strict=True):
                     places.append(Place(texts.setdefault(text, len(texts)), *place))
         before, after = self._log_probabilities(list(texts), places).reshape(-1, 2).T
-        # What the model cannot spell is never fluent, and always may go.
+        # A new word that the model cannot spell is never fluent; an old one may always be replaced.
         falls = np.where(np.isneginf(after), np.inf, before - np.maximum(after, np.finfo(float).min))
         ends = np.cumsum([0, *map(len, changed)])
         return [bool((falls[a:b] <= self.largest_fall).all()) for a, b in pairwise(ends)]
 
     def _log_probabilities(self, texts: Sequence[str], places: Sequence[Place]) -> NDArray[np.float64]:
-        """Returns [n]; a place that is asked about twice is read once."""
+        """Returns the [n] log-probabilities of the words at these places; a place that occurs twice is read once."""
         distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
         return self._fill_mask.log_probabilities(texts, list(distinct))[[distinct[place] for place in places]]
 
@@ -126,7 +127,7 @@ class Fluency:
 
 
 def _changed_sentences(text: str, candidate: str) -> Iterator[Pair]:
-    """The sentences that differ, as they were and as they are."""
+    """Yields the sentences that differ, before and after."""
     one, other = spans(text), spans(candidate)
     for before, after in zip(one.sentences, other.sentences, strict=True):
         if one.tokens[before.start : before.stop] != other.tokens[after.start : after.stop]:
@@ -138,7 +139,7 @@ def _cut(one: Spans, places: range) -> str:
 
 
 def _changed_places(text: str, candidate: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The characters of each word that differs, as it was and as it is."""
+    """Yields the start and end of each word that differs, before and after."""
     one, other = spans(text), spans(candidate)
     for place, (before, after) in enumerate(zip(one.tokens, other.tokens, strict=True)):
         if before != after:

@@ -1,9 +1,9 @@
-"""Searches of many texts side by side, so that what they ask of networks is answered in large batches.
+"""Searches in many texts side by side, so that their questions to networks are answered in large batches.
 
-A search is a generator, written as if it were alone: it yields an asker (a function of many items) with the items that
-it wants answered, and is sent their answers. All running searches are heard first; then each asker is called once, with
-the distinct items of all. An answer depends on its item alone, and a search on its answers and its own stream: so the
-results are the same however many run side by side.
+A search is a generator, written as if it ran alone: it yields an asker (a function of many items) with the items that
+it wants answers to, and is sent these answers. First all running searches put their questions; then each asker is
+called once, with the distinct items of all searches. An answer depends only on its item, and a search only on its
+answers and its own stream, so the results are the same however many searches run side by side.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 Asker = Callable[[Sequence[Any]], Sequence[Any]]  # n distinct items -> n answers
 Search = Generator[tuple[Asker, Sequence[Hashable]], list[Any], T]
 
-SIDE_BY_SIDE = 64  # searches that run at a time: bounds memory, whatever the number of texts
+SIDE_BY_SIDE = 64  # searches that run at a time, which bounds memory whatever the number of texts
 
 
 def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> list[T]:
-    """Returns what each search returns, in their order; where one ends the next begins."""
+    """Returns the result of each search, in their order. The next search starts when one ends."""
     waiting = enumerate(searches)
     results: dict[int, T] = {}
     running: dict[int, Search[T]] = {}
@@ -44,7 +44,7 @@ def in_step(searches: Iterable[Search[T]], side_by_side: int = SIDE_BY_SIDE) -> 
 
 
 def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[Any]]:
-    """The answers to any number of items, so many of which a search wants at once."""
+    """Returns the answers to any number of items, of which a search asks about `at_once` at a time."""
     answers: list[Any] = []
     for start in range(0, len(items), at_once):
         answers += yield asker, items[start : start + at_once]
@@ -52,7 +52,7 @@ def ask(asker: Asker, items: Sequence[Hashable], at_once: int) -> Search[list[An
 
 
 def _answers(wanted: Sequence[tuple[Asker, Sequence[Hashable]]]) -> list[list[Any]]:
-    """The answers of each request, every asker called once."""
+    """Returns the answers to each request; every asker is called once."""
     distinct: dict[Asker, dict[Hashable, None]] = {}
     for asker, items in wanted:
         distinct.setdefault(asker, {}).update(dict.fromkeys(items))

@@ -1,16 +1,17 @@
 """Integrated gradients (Sundararajan et al. 2017) of a transformer's logit, at its word embeddings.
 
-For a text with the embeddings e of its n pieces and baselines b, the piece i gets the sum over dimensions of
-(e_i - b_i) times the mean gradient of F, the logit of the predicted class, along the line from b to e, by
-Gauss-Legendre nodes: what captum's LayerIntegratedGradients gives, to 1e-5, by one pass over all nodes that
-differentiates by the embeddings alone. The baseline is padding between the special tokens, which are as in the text.
-The layer is that of the words alone (`get_input_embeddings`): in RoBERTa padding would change the positions as well, so
-F at the baseline is computed on the text's own positions too.
+For a text with embeddings e of its n pieces and baseline b, piece i gets the sum over dimensions of (e_i - b_i) times
+the mean gradient of F, the logit of the predicted class, along the line from b to e, by Gauss-Legendre nodes. This
+agrees with captum's LayerIntegratedGradients to 1e-5, but takes one pass over all nodes and differentiates only with
+respect to the embeddings. The baseline is padding between the special tokens, which are those of the text. The layer is
+that of the words alone (`get_input_embeddings`): in RoBERTa, padding would also change the positions, so F at the
+baseline is computed with the text's own positions too.
 
-The pieces' scores must add up to F(e) - F(b) (completeness). Where they miss it by more than a tolerance, the steps are
-doubled, as long as they are at most MOST_STEPS. PUBLISHED_STEPS before any doubling are captum's default. STEPS are
-ours: of 24 generated reviews, by a fine-tuned network, 23 are complete within 5 % at 16 steps, and the words with a
-positive score and their order were those of 50 steps in all; at 12 steps in 22, at 8 in 17.
+The pieces' scores must add up to F(e) - F(b) (completeness). If they miss it by more than a tolerance, the number of
+steps is doubled, as long as it stays at or below MOST_STEPS. PUBLISHED_STEPS, before any doubling, is captum's default.
+STEPS is ours: of 24 generated reviews, with a fine-tuned network, 23 are complete within 5 % at 16 steps, and in all of
+them the words with a positive score, and their order, were the same as with 50 steps; at 12 steps in 22 of them, at 8
+in 17.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STEPS, PUBLISHED_STEPS = 16, 50
-MOST_STEPS = 100  # of a sharp network some texts miss at any number, and each doubling costs as much as all before
-# Pieces of a pass where memory holds them, on a processor as many as fill it. Constants, since kernels differ by shape.
+MOST_STEPS = 100  # with a sharp network some texts miss at any number, and each doubling costs as much as all before
+# Pieces in a pass, if memory holds them; enough to keep a CPU busy. Constants, since kernels differ by shape.
 PIECES = {"cpu": 1536, "cuda": 1 << 17}
-# A processor is filled by the nodes of one text, which needs no padding then; elsewhere texts of about one length share
-# a pass, and are padded to multiples, so that few shapes occur.
+# The nodes of one text keep a CPU busy, and then it needs no padding; on a GPU texts of about equal length share a
+# pass, and are padded to multiples of this, so that few shapes occur.
 MULTIPLE = {"cpu": 1, "cuda": 4}
 
 
 class _Pieces(NamedTuple):
-    """A text's pieces: their ids, which of them are special, and the token of the text that each belongs to, or -1."""
+    """A text's pieces: their ids, whether each is special, and the token of the text that each belongs to, or -1."""
 
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
@@ -48,10 +49,10 @@ class _Pieces(NamedTuple):
 def integrated_gradients(
     classifier: Any, cut: Sequence[Spans], *, steps: int, tolerance: float
 ) -> tuple[list[dict[str, float]], NDArray[np.bool_]]:
-    """The score of each word of n texts, and of which texts the scores still miss completeness: bool [n].
+    """Returns the score of each word of n texts, and whether a text's scores still miss completeness, bool [n].
 
     classifier: a transformer (`network`, `tokenizer`, `longest`, `memory`). A text's scores do not depend on the other
-    texts: every pass has a shape that the text's length alone decides.
+    texts, because the shape of every pass depends only on the text's length.
     """
     pieces = _pieces(classifier, cut)
     target, differences = np.zeros(len(cut), np.int64), np.zeros(len(cut))
@@ -59,7 +60,7 @@ def integrated_gradients(
         ends = line.ends()[: len(members)]
         target[members] = np.round(ends[:, 0] * GRID).argmax(axis=1)
         differences[members] = (ends[:, 0] - ends[:, 1])[np.arange(len(members)), target[members]]
-    # Below the grid that logits are rounded to there is nothing to explain.
+    # A difference below the grid that logits are rounded to needs no explanation.
     allowed = np.maximum(tolerance * np.abs(differences), 1 / GRID)
     scores: list[NDArray[np.float64]] = [np.zeros(0)] * len(cut)
     missed = np.arange(len(cut))
@@ -78,9 +79,10 @@ def integrated_gradients(
 def _lines(
     classifier: Any, pieces: Sequence[_Pieces], left: NDArray[np.int64], *, rows: int
 ) -> Iterator[tuple[NDArray[np.int64], _Line]]:
-    """The texts in `left`, some at a time: their numbers, and their lines, where some may stand again at the end.
+    """Yields the texts in `left`, some at a time: their numbers, and their lines.
 
-    rows: how many of a pass each text takes.
+    To give every pass of one width the same shape, a batch of lines is filled up by repeating texts.
+    rows: the rows of a pass that each text takes.
     """
     kind = classifier.network.device.type
     widths = np.array([-(-len(pieces[i].ids) // MULTIPLE[kind]) * MULTIPLE[kind] for i in left])
@@ -94,9 +96,9 @@ def _lines(
 
 
 class _Line:
-    """The lines from baselines to n texts, all filled with padding to one width.
+    """The lines from baselines to n texts, all padded to one width.
 
-    numbers: of the texts, [n].
+    numbers: [n], those of the texts.
     """
 
     def __init__(self, classifier: Any, pieces: Sequence[_Pieces], numbers: NDArray[np.int64], width: int) -> None:
@@ -115,7 +117,7 @@ class _Line:
             self.begin, self.end = self.layer(baselines), self.layer(self.ids)
 
     def ends(self) -> NDArray[np.float64]:
-        """The logits of texts and of their baselines: [n, 2, classes]."""
+        """Returns the logits [n, 2, classes] of the texts and of their baselines."""
         import torch
 
         embedded = torch.stack([self.end, self.begin], 1).flatten(0, 1)
@@ -129,7 +131,10 @@ class _Line:
             return torch.cat(self._worked_off(some, len(rows))).unflatten(0, (-1, 2)).double().cpu().numpy()
 
     def scores(self, target: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
-        """The scores of pieces, [n, width], for the targets of the texts of these numbers, by so many nodes."""
+        """Returns the scores [n, width] of pieces, by this many nodes.
+
+        target: the class to explain for every text, by number; those of the n texts are used.
+        """
         import torch
 
         device = self.end.device
@@ -151,14 +156,14 @@ class _Line:
         return np.tensordot(of_nodes, weights / 2, (1, 0))
 
     def _worked_off(self, some: Callable[[int], Tensor], count: int) -> list[Tensor]:
-        """What `some` gives for the rows from each start on, until there is one a row."""
+        """Returns what `some` returns for the rows from each start on, until every row has its own."""
         parts: list[Tensor] = []
         while (start := sum(map(len, parts))) < count:
             parts.append(self.classifier.memory.attempt(partial(some, start)))
         return parts
 
     def _logits(self, embedded: Tensor, rows: Tensor) -> Tensor:
-        """Those of the texts in these rows, [m, classes], with other embeddings of their words [m, width, size]."""
+        """Returns the logits [m, classes] of the texts in these rows, with these embeddings [m, width, size]."""
         hook = self.layer.register_forward_hook(lambda *_: embedded)
         try:
             logits: Tensor = self.network(input_ids=self.ids[rows], attention_mask=self.mask[rows]).logits
@@ -168,7 +173,10 @@ class _Line:
 
 
 def _fitting(classifier: Any, width: int, least: int = 1) -> int:
-    """How many rows a pass has, at least so many on a processor: all layers' numbers are kept to differentiate."""
+    """Returns the number of rows in a pass; memory must hold the numbers of all layers, to differentiate.
+
+    least: the rows to have at least, if memory holds them.
+    """
     from epsilometer.models.memory import activations
 
     network = classifier.network
@@ -194,18 +202,18 @@ def _pieces(classifier: Any, cut: Sequence[Spans]) -> list[_Pieces]:
 
 
 def _owners(one: Spans, offsets: NDArray[np.int64], special: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The token that holds a piece's last character; -1 for none.
+    """Returns the token that holds each piece's last character; -1 for none.
 
-    By the last one: to some tokenisers the space before a word is part of it.
+    The last one decides, because for some tokenisers the space before a word is part of its first piece.
     """
     last = offsets[:, 1] - 1
     owners = np.searchsorted(np.array(one.starts, np.int64), last, side="right") - 1
-    ends = np.array([*one.ends, 0], np.int64)  # the last is that of no token
+    ends = np.array([*one.ends, 0], np.int64)  # the last one is for pieces of no token
     return np.where((special == 0) & (owners >= 0) & (last < ends[owners]), owners, -1)
 
 
 def _by_word(one: Spans, pieces: _Pieces, scores: NDArray[np.float64]) -> dict[str, float]:
-    """The sum of the scores of each word's pieces, over all its occurrences."""
+    """Returns, for each word, the sum of the scores of its pieces over all its occurrences."""
     belongs = pieces.owners >= 0
     of_tokens = np.bincount(pieces.owners[belongs], scores[: len(belongs)][belongs], minlength=len(one))
     return {word: float(of_tokens[list(places)].sum()) for word, places in one.places.items()}

@@ -1,4 +1,4 @@
-"""Who judges an edited text: panels of classifiers with an aim for each attribute, the tagger, and guards."""
+"""What judges an edited text: panels of classifiers with an aim for each attribute, the tagger, and guards."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from epsilometer.mechanisms.anonymisers.shared.in_step import Asker
 from epsilometer.models.ledger import Ledger
 
 Tags = Callable[[Sequence[tuple[str, ...]]], Sequence[tuple[str, ...]]]  # sentences as words -> their tags
-_LEAST = 1e-300  # of a probability, so that its logarithm is finite
+_LEAST = 1e-300  # lower limit of a probability, so that its logarithm is finite
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The classifiers of one label, of different kinds, as a ledger names them.
+    """The classifiers of one label, of different kinds, by their names in a ledger.
 
-    enough: how many of them have to answer as wanted.
+    enough: how many of them must answer as intended.
     """
 
     ledger: Ledger
@@ -27,7 +27,7 @@ class Panel:
     enough: int = 1
 
     def __call__(self, questions: Sequence[tuple[int, str]]) -> list[NDArray[np.float64]]:
-        """Log-probabilities [names, classes] of each text; questions: for which private text, and the text."""
+        """Returns log-probabilities [names, classes] for each question: the number of its private text, and a text."""
         owners, texts = [owner for owner, _ in questions], [text for _, text in questions]
         rows = np.stack([self.ledger.probabilities(name, texts, owners) for name in self.names], axis=1)
         return list(np.log(np.maximum(rows, _LEAST)))
@@ -35,10 +35,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Aim:
-    """What the classifiers of one attribute are to say of a text.
+    """What the classifiers of one attribute should say about a text.
 
-    away: any class but number `away`; toward: class number `toward`; near: log-shares of the classes, to come close to.
-    margin: the log-odds by which they have to err, or the distance of log-probabilities that may remain.
+    away:   any class except this one.
+    toward: this class.
+    near:   log-probabilities close to these log-shares of the classes.
+    margin: the log-odds by which they must err; with `near`, the largest distance of log-probabilities that may remain.
     """
 
     away: int | None = None
@@ -47,7 +49,10 @@ class Aim:
     margin: float = 0.0
 
     def judge(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """rows: log-probabilities [n, kinds, c] -> [n, kinds] by how much the aim is exceeded, and the confidence."""
+        """Returns by how much the aim is exceeded, and the confidence, [n, kinds] each.
+
+        rows: log-probabilities [n, kinds, classes].
+        """
         if self.near is not None:
             distance = np.abs(rows - self.near).max(axis=-1)
             return self.margin - distance, -distance
@@ -59,16 +64,19 @@ class Aim:
         wanted[named] = self.toward is not None
         best, rest = rows[..., wanted].max(axis=-1), rows[..., ~wanted].max(axis=-1)
         excess = best - rest - self.margin
-        # The prediction is the first of equally likely classes.
+        # Of equally likely classes, the first is the prediction.
         return np.where(wanted[rows.argmax(axis=-1)], excess, np.minimum(excess, -1e-12)), best
 
 
 @dataclass(frozen=True)
 class Judges:
-    """Who judges a text.
+    """What judges a text.
 
-    attributes: who is to err; tasks: whose answers are to stay; tags: of sentences, or None: they may change;
-    guards: of (text, candidate) pairs -> bool; similarity: of such pairs -> number, for `choose: similarity`.
+    attributes: the panels that should err.
+    tasks:      the panels whose answers should stay.
+    tags:       tags sentences; None if tags may change.
+    guards:     take (text, candidate) pairs and return whether each passes.
+    similarity: takes such pairs and returns a number for each, for `choose: similarity`.
     """
 
     attributes: Sequence[Panel]

@@ -1,7 +1,7 @@
-"""What the mechanisms share that have a language model rewrite a text on request.
+"""The base of mechanisms in which a language model rewrites a text on request.
 
-An answer is the rewrite in a JSON object and nothing else. One that is not is asked for once more; then nothing is
-released (an empty text, status `unusable`), and never the original. An endpoint is shown the texts themselves, so that
+An answer must be the rewrite in a JSON object and nothing else. Otherwise it is requested once more; if it fails again,
+an empty text is released (status `unusable`), and never the original. An endpoint is shown the texts themselves, so
 these must be public (`models.assistant.AsksModel`).
 """
 
@@ -34,17 +34,17 @@ class LanguageModelMechanism(AsksModel):
 
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
-        """What is to be hidden and what kept."""
+        """The auxiliaries, which name what to hide and what to keep."""
         return Auxiliaries(Path(self.resource))
 
 
 def read_rewrite(answer: str) -> str | None:
-    """The rewrite in an answer; None where it has another form, or holds nothing to read."""
+    """Returns the rewrite in an answer; None if the answer has another form, or if the rewrite is empty."""
     answered = read_object(answer, "text")
     return None if answered is None else read_text(answered["text"])
 
 
 def listed(parts: Sequence[str]) -> str:
-    """The parts in a sentence: "a", "a and b", "a, b and c"."""
+    """Returns the parts as a phrase: "a", "a and b", "a, b and c"."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last

@@ -17,16 +17,18 @@ from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER
 from epsilometer.models.tagging import Tagger
 
-_ALIKE = frozenset({"NOUN", "VERB"})  # may stand for each other
+_ALIKE = frozenset({"NOUN", "VERB"})  # tags that may replace each other
 
 
 @dataclass(frozen=True)
 class Similarity:
     """The least similarity that a changed text must keep.
 
-    metric: of vectors, "angular" (1 - angle / pi) or "cosine"; window: words around a changed one that are compared,
-    None: the whole text; previous: with the text before this swap instead of the original; published: the window around
-    the swapped word alone counts, none of the other changed words that it stands near, and shorter texts pass.
+    metric:    of vectors, "angular" (1 - angle / pi) or "cosine".
+    window:    the words around a changed word that are compared; None: the whole text.
+    previous:  compare with the text before this swap instead of the original.
+    published: only the window around the swapped word counts, not those of other changed words near it; and texts
+               shorter than the window always pass.
     """
 
     least: float
@@ -36,7 +38,7 @@ class Similarity:
     published: bool = False
 
     def of(self, one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-        """The similarity of two unit vectors."""
+        """Returns the similarity of two unit vectors."""
         cosine = min(1.0, float(one.astype(np.float64) @ other.astype(np.float64)))
         return cosine if self.metric == "cosine" else 1 - math.acos(max(cosine, -1.0)) / math.pi
 
@@ -45,21 +47,23 @@ class Similarity:
 class Limits:
     """What a candidate must keep.
 
-    tags: the word's tag (nouns and verbs may stand for each other), read in its "sentence" as it then stands, or in
-    the "context" of TextAttack: 4 words before and 3 after in the original, at the first of equal words.
+    tags: where the word's tag is read, which must stay (nouns and verbs may replace each other): in its "sentence", as
+    changed so far, or in the "context" of TextAttack, 4 words before and 3 after in the original, at the first
+    occurrence of the word there. None: the tag may change.
+    similarity: None for no limit.
     """
 
     tags: Literal["sentence", "context"] | None
     similarity: Similarity | None
 
     def keep(self, one: str, other: str) -> bool:
-        """Whether a word of one tag may become one of the other."""
+        """Returns whether a word with one tag may become a word with the other."""
         return one == other or {one, other} <= _ALIKE
 
 
 @dataclass(frozen=True, eq=False)
 class Inspector:
-    """Finds which replacements keep the limits; its networks are loaded at first use."""
+    """Checks which replacements keep the limits; its networks are loaded at first use."""
 
     limits: Limits
 
@@ -72,17 +76,17 @@ class Inspector:
         return Encoder(ENCODER)
 
     def tags(self, sentences: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """The tags of sentences, given as words."""
+        """Returns the tags of sentences, given as words."""
         return self._tagger.upos(sentences)
 
     def vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """The unit vectors of texts."""
+        """Returns the unit vectors of texts."""
         return list(self._encoder.encode(texts))
 
     def similarities(self, draft: Draft, position: int, tokens: Sequence[str]) -> Search[dict[str, float | None]]:
-        """How similar the text stays with each of these tokens in a word's place; None where a limit is not kept.
+        """Returns the text's similarity with each of these tokens in a word's place; None if a limit is not kept.
 
-        0 where no similarity is asked for.
+        It is 0 if there is no limit on similarity.
         """
         result: dict[str, float | None] = dict.fromkeys(tokens)
         left = (yield from self._same_tag(draft, position, tokens)) if self.limits.tags else tokens

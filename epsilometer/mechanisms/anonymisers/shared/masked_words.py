@@ -1,4 +1,4 @@
-"""What a masked language model expects in a word's place, as candidates to replace it."""
+"""The words that a masked language model expects in a word's place, as candidates to replace it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, is_word
 from epsilometer.models.fill_mask import FillMask, Place
 
-_SPARE = 2  # times as many are looked at as are wanted: the word itself and marks are none
+_SPARE = 2  # this many times k are looked at, since the word itself and marks are not candidates
 
 
 def masked_words(
     fill_mask: FillMask, cut: Sequence[Spans], words: Sequence[Sequence[str]], k: int
 ) -> list[list[list[str]]]:
-    """For some words of each text, in lower case: at most k whole words, likeliest first, without the word itself.
+    """Returns, for each of these words of each text, at most k other whole words, likeliest first.
 
-    A word that occurs several times is masked at its first place, since all its occurrences get the same replacement.
+    words: for each text, some of its words in lower case. A word that occurs several times is masked at its first
+    place, since all its occurrences get the same replacement.
     """
     places = [
         Place(i, one.starts[one.places[word][0]], one.ends[one.places[word][0]])

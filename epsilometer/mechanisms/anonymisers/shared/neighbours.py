@@ -1,4 +1,4 @@
-"""The words whose vectors are nearest to a word's, by cosine: what may stand in its place."""
+"""The words whose vectors are nearest to a word's, by cosine, as candidates to replace it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from epsilometer.text.vectors import WordVectors
 
 
 class Neighbours:
-    """Nearest neighbours among whole words in lower case: those that a text holds as one word.
+    """Nearest neighbours among whole words in lower case, which a text holds as one word.
 
-    vectors: any; raises UserError where one has no direction.
+    vectors: those of other words are ignored. Raises UserError for a vector of length 0.
     """
 
     def __init__(self, vectors: WordVectors) -> None:
@@ -26,13 +26,13 @@ class Neighbours:
         self._known: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def has(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Returns [n]: whether a word, in whatever case, has a vector."""
+        """Returns [n], whether each word, in any case, has a vector."""
         return np.array([word.lower() in self._number for word in words], bool)
 
     def of(self, words: Sequence[str], k: int, least: float = -1.0) -> list[list[str]]:
-        """The k words nearest to each, nearest first, without itself; none below the cosine `least`.
+        """Returns the k words nearest to each, nearest first, without itself and without cosines below `least`.
 
-        Of words equally near, those that stand first among the vectors. None of a word without a vector.
+        Of equally near words, those that come first among the vectors. A word without a vector has no neighbours.
         """
         numbers = [self._number.get(word.lower()) for word in words]
         self._find([number for number in numbers if number is not None and (number, k) not in self._known], k)
@@ -43,7 +43,7 @@ class Neighbours:
         return [self._vectors.words[i] for i in near[cosines >= least]]
 
     def _find(self, numbers: Sequence[int], k: int) -> None:
-        """Keep the k nearest of each word with their cosines."""
+        """Remember the k nearest of each word with their cosines."""
         new = np.unique(np.array(numbers, np.int64))
         count = min(k + 1, len(self._vectors))
         nearest, far = self._vectors.neighbours(self._vectors.exact[new], count)

@@ -1,4 +1,4 @@
-"""What depends on a text alone: the classes that are predicted for it, which words of it may change, and by what."""
+"""What depends only on a text: its predicted classes, the words that may change, and their replacements."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from epsilometer.mechanisms.anonymisers.shared.source import Source
 from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, spans
 from epsilometer.models.classifier import Classifier, HasWindow
 
-MOST = 64  # words of a text that may change, those with the largest scores: bounds the search in long texts
+MOST = 64  # the most words of a text that may change, those with the largest scores; bounds the search in long texts
 _ASKING = ("occlusion", "lime")  # attributions that ask a classifier about other texts
 
-# Texts with the words of each that may change -> of each word its options.
+# Takes texts, and the words of each that may change; returns the options of each word.
 Options = Callable[[Sequence[Spans], Sequence[Sequence[str]]], Sequence[Sequence[Sequence[str]]]]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A text and what is known of it.
+    """A text and what is known about it.
 
-    classes: predicted, for each attribute; owners: the numbers under which it stands in the ledger; cut: whether some
-    classifier reads no more than its beginning.
+    classes: the predicted class of each attribute; owners: its numbers in the ledger; cut: whether some classifier
+    reads only its beginning.
     """
 
     source: Source
@@ -38,7 +38,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """A label's classifiers: the panel that judges, and themselves, the first of which gives the attributions."""
+    """A label's classifiers, as the panel that judges and as themselves; the first one gives the attributions."""
 
     panel: Panel
     classifiers: Sequence[Classifier]
@@ -53,9 +53,10 @@ def prepare(
     options: Options,
     ignore_utility: bool = False,
 ) -> list[Prepared]:
-    """Prepare distinct texts, each with the numbers of the ledger that its questions count for.
+    """Returns prepared texts.
 
-    The words that may change have a positive score for an attribute and none for a task, or for an attribute alone.
+    texts: distinct, each with the numbers in the ledger for which its questions count.
+    The words that may change have a positive score for an attribute and, unless `ignore_utility`, none for a task.
     """
     cut = [spans(text) for text in texts]
     classes = {label: _predicted(label.panel, texts) for label in (*attributes, *tasks)}
@@ -79,7 +80,7 @@ def prepare(
 
 
 def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping[str, float]]) -> list[str]:
-    """The words with a positive score in any of the first and in none of the second, the largest scores first."""
+    """Returns the words with a positive score in any of `private` and in none of `useful`, largest scores first."""
     best: dict[str, float] = {}
     for scores in private:
         for word, score in scores.items():
@@ -90,18 +91,18 @@ def influential(private: Sequence[Mapping[str, float]], useful: Sequence[Mapping
 
 
 def _predicted(panel: Panel, texts: Mapping[str, Sequence[int]]) -> NDArray[np.int64]:
-    """The class [n] that a label's classifiers give the largest mean log-probability."""
+    """Returns the class [n] with the largest mean log-probability over a label's classifiers."""
     rows = panel([(owner, text) for text, owners in texts.items() for owner in owners])
     first = np.cumsum([0, *(len(owners) for owners in texts.values())])[:-1]
     return np.array([rows[i].mean(axis=0).argmax() for i in first], np.int64)
 
 
 def _scores(label: Label, texts: Mapping[str, Sequence[int]], settings: Attribution) -> Sequence[Mapping[str, float]]:
-    """The scores of each text's words; what an attribution asks about other texts is counted."""
+    """Returns the scores of each text's words; questions about other texts are counted for that text."""
     if settings.method not in _ASKING:
         return attributions(label.classifiers[0], list(texts), settings).scores
     return [
-        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text, so that it is known whose it is
+        attributions(_Counted(label, owners), [text], settings).scores[0]  # one text at a time, to count for its owners
         for text, owners in texts.items()
     ]
 
@@ -114,7 +115,7 @@ class _Counted:
         self.classes, self.kind = label.classifiers[0].classes, label.classifiers[0].kind
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Returns [n, c]; each text counts for each of the private ones."""
+        """Returns probabilities [n, classes]; each text counts as a question for each of the private texts."""
         owners = np.repeat(np.asarray(self._owners), len(texts))
         rows = self._panel.ledger.probabilities(self._panel.names[0], [*texts] * len(self._owners), owners)
         return rows[: len(texts)]

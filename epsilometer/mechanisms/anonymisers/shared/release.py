@@ -1,4 +1,4 @@
-"""What is released of a text, and what became of it; of many texts as rewrites with outcomes."""
+"""What is released of a text, with its outcome; and how many of these become rewrites with outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epsilometer.core.outcomes import Outcomes
 
 
 class Release(NamedTuple):
-    """What is released of a text, and its outcome: nothing of the search for it, so that memory does not grow."""
+    """What is released of a text, and its outcome. Nothing of the search is kept, so that memory does not grow."""
 
     text: str
     status: str
@@ -22,7 +22,7 @@ class Release(NamedTuple):
 
 
 def rewrites(releases: Sequence[Release], to_victim: bool = False) -> Rewrites:
-    """The releases of texts in their order; to_victim: whether the questions were asked of a victim."""
+    """Returns the releases as rewrites, in their order; to_victim: whether a victim was asked the questions."""
     asked, none = np.array([one.asked for one in releases], np.int64), np.zeros(len(releases), np.int64)
     outcomes = Outcomes(
         [one.status for one in releases],

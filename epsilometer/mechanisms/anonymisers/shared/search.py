@@ -1,20 +1,21 @@
 """The search for a few replaced words that make classifiers of an attribute err and those of a task answer as before.
 
-An edit is a set of replacements: of each word that it changes, at all its occurrences, one of its options. Searches
-propose edits of 1, 2, ... words; each is judged by the classifiers of the attributes first, those that reach the aim by
-the classifiers of the tasks, and what is left, best first, by the tagger, which reads the changed sentences alone, and
-by the guards. Every search is one generator a text (`in_step`), so that many texts are judged in one pass.
+An edit is a set of replacements: each word that it changes is replaced, at all its occurrences, by one of its options.
+Searches propose edits of 1, 2, ... words. The classifiers of the attributes judge each edit first; those that reach the
+aim are judged by the classifiers of the tasks; and the rest, best first, by the tagger, which reads only the changed
+sentences, and by the guards. Every search is one generator per text (`in_step`), so that many texts are judged in one
+pass.
 
-- sampled: of every size q edits drawn at random.
-- beam: of every size the q best are kept, and grow by the best replacements of one word more.
-- exhaustive: all edits of a size, as long as there are no more than a stated number of them in all. What is chosen by
-  `fewest` is then minimal: no smaller edit of these words by these options reaches the aim.
-- `as_published` (Faustini, Tran and Dras, Computational Linguistics 2025, algorithm 1): of every size q chains. A chain
-  draws words without replacement and an option for each, replaces one after the other, and takes a replacement back
-  after which the tags of the text differ; every text on the way is a candidate.
+- sampled: q edits of every size, drawn at random.
+- beam: of every size, the q best edits are kept, and grow by the best replacements of one more word.
+- exhaustive: all edits of a size, as long as their total number does not exceed a given limit. Then the choice by
+  `fewest` is minimal: no smaller edit of these words by these options reaches the aim.
+- `as_published` (Faustini, Tran and Dras, Computational Linguistics 2025, algorithm 1): q chains of every size. A chain
+  draws words without replacement and an option for each, makes one replacement after another, and reverts those that
+  change the tags of the text; every text on the way is a candidate.
 
-`fewest` takes the first size at which anything passes, and of that the most confident; `confidence` and `similarity`
-look through all sizes. Size is the number of different words, not of their occurrences.
+`fewest` takes the most confident edit of the first size at which any passes; `confidence` and `similarity` go through
+all sizes. Size is the number of different words, not of their occurrences.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from epsilometer.mechanisms.anonymisers.shared.source import Edit, Source
 Choice = Literal["fewest", "confidence", "similarity"]
 Strategy = Literal["sampled", "beam", "exhaustive"]
 
-_BEST = 32  # edits that are remembered for texts whose aim is not reached
-_OPTIONS = 2  # of a word, by which a beam grows
-_DECOYS = 64  # edits of the same words that are drawn
-_ROUND = 4  # candidates that are checked first; then twice as many
+_BEST = 32  # edits to remember, in case the aim is not reached
+_OPTIONS = 2  # options per word by which a beam grows
+_DECOYS = 64  # decoys to draw
+_ROUND = 4  # candidates to check first; then twice as many each time
 
 
 class Candidate(NamedTuple):
-    """An edit; by how much it misses the aim (0: reached), how confidently it reaches it, and a number for ties."""
+    """An edit; how far it is from the aim (0: reached, else negative), its confidence, and a number to break ties."""
 
     edit: Edit
     progress: float
@@ -51,7 +52,7 @@ class Candidate(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """For which private text of a ledger questions are asked, and the stream from which everything is drawn."""
+    """The number of the private text for which a ledger counts questions, and the stream of all draws."""
 
     owner: int
     stream: np.random.Generator
@@ -60,8 +61,8 @@ class Trial(NamedTuple):
 class TextSearch:
     """The search in one text for one trial.
 
-    lost: whether a candidate that reached the aim changed a task's answer; minimal: whether all
-    edits of every size so far were judged.
+    lost:    whether a candidate that reached the aim changed a task's answer.
+    minimal: whether all edits of every size so far were judged.
     """
 
     def __init__(self, source: Source, aims: Sequence[Aim], judges: Judges, trial: Trial) -> None:
@@ -74,13 +75,13 @@ class TextSearch:
         self._start = Candidate((), -math.inf, -math.inf, 0.0)
 
     def begin(self) -> Search[bool]:
-        """Whether the text reaches the aim as it is."""
+        """Returns whether the text reaches the aim as it is."""
         (self._start,) = yield from self._judge([()])
         self._nearest.clear()
         return self._start.progress >= 0
 
     def published(self, draws: int) -> Search[Edit | None]:
-        """The candidate that reaches the aim with the highest confidence, of `draws` chains of every size."""
+        """Returns the edit that reaches the aim with the highest confidence, among `draws` chains of every size."""
         chains = self._chains(draws)
         edits: list[Edit] = [()] * len(chains)
         reached: list[Candidate] = []
@@ -97,9 +98,10 @@ class TextSearch:
         return (yield from self._first(self._ranked(reached)))
 
     def search(self, strategy: Strategy, choose: Choice, draws: int, candidates: int) -> Search[Edit | None]:
-        """The edit that is chosen of those that reach the aim and pass all checks; None where there is none.
+        """Returns the edit chosen among those that reach the aim and pass all checks; None if there are none.
 
-        draws: edits of a size that are drawn, or kept by a beam; candidates: edits that `exhaustive` may judge in all.
+        draws: the edits of a size that are drawn, or kept by a beam; candidates: the most edits that `exhaustive` may
+        judge in all.
         """
         reached: list[Candidate] = []
         left = candidates
@@ -124,11 +126,11 @@ class TextSearch:
         return (yield from self._first(self._ranked(reached)))
 
     def nearest(self) -> Search[Edit | None]:
-        """Of what was judged, the edit that comes nearest to the aim and passes all checks; None: none comes nearer."""
+        """Returns the judged edit nearest to the aim that passes all checks; None if none improves on the text."""
         return (yield from self._first([one for one in self._nearest if one[1:3] > self._start[1:3]]))
 
     def decoy(self, edit: Edit, aims: Sequence[Aim]) -> Search[Edit | None]:
-        """An edit of the same words that reaches other aims, the most confident of some that are drawn."""
+        """Returns an edit of the same words that reaches other aims, the most confident of several that are drawn."""
         self.aims = aims
         yield from self.begin()
         words = np.array([word for word, _ in edit])
@@ -139,7 +141,7 @@ class TextSearch:
     # Proposals
 
     def _chains(self, draws: int) -> list[Edit]:
-        """Of every size `draws` chains of replacements, in the order in which they are tried."""
+        """Returns `draws` chains of every size, with replacements in the order in which they are tried."""
         chains = []
         for size in range(1, len(self.source.words) + 1):
             words = self.stream.random((draws, len(self.source.words))).argsort(axis=1)[:, :size]
@@ -152,11 +154,11 @@ class TextSearch:
         return list(dict.fromkeys(self._pick(row, u) for row, u in zip(words, uniforms, strict=True)))
 
     def _pick(self, words: NDArray[np.integer], uniforms: NDArray[np.float64]) -> Edit:
-        """An option of each of these words, uniformly."""
+        """Returns the edit of these words by options chosen uniformly, by these uniforms."""
         return tuple((w, int(u * len(self.source.options[w]))) for w, u in zip(words.tolist(), uniforms, strict=True))
 
     def _count(self, size: int) -> int:
-        """How many edits of this size there are."""
+        """Returns the number of edits of this size."""
         counts = [1] + [0] * size
         for options in self.source.options:
             for i in range(size, 0, -1):
@@ -169,7 +171,7 @@ class TextSearch:
                 yield tuple(zip(words, picked, strict=True))
 
     def _grown(self, size: int, width: int) -> Search[list[Edit]]:
-        """The best edits of the size before, each with one of the best replacements of another word."""
+        """Returns the best edits of the size before, each with one of the best replacements of one more word."""
         if size == 1:
             return list(self._all(1))
         if not self._swaps:
@@ -179,9 +181,10 @@ class TextSearch:
         return list(dict.fromkeys(edits))
 
     def _best_swaps(self, singles: Sequence[Candidate]) -> Search[list[tuple[int, int]]]:
-        """Of each word a few replacements that alone come nearest to the aim, nearer than none, and keep the tags.
+        """Returns for each word a few replacements, as (word, option), that by themselves come nearest to the aim.
 
-        Those are tried first that have the word's tag when both stand alone.
+        They must be an improvement on the original text and keep its tags. Options that have the word's own tag when
+        both are tagged without context are tried first.
         """
         helpful = [one for one in sorted(singles, key=_rank, reverse=True) if one[1:3] > self._start[1:3]]
         alike = yield from self._alike([one.edit[0] for one in helpful])
@@ -197,7 +200,7 @@ class TextSearch:
         return [swap for swaps in best.values() for swap in swaps[:_OPTIONS]]
 
     def _alike(self, swaps: Sequence[tuple[int, int]]) -> Search[list[bool]]:
-        """Whether a word and its option have one tag when either stands alone."""
+        """Returns whether a word and its option have the same tag without context."""
         if self.judges.tags is None:
             return [True] * len(swaps)
         words = [(self.source.words[word],) for word, _ in swaps]
@@ -208,14 +211,14 @@ class TextSearch:
     # Judgements
 
     def _judge(self, edits: Sequence[Edit]) -> Search[list[Candidate]]:
-        """How near each edit comes to the aim."""
+        """Returns how near each edit comes to the aim."""
         progress, confidence = np.zeros(len(edits)), np.full(len(edits), np.inf)
         if not edits:
             return []
         for panel, aim in zip(self.judges.attributes, self.aims, strict=True):
             rows = yield from self._rows(panel, edits)
             excess, sure = aim.judge(rows)
-            # What at least `enough` of the classifiers give: the smallest of the `enough` largest.
+            # What at least `enough` of the classifiers reach: the smallest of the `enough` largest values.
             progress += np.minimum(np.sort(excess, axis=1)[:, -panel.enough], 0)
             confidence = np.minimum(confidence, np.sort(sure, axis=1)[:, -panel.enough])
         ties = self.stream.random(len(edits))
@@ -225,12 +228,12 @@ class TextSearch:
         return judged
 
     def _rows(self, panel: Panel, edits: Sequence[Edit]) -> Search[NDArray[np.float64]]:
-        """Log-probabilities [n, classifiers, classes] of the edited texts."""
+        """Returns log-probabilities [n, classifiers, classes] for the edited texts."""
         questions = [(self.owner, self.source.text(edit)) for edit in edits]
         return np.stack((yield from ask(panel, questions, self.source.at_once)))
 
     def _ranked(self, reached: Sequence[Candidate]) -> list[Candidate]:
-        """The surest first; of equals the fewest changed words, then by the stream."""
+        """Returns candidates by confidence, then by fewest changed words, then by the stream."""
         return sorted(reached, key=lambda one: (-one.confidence, self.source.changed(one.edit), one.tie))
 
     def _by_similarity(self, reached: Sequence[Candidate]) -> Search[list[Candidate]]:
@@ -240,7 +243,7 @@ class TextSearch:
         return [one._replace(confidence=answer) for one, answer in zip(reached, answers, strict=True)]
 
     def _first(self, ranked: Sequence[Candidate]) -> Search[Edit | None]:
-        """The first that passes all checks; they are made of a few at a time, twice as many each time."""
+        """Returns the first candidate that passes all checks. They are checked in rounds, each twice as large."""
         start, count = 0, _ROUND
         while start < len(ranked):
             passing = yield from self._keeping_tasks(ranked[start : start + count])
@@ -255,7 +258,7 @@ class TextSearch:
         return None
 
     def _keeping_tasks(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Those under which every task's answer stays."""
+        """Returns the candidates under which every task's answer stays."""
         for panel, answer in zip(self.judges.tasks, self.source.answers, strict=True):
             if not candidates:
                 return []
@@ -266,7 +269,7 @@ class TextSearch:
         return list(candidates)
 
     def _tags(self, candidates: Sequence[Candidate]) -> Search[list[Candidate]]:
-        """Those under which the tags stay."""
+        """Returns the candidates under which the tags stay."""
         equal = yield from self._tags_equal([one.edit for one in candidates])
         return [one for one, same in zip(candidates, equal, strict=True) if same]
 
@@ -277,10 +280,10 @@ class TextSearch:
 
 
 def _with(edit: Edit, swap: tuple[int, int]) -> Edit:
-    """The edit with one replacement more."""
+    """Returns the edit with one more replacement."""
     return tuple(sorted((*edit, swap)))
 
 
 def _rank(one: Candidate) -> tuple[float, float, float]:
-    """By how near it comes, then how confident it is, then by the stream."""
+    """Returns the sort key of a candidate: how near it comes, then its confidence, then the stream's number."""
     return one.progress, one.confidence, one.tie

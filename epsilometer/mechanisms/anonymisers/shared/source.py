@@ -1,4 +1,4 @@
-"""A text with the words of it that may change, by what, and which of its sentences an edit changes."""
+"""A text with its words that may change and their replacements, and the sentences that an edit changes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from epsilometer.mechanisms.anonymisers.shared.word_edits import Spans, edited, 
 
 Edit = tuple[tuple[int, int], ...]  # (number of a word, number of its option), sorted
 
-_CHARACTERS = 1 << 17  # of the texts that one search wants judged at once
+_CHARACTERS = 1 << 17  # total length of the texts that one search has judged at once
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text and what depends on it alone, for all its trials.
+    """A text and what depends only on it, for all its trials.
 
-    words: those that may change, in lower case; options: of each its replacements; answers: of each task the class that
-    is to stay.
+    words: those that may change, in lower case; options: the replacements of each word; answers: the class of each task
+    that must stay.
     """
 
     spans: Spans
@@ -30,26 +30,26 @@ class Source:
     _tags_equal: dict[tuple[int, Edit], bool] = field(default_factory=dict)
 
     def text(self, edit: Edit) -> str:
-        """The text after an edit, every replacement in the case of what it replaces."""
+        """Returns the text after an edit, with every replacement in the case of the word it replaces."""
         return edited(self.spans, self._tokens(edit))
 
     def changed(self, edit: Edit) -> int:
-        """How many words it changes, occurrence by occurrence."""
+        """Returns the number of words that an edit changes, counting every occurrence."""
         return sum(len(self.spans.places[self.words[word]]) for word, _ in edit)
 
     def parts(self, edit: Edit) -> list[tuple[int, Edit]]:
-        """The numbers of the sentences that it changes, each with the replacements in it."""
+        """Returns the number of each sentence that an edit changes, with the replacements in it."""
         inside = self._sentences
         touched = sorted({number for word, _ in edit for number in inside[word]})
         return [(number, tuple(swap for swap in edit if number in inside[swap[0]])) for number in touched]
 
     def sentence(self, number: int, edit: Edit) -> tuple[str, ...]:
-        """The words and marks of a sentence after an edit."""
+        """Returns the words and marks of a sentence after an edit."""
         new = self._tokens(edit)
         return tuple(new.get(i, self.spans.tokens[i]) for i in self.spans.sentences[number])
 
     def tags_equal(self, edits: Sequence[Edit], tags: Tags) -> Search[list[bool]]:
-        """Whether the tags of the text stay as they are under each edit."""
+        """Returns whether the tags of the text stay as they are under each edit."""
         known = self._tags_equal
         parts = {part: None for edit in edits for part in self.parts(edit) if part not in known}
         plain = {(number, ()): None for number, _ in parts}
@@ -61,12 +61,12 @@ class Source:
 
     @property
     def at_once(self) -> int:
-        """How many texts like this one are asked about at once."""
+        """The number of texts of this length to ask about at once."""
         return max(8, min(512, _CHARACTERS // (len(self.spans.text) + 1)))
 
     @cached_property
     def _sentences(self) -> list[set[int]]:
-        """Of each word the numbers of the sentences in which it stands."""
+        """For each word, the numbers of the sentences in which it occurs."""
         number = {i: n for n, sentence in enumerate(self.spans.sentences) for i in sentence}
         return [{number[i] for i in self.spans.places[word] if i in number} for word in self.words]
 

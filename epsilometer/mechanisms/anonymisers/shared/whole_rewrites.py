@@ -1,4 +1,4 @@
-"""The outcomes of rewrites that a model wrote as a whole, in which no word is marked as changed."""
+"""The outcomes of rewrites that a model wrote as a whole, without saying which words it changed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from epsilometer.text.words import words
 def outcomes(
     texts: Sequence[str], rewrites: Sequence[str], status: Sequence[str], asked: NDArray[np.int64]
 ) -> Outcomes:
-    """The outcomes of n rewrites; a word of the text is changed unless it is kept in an alignment of fewest edits.
+    """Returns the outcomes of n rewrites. A word counts as changed unless an alignment with fewest edits keeps it.
 
-    asked: int64 [n], questions to auxiliaries; the victim is asked none.
+    asked: int64 [n], the number of questions to auxiliaries; the victim is asked none.
     """
     from rapidfuzz.distance import Indel
 

@@ -1,8 +1,8 @@
-"""Edits of a text as sets of replaced words, everything between and around them byte for byte as it was.
+"""Edits of a text as sets of replaced words; everything between and around them stays byte for byte as it was.
 
-A text is words and marks by the tagger's rule (`models.tagging.words_and_marks`): contractions are whole, every other
-mark stands alone. A word is replaced as a whole token, by its position. Replacing characters instead changes words
-that merely contain it: "is" in "this".
+A text consists of words and marks by the tagger's rule (`models.tagging.words_and_marks`): contractions are one word,
+and every other mark is a token of its own. A word is replaced as a whole token, by its position. Replacing characters
+instead would change words that merely contain it: "is" in "this".
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from epsilometer.models import tagging
 class Spans:
     """A text's n words and marks.
 
-    starts, ends: of each its first character, and the one after its last; tokens: the characters themselves.
+    starts, ends: [n], the place of each one's first character, and of the one after its last.
+    tokens:       [n], the words and marks themselves.
     """
 
     text: str
@@ -38,7 +39,7 @@ class Spans:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The positions of each word, which is named in lower case."""
+        """The positions of each word, given in lower case."""
         positions: dict[str, list[int]] = {}
         for i in self.words:
             positions.setdefault(self.tokens[i].lower(), []).append(i)
@@ -46,7 +47,7 @@ class Spans:
 
     @cached_property
     def sentences(self) -> tuple[range, ...]:
-        """The positions in each sentence by the tagger's rule, which leaves out marks that close one after its stop."""
+        """The positions in each sentence by the tagger's rule, which leaves out closing marks after the stop."""
         positions, at, first = [], 0, 0
         for sentence in tagging.sentences(self.text):
             at = self.text.index(sentence, at)
@@ -57,13 +58,13 @@ class Spans:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """The text cut before and after every token: gap, token, gap, ..., token, gap, which are 2 n + 1."""
+        """The 2 n + 1 parts of the text, cut before and after every token: gap, token, gap, ..., token, gap."""
         cuts = [0, *(cut for span in zip(self.starts, self.ends, strict=True) for cut in span), len(self.text)]
         return tuple(self.text[a:b] for a, b in pairwise(cuts))
 
 
 def spans(text: str) -> Spans:
-    """The words and marks of a text, with where they stand."""
+    """Returns the words and marks of a text, with their places."""
     cuts = list(tagging.places(text))
     return Spans(
         text,
@@ -74,7 +75,7 @@ def spans(text: str) -> Spans:
 
 
 def edited(spans: Spans, replacements: Mapping[int, str]) -> str:
-    """The text with other tokens at these positions, and every other character as it was."""
+    """Returns the text with other tokens at these positions, and every other character as it was."""
     parts = list(spans.parts)
     for position, token in replacements.items():
         parts[2 * position + 1] = token
@@ -82,17 +83,17 @@ def edited(spans: Spans, replacements: Mapping[int, str]) -> str:
 
 
 def occurrences(spans: Spans, word: str) -> tuple[int, ...]:
-    """The positions at which a word stands as a whole token, in whatever case."""
+    """Returns the positions at which a word is a whole token, in any case."""
     return spans.places.get(word.lower(), ())
 
 
 def is_word(token: str) -> bool:
-    """Whether this would stand in a text as one word with letters: "co-op" would be three tokens, "42" has none."""
+    """Returns whether a text holds this as one token with letters: "co-op" would be three tokens, "42" has none."""
     return list(tagging.places(token)) == [(0, len(token))] and any(map(str.isalpha, token))
 
 
 def in_case_of(word: str, model: str) -> str:
-    """A word in the case of another: all capitals (of two or more), or a capital first; else as it is."""
+    """Returns a word in the case of `model`: all capitals (of two or more), or a capital first; otherwise as it is."""
     if len(model) > 1 and model.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word

@@ -1,21 +1,23 @@
 """The search that TextFooler, TextBugger and BAE share: one word after another, the most important first.
 
-A word is as important as the asked classifier loses of its first answer y when the word is deleted: 1 - p(y). At each
-word, candidates that keep what must be kept (`Limits`) are asked about. The search ends at the first word with
-candidates that change the answer, and takes of them the one most similar to the text; else it takes the candidate with
-the least p(y), if that is below the p(y) so far. No word is changed twice, and stop-words never.
+A word's importance is 1 - p(y) with the word deleted, where y is the asked classifier's first answer. At each word, the
+classifier is asked about candidates that keep what must be kept (`Limits`). The search ends at the first word with
+candidates that change the answer, and takes the one of them that is most similar to the text. At other words it takes
+the candidate with the smallest p(y), if that is below the current p(y). No word is changed twice, and stop-words are
+never changed.
 
-This is GreedyWordSwapWIR of TextAttack 0.3.11, by which the published comparisons were run (the authors of TextFooler
-compare with p(y) of the original text, so that a later swap may undo progress). Differences: the answer to be changed
-is the classifier's own and no label, since a user's text has none; equally important words stay in the text's order;
-and what the search reached is released where it fools nothing, with status `part`, where TextAttack reports a failure.
+This is GreedyWordSwapWIR of TextAttack 0.3.11, with which the published comparisons were run (the authors of TextFooler
+compare with p(y) of the original text, so a later swap may undo progress). Differences: the answer to change is the
+classifier's own and not a label, since a user's text has none; equally important words keep the text's order; and if
+the search fools nothing, what it reached is released with status `part`, whereas TextAttack reports a failure.
 
-Their Universal Sentence Encoder lies on a model hub; **MiniLM stands in for it**, with the published thresholds.
-`similarity: free` leaves that constraint out, and of several successes takes the surest.
+Their Universal Sentence Encoder lies on a model hub; **MiniLM replaces it here**, with the published thresholds.
+`similarity: free` drops that constraint; of several successes it takes the surest.
 
-Questions are counted by a ledger, a distinct text once. A question to a victim or from a budget is dear, so candidates
-are then checked before they are asked about, and else, since the user's own auxiliaries are cheaper than a tagger and
-an encoder, after: the rewrites are the same, the counts are not. All searches run side by side (`in_step`).
+A ledger counts questions, each distinct text once. Questions to a victim, or within a budget, are expensive, so then
+candidates are checked before the classifier is asked about them. Otherwise they are checked after, since the user's own
+auxiliaries are cheaper than a tagger and an encoder. The rewrites are the same, the counts are not. All searches run
+side by side (`in_step`).
 """
 
 from __future__ import annotations
@@ -48,18 +50,25 @@ from epsilometer.models.classifier import Classifier, load
 from epsilometer.models.ledger import Ledger
 from epsilometer.text.words import STOP_WORDS
 
-_TOGETHER = 256  # texts with one ledger, and
-_SQUARED = 10**8  # of their lengths: bounds what is remembered of them; neither can change a result
-_ROUND = 4  # candidates without success that are checked at a time, best first
+# The most texts with one ledger, and the most that their squared lengths add up to. These bound memory, and cannot
+# change a result.
+_TOGETHER = 256
+_SQUARED = 10**8
+_ROUND = 4  # unsuccessful candidates to check at a time, best first
 
 
 @component
 class WordSearch(ABC):
-    """resource: a folder of auxiliaries; attribute: the label to hide, where they have several; kind: of classifier.
+    """The base of mechanisms that search word by word.
 
-    asks: the auxiliaries, or the victim in `victims`, a folder data/classifiers/DATASET, of which the first of the kind
-    is asked; query_budget: most questions a text; similarity: whether that constraint holds; as_published: with the
-    quirks of TextAttack's recipe that change results.
+    resource:     a folder of auxiliaries.
+    attribute:    the label to hide; needed if the auxiliaries have several.
+    kind:         the kind of classifier to ask; None: the first.
+    asks:         the auxiliaries, or the victim: the first of this kind in `victims`.
+    victims:      a folder of victims such as data/classifiers/DATASET.
+    query_budget: the most questions for a text.
+    similarity:   whether the constraint on similarity holds.
+    as_published: with the quirks of TextAttack's recipe that change results.
     """
 
     has_budget: ClassVar[bool] = False
@@ -82,7 +91,7 @@ class WordSearch(ABC):
 
     @abstractmethod
     def candidates(self, draft: Draft, position: int) -> Search[list[str]]:
-        """What may replace the word at a position, in the order in which equals are tried."""
+        """Returns what may replace the word at a position, in the order in which equally good ones are tried."""
 
     @cached_property
     def _inspector(self) -> Inspector:
@@ -90,7 +99,7 @@ class WordSearch(ABC):
 
     @cached_property
     def auxiliaries(self) -> Auxiliaries:
-        """The folder."""
+        """The auxiliaries in the folder `resource`."""
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
@@ -104,7 +113,7 @@ class WordSearch(ABC):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """Who is asked. Raises UserError where there is no such classifier."""
+        """The classifier to ask. Raises UserError if there is no such classifier."""
         auxiliaries = self.auxiliaries
         self.check_auxiliaries(auxiliaries)
         label = self._label(auxiliaries)
@@ -117,7 +126,7 @@ class WordSearch(ABC):
             return self.attribute
         if len(auxiliaries.attributes) > 1:
             known = ", ".join(auxiliaries.attributes)
-            raise UserError(f"the auxiliaries hide {known}, and this search hides one; name it as `attribute`")
+            raise UserError(f"the auxiliaries hide {known}, but this search hides one; name it as `attribute`")
         return auxiliaries.attributes[0]
 
     def _victim(self, victims: Path, label: str) -> Classifier:
@@ -129,7 +138,7 @@ class WordSearch(ABC):
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Near words by the auxiliaries' vectors, counter-fitted where they have word relations."""
+        """Near words by the auxiliaries' vectors, counter-fitted if they have word relations."""
         one = self.auxiliaries
         return Neighbours(one.vectors if one.relations is None else one.counter_fitted)
 
@@ -138,7 +147,7 @@ class WordSearch(ABC):
         return None
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
-        """Searches side by side; where candidates are not drawn, one for each distinct text."""
+        """Returns the rewrites, from searches side by side; one per distinct text if candidates are not drawn."""
         first = {text: i for i, text in reversed(list(enumerate(texts)))}
         rows = list(range(len(texts))) if self.draws else sorted(first.values())
         done: dict[int, Release] = {}
@@ -154,14 +163,14 @@ class WordSearch(ABC):
         return rewrites([done[i if self.draws else first[text]] for i, text in enumerate(texts)], self.asks == "victim")
 
     def _release(self, draft: Draft, questions: Asker, ledger: Ledger) -> Search[Release]:
-        """The search in one text, and what is released of it."""
+        """Returns the search in one text, which returns what is released of it."""
         yield from self._search(draft, questions)
         asked = int(ledger.asked[draft.owner])
         status = FOUND if draft.fooled else PART if draft.edits else MISSED if asked else NOTHING
         return Release(draft.text(), status, len(draft.edits), words=len(draft.spans.words), asked=asked)
 
     def _search(self, draft: Draft, questions: Asker) -> Search[None]:
-        """Change the text until the classifier answers otherwise, or no word or question is left."""
+        """Change the text until the classifier's answer changes, or until no word or question is left."""
         tokens = draft.spans.tokens
         positions = [i for i in draft.spans.words if tokens[i].lower() not in self.stop_words]
         if not positions:
@@ -182,7 +191,7 @@ class WordSearch(ABC):
                 return
 
     def _swap(self, draft: Draft, position: int, tokens: list[str], questions: Asker) -> Search[bool]:
-        """Replace a word by the best candidate, if one is better than the word; returns whether the search is over."""
+        """Replace a word by the best candidate, if that is better than the word; return whether the search is over."""
         similar: dict[str, float | None] = {}
         if self.asks == "victim" or self.query_budget is not None:
             similar = yield from self._inspector.similarities(draft, position, tokens)
@@ -206,7 +215,7 @@ class WordSearch(ABC):
 
 
 def _parts(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """The rows in parts of at most _TOGETHER texts, whose squared lengths add up to _SQUARED at most, or of one."""
+    """Yields the rows in parts: of one text, or of at most _TOGETHER whose squared lengths sum to at most _SQUARED."""
     part: list[int] = []
     size = 0
     for row in rows:
