@@ -1,15 +1,16 @@
 """LiRA: the likelihood ratio of a model that was trained on the example to one that was not (Carlini, Chien, Nasr,
 Song, Terzis and Tramer, S&P 2022, arXiv:2112.03570).
 
-phi = ln p / (1 - p), for p the probability of the label, is about normal over models. Its mean and variance for one
-example come from the shadow models that were trained on it and from those that were not:
+phi = ln(p / (1 - p)), where p is the probability of the label, is about normal over models. For each example, its mean
+and variance are estimated from the shadow models that were trained on it, and from those that were not:
 
     online:  score = ln N(phi; m_in, v_in) - ln N(phi; m_out, v_out)
-    offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that a model without x says less.
+    offline: score = (phi - m_out) / sqrt(v_out), monotone in the probability that a model without x has a smaller phi.
 
-With 64 shadows or more each example has variances of its own. With fewer these are too rough, and all examples share
-one variance inside and one outside: the mean square of deviations from each example's own mean, over the degrees of
-freedom. The authors' code takes the deviation of all values at once, in which the examples' means differ as well.
+With 64 shadows or more, each example has variances of its own. With fewer shadows these are too rough, and all examples
+share one variance inside and one outside: the sum of squared deviations from each example's own mean, over the degrees
+of freedom. The authors' code takes the deviation of all values together, which includes differences between the
+examples' means.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.membership import Evidence, log_odds
 
-OWN_VARIANCES = 64  # shadows from which on an example has variances of its own
-_LEAST = 1e-30  # of a variance
+OWN_VARIANCES = 64  # with this many shadows or more, each example has variances of its own
+_LEAST = 1e-30  # lower limit of a variance
 
 
 @component
 class LiRA:
-    """online: whether shadows were trained on the examples that are asked about, as the overlapping halves are."""
+    """online: whether shadows were trained on the examples that are asked about, as with overlapping halves."""
 
     online: bool = True
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """As `Compares.check_references`."""
+        """Raises UserError for fewer than 2 shadows not trained on an example, or, if `online`, trained on it."""
         check_outside(members, 2, "lira")
         if self.online and int(members.sum(axis=0).min()) < 2:
             raise UserError(
@@ -42,7 +43,7 @@ class LiRA:
             )
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """As `MembershipAttack.score`. Raises UserError for too few shadows on either side."""
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few shadows on either side."""
         answers, trained = references(evidence, "lira")
         asked = evidence.asked
         inside = trained[:, asked]
@@ -59,7 +60,10 @@ class LiRA:
 def moments(
     phi: NDArray[np.float64], which: NDArray[np.bool_], single: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means and variances [q] of phi [m, q] over those models [m, q], two or more; single: one variance for all."""
+    """Returns the means and variances [q] of phi [m, q] over the models in `which` [m, q], at least 2 for each example.
+
+    single: whether all examples share one variance.
+    """
     counts = which.sum(axis=0)
     mean = np.where(which, phi, 0).sum(axis=0) / counts
     squares = np.where(which, phi - mean, 0) ** 2
@@ -71,5 +75,5 @@ def moments(
 def _log_density(
     values: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Of normal laws, without the constant."""
+    """Returns the log-densities of normal laws at the values, without the constant."""
     return -((values - mean) ** 2) / (2 * variance) - np.log(variance) / 2

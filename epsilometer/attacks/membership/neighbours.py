@@ -1,20 +1,21 @@
-"""MIA-N: the target's loss on a text, less its mean loss on texts that differ in a word or some (Mattern,
+"""MIA-N: the target's loss on a text, compared with its mean loss on texts that differ in one or a few words (Mattern,
 Mireshghallah, Jin, Schoelkopf, Sachan and Berg-Kirkpatrick, Findings of ACL 2023, arXiv:2305.18462).
 
     words: score(x) = mean loss of the neighbours - loss of x
-    spans: the same over the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022, 2203.03929)
+    spans: the same, divided by the standard deviation of the neighbours' losses (Mireshghallah et al., EMNLP 2022,
+           arXiv:2203.03929)
 
-The loss is that of x's label, also on its neighbours; no other model is needed, and no text besides x.
+The loss is that of x's label, on its neighbours too; no other model is needed, and no text except x.
 
-- `words`: neighbours differ in one word. Each word is masked, and the 6 likeliest others that the masked language model
-  puts there are weighed by p(new) / (1 - p(old)); the 50 of largest weight over the whole text count. The authors drop
-  out 70 % of the word's input embedding instead of masking it, so that their model still sees something of the word;
-  and their released loop proposes words in the place of the closing [SEP] too.
-- `spans`: 25 neighbours, each with the words of random spans drawn anew from the model's law, one after the other,
-  given the others as they then stand. Spans have 2 words and are at least 1 word apart. There are .3 n / 4 of them in n
-  words: a nominal 30 %, half of which is the distance.
+- `words`: neighbours differ in one word. Each word is masked, and the 6 likeliest other words that the masked language
+  model proposes there get the weight p(new) / (1 - p(old)); the 50 with the largest weights in the whole text are used.
+  The authors drop out 70 % of the word's input embedding instead of masking it, so their model still sees something of
+  the word; and the loop that they released also proposes words in the place of the closing [SEP].
+- `spans`: 25 neighbours, each with the words of random spans redrawn from the model's law, one after another, given
+  the current state of all other words. Spans have 2 words and are at least 1 word apart. A text of n words has .3 n / 4
+  of them: nominally 30 % of the words, half of which is the distance between spans.
 
-As an answer costs a pass of the frozen network for each neighbour, only the first so many asked examples are looked at.
+Every neighbour takes a pass of the frozen network, so only the first `texts` of the asked examples are looked at.
 """
 
 from __future__ import annotations
@@ -36,22 +37,29 @@ from epsilometer.models.embedded import masked_lm
 from epsilometer.models.fill_mask import FillMask, Place
 from epsilometer.models.locate import would_download
 
-EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals a word, neighbours of either kind
+EACH, OF_WORDS, OF_SPANS = 6, 50, 25  # proposals per word; neighbours of either kind
 SPAN, APART, SHARE = 2, 1, 0.3
-_SPARE = 2  # proposals beyond: the word itself, perhaps in another case
+_SPARE = 2  # further proposals, since some are the word itself, perhaps in another case
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @component
 class Neighbours:
-    """kind: of neighbours; masked_lm: by id or folder, by default the embedded one; texts: so many asked examples."""
+    """The attack by neighbouring texts.
+
+    kind: of neighbours; masked_lm: by id or folder, None for the embedded one; texts: the most asked examples to look
+    at.
+    """
 
     kind: Literal["words", "spans"] = "words"
     masked_lm: str | None = None
     texts: PositiveInt = 200
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """As `MembershipAttack.score`; NaN for a text without a neighbour. Raises UserError without a masked LM."""
+        """Returns the scores (`MembershipAttack.score`), NaN for a text without a neighbour.
+
+        Raises UserError if there is no masked language model.
+        """
         asked = evidence.asked[: self.texts]
         texts = [evidence.texts[i] for i in asked]
         if self.kind == "words":
@@ -71,11 +79,11 @@ class Neighbours:
         return scores
 
     def check_model(self) -> None:
-        """As `Loads.check_model`, by loading it; the embedded one is known."""
+        """Raises UserError for an unsuitable masked language model, which is loaded if that needs no download."""
         if self.masked_lm is None or would_download(self.masked_lm):
             return
         if not self._model.whole.any():
-            raise UserError("no entry of its vocabulary begins a word; give a masked language model of words")
+            raise UserError("no entry of the model's vocabulary begins a word; give a masked language model of words")
 
     @cached_property
     def _model(self) -> FillMask:
@@ -83,7 +91,7 @@ class Neighbours:
 
 
 def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
-    """The up to 50 neighbours of each text that differ in one word, those of largest weight first."""
+    """Returns up to 50 neighbours of each text that differ in one word, largest weights first."""
     places = [Place(i, *match.span()) for i, text in enumerate(texts) for match in _WORD.finditer(text)]
     outputs, log_p = model.likeliest(texts, places, EACH + _SPARE)
     log_old = np.minimum(model.log_probabilities(texts, places), -1e-12)
@@ -99,11 +107,11 @@ def one_word(model: FillMask, texts: Sequence[str]) -> list[list[str]]:
 
 
 def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[str]]:
-    """25 neighbours of each text whose random spans are drawn anew; none of a text without a word.
+    """Returns 25 neighbours of each text, with the words of random spans redrawn; none for a text without a word.
 
     noise: a stream for each text.
     """
-    plans: list[tuple[int, list[int], NDArray[np.float64]]] = []  # text, numbers of words, a uniform each
+    plans: list[tuple[int, list[int], NDArray[np.float64]]] = []  # text, numbers of words, a uniform for each word
     for row, text in enumerate(texts):
         rng, words = noise.generator(row), len(_WORD.findall(text))
         for _ in range(OF_SPANS if words else 0):
@@ -125,8 +133,8 @@ def respanned(model: FillMask, texts: Sequence[str], noise: Noise) -> list[list[
 
 
 def spans(words: int, rng: np.random.Generator) -> list[int]:
-    """The numbers of the words in random spans, in order; at least one."""
-    free = list(range(max(words - SPAN + 1, 1)))  # where a span may begin
+    """Returns the numbers of the words in random spans, in order; there is at least one."""
+    free = list(range(max(words - SPAN + 1, 1)))  # the words at which a span may begin
     begins: list[int] = []
     for _ in range(max(1, int(SHARE * words / (SPAN + 2 * APART)))):
         if free:
@@ -136,5 +144,5 @@ def spans(words: int, rng: np.random.Generator) -> list[int]:
 
 
 def _span(text: str, number: int) -> tuple[int, int]:
-    """Start and end of a word."""
+    """Returns start and end of the word with this number."""
     return [match.span() for match in _WORD.finditer(text)][number]

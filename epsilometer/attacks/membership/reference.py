@@ -1,15 +1,16 @@
-"""MIA-R: the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda, Bindschaedler and
-Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
+"""MIA-R: the rank of the target's loss among those of models that never saw the example (Ye, Maddi, Murakonda,
+Bindschaedler and Shokri, CCS 2022; ML Privacy Meter 1.0.1, "reference").
 
-An example's losses under the reference models, which were not trained on it, are a sample of what a model says that
-does not know it. For a false positive rate alpha its threshold is the alpha-quantile of that sample, by linear
+An example's losses under reference models that were not trained on it are a sample of the losses of models that do not
+know it. For a false positive rate alpha, the example's threshold is the alpha-quantile of that sample, by linear
 interpolation between the ends m - 1e-4 and M + 1e-4, where m and M are the smallest and the largest loss of any
-example. An example is called a member at alpha if its loss under the target is below; so
+example. The example is called a member at alpha if its loss under the target is below the threshold, so
 
     score(x) = - the least alpha at which x is called a member.
 
-The library sweeps 100 values of alpha from 1e-5 to 1; the score has them all. With r references thresholds below 1 / (r
-+ 1) lie between the smallest loss seen and m, so that small false positive rates are extrapolated.
+The library sweeps 100 values of alpha from 1e-5 to 1; the score covers all of them. With r references, the thresholds
+for alpha < 1 / (r + 1) lie between m and the example's smallest reference loss, so small false positive rates are
+extrapolated.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _MARGIN = 1e-4
 
 @component
 class Reference:
-    """models: how many references, those that were not trained on the example; the paper's number by default."""
+    """models: how many references that were not trained on the example are used; by default the paper's number."""
 
     models: PositiveInt = 10
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """As `Compares.check_references`."""
+        """Raises UserError if fewer than `models` references were not trained on an example."""
         check_outside(members, self.models, "reference")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """As `MembershipAttack.score`. Raises UserError for too few references."""
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references."""
         answers, trained = references(evidence, "reference")
         asked = evidence.asked
         self.check_references(trained[:, asked])
@@ -49,7 +50,7 @@ class Reference:
 
 
 def _ranks(own: NDArray[np.float64], sample: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], in ascending order."""
+    """Returns minus the alphas whose quantiles are the examples' losses [q]; sample: [q, models], ascending."""
     alphas = np.linspace(0, 1, sample.shape[1] + 2)
     ends = [low - _MARGIN], [high + _MARGIN]
     quantiles = (np.concatenate([ends[0], row, ends[1]]) for row in sample)

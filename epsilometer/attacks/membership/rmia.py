@@ -1,19 +1,19 @@
-"""RMIA, the offline form: is the target surer of x than of others, given how sure models are that never saw them
+"""RMIA, the offline form: is the target surer of x than of other examples, relative to models that never saw them
 (Zarifzadeh, Liu and Shokri, ICML 2024, arXiv:2312.03262)?
 
-With p(x) the target's probability of the label of x and z any other example,
+With p(x) the target's probability of the label of x, and z any other example,
 
     ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
-where mean(x) is the mean probability under the references that were not trained on x, and the rest estimates that of
-those that were: a = 1 if training on x changes nothing, less where it lifts the probability. a is chosen on the
-references alone, from 0, .1, ..., 1: each stands in for the target in turn, its members being known, and the a of the
-largest mean area under their curves counts. The z are the other examples that are asked about, of which the adversary
-does not know which are members.
+where mean(x) is the mean probability under the references that were not trained on x. The rest of the
+denominator estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if
+it raises the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in
+turn, since its members are known, and the a with the largest mean area under their curves is used. The z are the other
+examples that are asked about; the adversary does not know which of them are members.
 
-All is computed with logarithms: ml_privacy_meter averages the non-zero products of probability and "was outside", so
-that a reference whose probability underflows counts as one that was trained on the example.
+Everything is computed with logarithms. In contrast, ml_privacy_meter averages the non-zero products of probability and
+"was outside", so there a reference whose probability underflows counts as one that was trained on the example.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ CHOICES = tuple(i / 10 for i in range(11))
 
 @component
 class RMIA:
-    """gamma: by how much x must exceed z; a: as above, None to choose it on the references."""
+    """gamma: the factor by which x must exceed z; a: as above, None to choose it on the references."""
 
     gamma: Annotated[float, Field(gt=0)] = 1.0
     a: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """As `Compares.check_references`."""
+        """Raises UserError if every reference was trained on some example."""
         check_outside(members, 1, "rmia")
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """As `MembershipAttack.score`. Raises UserError for too few references or examples."""
+        """Returns the scores (`MembershipAttack.score`). Raises UserError for too few references or examples."""
         answers, trained = references(evidence, "rmia")
         asked = evidence.asked
         if len(asked) < 2:
@@ -60,14 +60,17 @@ class RMIA:
 
 
 def shares(ratios: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-    """Of each example the share of the others that its log-ratio [q] exceeds by ln gamma or more."""
+    """Returns for each example the share of the others whose log-ratio its own [q] exceeds by ln gamma or more."""
     bar = ratios - math.log(gamma)
     below = np.searchsorted(np.sort(ratios), bar, side="right")
     return (below - (ratios <= bar)) / (len(ratios) - 1)
 
 
 def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """The log-probabilities under a model of whose training nothing is known, of ln mean(x) and a."""
+    """Returns the expected log-probabilities under a model that may have been trained on x or not.
+
+    outside: ln mean(x); a: as above.
+    """
     share = np.array([(1 + a) / 2, (1 - a) / 2])
     with np.errstate(divide="ignore"):
         of_outside, of_rest = np.log(share)
@@ -75,15 +78,16 @@ def expected(outside: NDArray[np.float64], a: float) -> NDArray[np.float64]:
 
 
 def log_mean(log_p: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The logarithm [n] of the mean of the probabilities exp(log_p) [m, n] over those models [m, n]."""
+    """Returns the logarithm [n] of the mean probability, exp(log_p) [m, n], over the models in `which` [m, n]."""
     total: NDArray[np.float64] = np.logaddexp.reduce(np.where(which, log_p, -np.inf), axis=0)
     return total - np.log(which.sum(axis=0))
 
 
 def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
-    """The a under which the references [m, n] tell each other's members best; the largest of equals.
+    """Returns the a for which the references [m, n] tell each other's members best; of equally good ones the largest.
 
-    Raises UserError for a single reference, and where none has members and others that another reference lacks.
+    Raises UserError for a single reference, and if no reference has both members and others among the examples that
+    some other reference was not trained on.
     """
     areas = []
     for model in range(len(log_p)):
@@ -96,13 +100,13 @@ def tuned(log_p: NDArray[np.float64], trained: NDArray[np.bool_]) -> float:
         outside = log_mean(log_p[others][:, known], seen[:, known])
         areas.append([_area(log_p[model, known] - expected(outside, a), inside) for a in CHOICES])
     if not areas:
-        raise UserError("rmia chooses a on references with unlike training sets; train more of them, or set a")
+        raise UserError("rmia chooses a on references with different training sets; train more of them, or set a")
     means = np.mean(areas, axis=0)
     return CHOICES[int(np.flatnonzero(means >= means.max() - 1e-12)[-1])]
 
 
 def _area(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
-    """How often a member scores more than another, ties counting half."""
+    """Returns how often a member scores more than a non-member, with ties counting half."""
     count = int(inside.sum())
     ranks = rankdata(scores)[inside].sum() - count * (count + 1) / 2
     return float(ranks / (count * (len(scores) - count)))

@@ -1,15 +1,15 @@
-"""Shadow models teach a classifier what a model says of its own training texts (Shokri, Stronati, Song and Shmatikov,
+"""Shadow models teach a classifier how a model answers on its own training texts (Shokri, Stronati, Song and Shmatikov,
 S&P 2017).
 
-Each shadow model, trained by the same recipe on texts whose membership the adversary knows, gives examples of "in" and
-"out": what it says of a text of class c, all k class probabilities. For each class c a classifier, a network with one
-hidden layer of 64 units as in the paper, learns to tell the two apart, and is then asked about the target's answers:
+Each shadow model is trained by the same recipe on texts whose membership the adversary knows, and so provides examples
+of "in" and "out": its probabilities of all k classes for a text of class c. For each class c, a network with one hidden
+layer of 64 units, as in the paper, learns to tell the two apart, and is then asked about the target's answers:
 
     score(x) = its log-odds of "in".
 
-The network sees ln p / (1 - p) of each class instead of p: a target is sure of nearly all of its training texts, and
-probabilities between .999 and 1 would all look alike to it. It learns from as many answers of either kind, at most
-`answers` of each class.
+The network sees ln(p / (1 - p)) of each class instead of p. A target is sure of nearly all of its training texts, and
+probabilities between .999 and 1 would all look alike to the network. It learns from equally many answers of both kinds,
+at most `answers` for each class.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from epsilometer.core.errors import UserError
 from epsilometer.core.membership import Evidence, log_odds
 
 HIDDEN = 64
-_FARTHEST = 50.0  # of log-odds: beyond, no two are told apart
+_FARTHEST = 50.0  # log-odds beyond this are not told apart
 
 
 @component
 class Shadow:
-    """answers: of shadow models that a class's classifier learns from, at most."""
+    """answers: the most answers of shadow models that a class's network learns from."""
 
     answers: PositiveInt = 10_000
 
     def check_references(self, members: NDArray[np.bool_]) -> None:
-        """As `Compares.check_references`: any will do, as it also learns from examples that nobody asks about."""
+        """Accepts any references, since the attack also learns from examples that are not asked about."""
 
     def score(self, evidence: Evidence) -> NDArray[np.float64]:
-        """As `MembershipAttack.score`. Raises UserError where a class has not both kinds of answers."""
+        """Returns the scores (`MembershipAttack.score`). Raises UserError if a class lacks answers of either kind."""
         answers, trained = references(evidence, "shadow")
         scores = np.full((len(evidence.targets), len(evidence.asked)), np.nan)
         rng = evidence.noise.generator(0)
@@ -52,7 +52,7 @@ class Shadow:
         return scores
 
     def _balanced(self, inside: NDArray[np.bool_], c: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Some answers, as many inside as outside."""
+        """Returns the places of some answers of class c, as many inside as outside."""
         kinds = [np.flatnonzero(inside), np.flatnonzero(~inside)]
         count = min(self.answers // 2, *(len(kind) for kind in kinds))
         if not count:
@@ -65,7 +65,7 @@ class Shadow:
 
 
 def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The log-odds [..., k] of each class."""
+    """Returns the log-odds [..., k] of each class."""
     classes = range(log_probabilities.shape[-1])
     each = [log_odds(log_probabilities, np.full(log_probabilities.shape[-2], c)) for c in classes]
     return np.clip(np.stack(each, axis=-1), -_FARTHEST, _FARTHEST)
@@ -74,7 +74,7 @@ def features(log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 def _classified(
     shown: NDArray[np.float64], inside: NDArray[np.bool_], asked: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
-    """The log-odds of "in" of asked answers [t, q, k], by a network that learns from the shown ones."""
+    """Returns the log-odds [t, q] of "in" for the asked answers [t, q, k], by a network trained on the shown ones."""
     from sklearn.neural_network import MLPClassifier  # loads slowly
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

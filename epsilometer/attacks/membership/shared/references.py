@@ -1,4 +1,4 @@
-"""What attacks that compare with other models need of them."""
+"""The reference models that attacks compare a target with."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ Answers = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def references(evidence: Evidence, attack: str) -> Answers:
-    """The references' log-probabilities [m, n, k], and which of them trained on what [m, n].
+    """Returns the references' log-probabilities [m, n, k], and whether each was trained on each example [m, n].
 
-    Raises UserError where there are none.
+    Raises UserError if there are no references.
     """
     if evidence.references is None or evidence.members is None:
-        raise UserError(f"{attack} compares with other models, and there are none; name `references` for it")
+        raise UserError(f"{attack} compares with other models, but there are none; name `references` for it")
     return evidence.references, evidence.members
 
 
 def check_outside(members: NDArray[np.bool_], least: int, attack: str) -> None:
-    """Raises UserError where an example [m, n] has fewer than `least` references that did not train on it."""
+    """Raises UserError if some example has fewer than `least` references that were not trained on it.
+
+    members: [m, n], whether each reference was trained on each example.
+    """
     fewest = int((~members).sum(axis=0).min())
     if fewest < least:
         raise UserError(
-            f"{attack} needs {least} references that were not trained on an example, and some example has {fewest}; "
+            f"{attack} needs {least} references that were not trained on an example, but some example has {fewest}; "
             "train more references (count)"
         )
