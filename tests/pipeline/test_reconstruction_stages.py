@@ -241,7 +241,7 @@ def test_parts_have_products_of_their_own() -> None:
         (
             {"noise": {"kind": "published", "law": "laplace"}},
             ATTACKS,
-            "is no function of the gradients' inner products",
+            "is not a function of the gradients' inner products",
         ),
     ],
 )

@@ -6,11 +6,11 @@ With p(x) the target's probability of the label of x, and z any other example,
     ratio(x) = p(x) / [(1 + a) / 2 mean(x) + (1 - a) / 2],
     score(x) = share of the z with ratio(x) / ratio(z) >= gamma,
 
-where mean(x) is the mean probability under the references that were not trained on x. The rest of the
-denominator estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if
-it raises the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in
-turn, since its members are known, and the a with the largest mean area under their curves is used. The z are the other
-examples that are asked about; the adversary does not know which of them are members.
+where mean(x) is the mean probability under the references that were not trained on x. The rest of the denominator
+estimates the probability under those that were: a = 1 if training on x changes nothing, and a is smaller if it raises
+the probability. a is chosen on the references alone, from 0, .1, ..., 1: each reference plays the target in turn, since
+its members are known, and the a with the largest mean area under their curves is used. The z are the other examples
+that are asked about; the adversary does not know which of them are members.
 
 Everything is computed with logarithms. In contrast, ml_privacy_meter averages the non-zero products of probability and
 "was outside", so there a reference whose probability underflows counts as one that was trained on the example.

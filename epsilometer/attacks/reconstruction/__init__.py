@@ -1,3 +1,3 @@
-"""One file an attack: a sent gradient in, texts out."""
+"""One file per attack: a sent gradient goes in, texts come out."""
 
 KIND = "attacks/reconstruction"  # the folder of the package that these attacks are found in by name

@@ -1,24 +1,25 @@
 """Which of k texts was it? The best possible adversary against one text's noisy gradient, by its likelihood.
 
 A client sends the noisy gradient y of one text (in a batch of several, the adversary knows the others and subtracts
-them). The adversary knows k candidates, one of them the source, computes each one's gradient by the shared model, and
-names the one under which y is likeliest: with a uniform source nobody is right more often (Neyman and Pearson). The
-labels are given, so candidates share one.
+them). The adversary knows k candidates, one of which is the source, computes the gradient of each by the shared model,
+and names the one under which y is likeliest. If the source is uniform, nobody is right more often (Neyman and Pearson).
+Labels are given, so all candidates have the same one.
 
 With v_x the clipped or scaled gradient of candidate x, t the source and n standard normal in R^d,
 
     Gaussian:         y = v_t + s n,                        score_x = (<v_x, y> - |v_x|^2 / 2) / s^2;
     von Mises-Fisher: y = W u_t + sqrt(1 - W^2) q,          score_x = kappa <u_x, y>,   u_x = v_x / |v_x|,
 
-q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. Neither needs more of the noise than its products with the candidates
-p_x = <n, u_x>, jointly normal with the candidates' cosines as covariances, and |n|^2, whose part outside their span is
-chi-squared. So the trials are drawn from the Gram matrix alone, exactly as if each gradient had been noised in all its
-d numbers, for k numbers each. Of draws by parts, the scores of the parts are added.
+q = (n - <n, u_t> u_t) / |n - <n, u_t> u_t|. All that either score needs of the noise is its products with the
+candidates, p_x = <n, u_x>, which are jointly normal with the candidates' cosines as covariances, and |n|^2, whose part
+outside the candidates' span is chi-squared. So trials are drawn from the Gram matrix alone, k numbers for each, with
+exactly the same law as if all d numbers of the gradients had been noised. For draws by parts, the parts' scores are
+added.
 
-A score is the log-likelihood up to a term that is the same for all candidates (for a gradient of zero, whose draw is
-uniform, ln M(kappa) more than the others: their densities have that normaliser).
+A score is the log-likelihood up to a term that is the same for all candidates. (A gradient of zero has a uniform draw,
+so its score is ln M(kappa); the other densities are divided by M(kappa).)
 
-The truth is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
+The true success rate is known for k = 2: `auditing.claims.reconstruction_bounds.pair_success`.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ from epsilometer.training.sent import OnMean
 Array = NDArray[np.float64]
 BLOCK = 2048  # trials drawn at a time: a constant, since the numbers drawn depend on it
 
-_FEW = 32  # candidates up to which each trial has a Cholesky factor of its own
-_RIDGE = 1e-10  # squared length, of unit vectors, that the factor of equal candidates needs to exist
-_SAME = 1e-9  # squared distance of gradients that no exact observer could tell apart in float32
+_FEW = 32  # up to this many candidates, each trial has a Cholesky factor of its own
+_RIDGE = 1e-10  # added to squared unit lengths, so that a factor exists even for equal candidates
+_SAME = 1e-9  # relative squared distance below which gradients are the same in float32, even without noise
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What is known of n gradients: lengths [n], cosines [n, n] between them, size: d, the dimension that they lie in.
+    """What is known about n gradients.
 
-    basis: [n, r], coordinates of the unit gradients in their span.
+    lengths: [n]; cosines: [n, n]; basis: [n, r], the coordinates of the unit gradients in their span.
+    size:    d, the dimension of the gradients.
     """
 
     lengths: Array
@@ -61,12 +63,12 @@ class Pool:
 
     @classmethod
     def of(cls, gram: Array, size: int) -> Pool:
-        """From inner products [n, n] of gradients of `size` numbers, which rounding may have left indefinite.
+        """Returns the pool for inner products [n, n], which rounding may have left indefinite; size: the dimension d.
 
-        Raises UserError where one is not finite.
+        Raises UserError if an inner product is not finite.
         """
         if not np.isfinite(gram).all():
-            raise UserError("the gradient of some text is not finite, so that no inner product is; check the model")
+            raise UserError("the gradient of some text is not finite, so its inner products are not; check the model")
         lengths = np.sqrt(gram.diagonal())
         over = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         values, vectors = np.linalg.eigh(gram * np.outer(over, over))
@@ -78,7 +80,10 @@ class Pool:
 
 @component
 class Candidates:
-    """sizes: of candidate sets (k); trials: of each; pool: how many texts candidates come from, of one label."""
+    """The optimal adversary among k texts.
+
+    sizes: of candidate sets (k); trials: of each size; pool: the number of texts, all of one label, to draw from.
+    """
 
     sizes: Annotated[tuple[Annotated[int, Field(ge=2, le=32767)], ...], Field(min_length=1)] = (2, 16, 1024)
     trials: Annotated[int, Field(ge=1)] = 100_000
@@ -92,13 +97,12 @@ class Candidates:
         noises: Sequence[TrainingNoise],
         generator: np.random.Generator,
     ) -> Iterator[Array]:
-        """Yields [n, k] a noise, for trials: how likely what was sent is under each candidate, up to a term common to
-        all.
+        """Yields for each noise the [n, k] log-likelihoods of what was sent under each candidate, up to a common term.
 
-        pools: one, of the whole gradients, or one a part for draws by parts. candidates: [n, k] numbers of texts in
-        the pool; target: [n], the slot of the source. All noises get the same normal numbers, which take most of the
-        time, and what else one draws is independent of the other noises. Raises UserError for noise whose likelihood
-        is no function of inner products.
+        pools: one for the whole gradients, or one for each part if draws are by parts. candidates: [n, k], numbers of
+        texts in the pool; target: [n], the slot of the source. All noises share the same normal numbers, which take
+        most of the time; whatever else a noise draws is independent of the other noises. Raises UserError for noise
+        whose likelihood is not a function of inner products.
         """
         projections = [_projections(pool, candidates, generator) for pool in pools]
         for noise in noises:
@@ -130,7 +134,7 @@ def _scores(
         if not deviation:
             same = of**2 + own**2 - 2 * of * own * cosine < _SAME * np.maximum(own**2, 1e-30)
             return np.where(same, 0.0, -np.inf)
-        scores = cosine  # of (own cosine + deviation normal - of / 2) / deviation^2, in place
+        scores = cosine  # becomes of * (own * cosine + deviation * normal - of / 2) / deviation^2, in place
         scores *= own
         scores += deviation * normal
         scores -= of / 2
@@ -140,11 +144,11 @@ def _scores(
         square = square + generator.chisquare(pool.size - rank, len(target))  # |n|^2
     w = drawn_cosines(noise.kappa, pool.size, len(target), generator)
     along = normal[rows, target]
-    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may leave less than nothing
+    rest = np.maximum(square - along**2, 1e-12 * square)  # rounding may make it negative
     tangent = np.clip((normal - cosine * along[:, None]) / np.sqrt(rest)[:, None], -1, 1)
     product = w[:, None] * cosine + np.sqrt((1 - w) * (1 + w))[:, None] * tangent
     zero = pool.lengths[candidates] == 0
-    if zero.any():  # their draws, and draws where they are the source, are uniform
+    if zero.any():  # a gradient of zero has a uniform draw, as a candidate and as the source
         uniform = zero[rows, target]
         product[uniform] = (normal / np.sqrt(square)[:, None])[uniform]
         return np.where(zero, log_moment(noise.kappa, pool.size), noise.kappa * product)
@@ -152,12 +156,12 @@ def _scores(
 
 
 def _every_text(pool: Pool, candidates: NDArray[np.integer]) -> bool:
-    """Whether one row stands for the candidates of all trials (a stride of 0): all texts of the pool, in order."""
+    """Returns whether all trials share one row of candidates (a stride of 0): all texts of the pool, in order."""
     return candidates.strides[0] == 0 and np.array_equal(candidates[0], np.arange(len(pool.lengths)))
 
 
 def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
-    """Returns the lengths [n] that gradients have when noise is added, and its deviation on every number.
+    """Returns the lengths [n] of gradients as noise is added to them, and the noise's deviation on every number.
 
     Raises UserError for noise that is not Gaussian.
     """
@@ -171,7 +175,7 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
     if isinstance(noise, OnMean) and noise.law == "gaussian":
         return lengths, noise.scale
     raise UserError(
-        f"the likelihood under {type(noise).__name__} is no function of the gradients' inner products; leave "
+        f"the likelihood under {type(noise).__name__} is not a function of the gradients' inner products; leave "
         "`candidates` out, or take gaussian, scaled or directional noise"
     )
 
@@ -179,9 +183,9 @@ def noised(noise: TrainingNoise, lengths: Array) -> tuple[Array, float]:
 def _projections(
     pool: Pool, candidates: NDArray[np.integer], generator: np.random.Generator
 ) -> tuple[Array, Array, int]:
-    """Products [n, k] of a standard normal vector a trial with the unit gradients of its candidates.
+    """Returns, for one standard normal vector per trial, its products [n, k] with the candidates' unit gradients.
 
-    Besides, the squared length [n] of its part in a subspace that holds these, and the dimension of that.
+    Also returns the squared length [n] of its part in a subspace that contains these, and that subspace's dimension.
     """
     count, k = candidates.shape
     if k > min(_FEW, pool.size):

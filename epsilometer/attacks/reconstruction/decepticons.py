@@ -1,15 +1,15 @@
-"""Decepticons (Fowl et al. 2023): a malicious server sends out a model whose gradient names the texts.
+"""Decepticons (Fowl et al. 2023): a malicious server sends out a model whose gradient reveals the texts.
 
-Two variants.
+There are two variants.
 
-`published` is the attack with its authors' settings for these models: tags, bins and their reading are described in
-`shared.bins`. It knows nothing of clipping and noise. With noise it keeps the rows of the smallest bias gradient,
-which are the emptiest, and its bins hold a vanishing part of the gradient's length: what any noise at all does to it
-says little about noise.
+`published` is the attack with its authors' settings for these models; `shared.bins` describes the tags, the bins and
+how they are read. It does not know about clipping and noise. Under noise it keeps the rows with the smallest bias
+gradients, which are the emptiest ones, and its bins hold a vanishing part of the gradient's length. So what any
+noise at all does to it says little about noise.
 
 `aware` is the same threat with a server that knows the clipping length and the noise, as it does in private federated
 learning: `shared.gates` spends the whole clipped gradient on what is read, and `shared.superposition` reads it. It
-starts to fail where the information of the release does.
+starts to fail only where the information in the release runs out.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
-SMOOTHING = 0.05  # counts of every word on top of those in public texts
+SMOOTHING = 0.05  # added to the count of every word in public texts
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
 @component
 class Decepticons:
-    """variant: `published` or `aware`. batch: the most texts of a client that the sent model of `aware` is made for.
+    """variant: `published` or `aware`. batch: the most texts of a client that the model sent by `aware` is made for.
 
-    The fewer, the better it takes them apart.
+    The fewer they are, the better it separates them. Raises UserError for a batch below 1.
     """
 
     variant: Literal["published", "aware"] = "aware"
@@ -47,9 +47,9 @@ class Decepticons:
             raise UserError(f"batch must be at least 1 text, got {self.batch}")
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """The malicious model, and how its gradient is read.
+        """Returns the attack with its malicious model.
 
-        Raises UserError for a model without the layers that the attack needs, or whose gradients are not sent.
+        Raises UserError for a model without the layers that the attack needs, or if their gradients are not sent.
         """
         if self.variant == "published":
             return bins.build(model, knowledge)
@@ -58,7 +58,7 @@ class Decepticons:
 
 @dataclass(frozen=True)
 class Aware:
-    """The prepared variant. prior: [vocabulary], ln of how frequent a word is in public texts."""
+    """The prepared variant `aware`. prior: [vocabulary], ln of each word's share in public texts."""
 
     gates: gates.Gates
     prior: NDArray[np.float64] = field(repr=False)
@@ -69,7 +69,7 @@ class Aware:
         return self.gates.model
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """The likeliest texts, in the order of the labels and lengths. Nothing is random."""
+        """Returns the likeliest texts, in the order of the labels and lengths. Nothing is random."""
         frame = self.model.framed([-1])
         first, special = frame.index(-1), len(frame) - 1
         lengths = tuple(length - special for length in sent.lengths)
@@ -83,7 +83,7 @@ class Aware:
 
 
 def _prior(model: SharedModel, knowledge: Knowledge) -> NDArray[np.float64]:
-    """ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
+    """Returns [vocabulary] ln of each word's share in public texts, smoothed; -inf for special and unused entries."""
     counts = np.full(len(model.words), SMOOTHING)
     for ids in model.encode(knowledge.public):
         np.add.at(counts, ids, 1.0)

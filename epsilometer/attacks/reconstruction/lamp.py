@@ -1,22 +1,22 @@
 """LAMP (Balunovic et al. 2022): descent on word embeddings, and moves of tokens that a language model likes.
 
-An honest server's attack on a classifier; labels and lengths are given. Embeddings that match the gradient that was
-sent are sought by Adam, with all embeddings' mean length drawn to that of the model's words. From a tenth of the steps
-on, every so many steps, each text is replaced by the best of 200 rearrangements of its tokens, by the matching loss
-plus a weight times a language model's loss of the nearest words. The words nearest to the best embeddings, by cosine,
-are the answer. Constants are those of the released settings for BERT (`cos`; `tag` in brackets): rate .01, times .89
-every 50 steps, 2,000 steps, moves every 75, 500 starts and 500 rearrangements of the best, weight of lengths 1 (25),
-of language .2 (60).
+This is an honest server's attack on a classifier; labels and lengths are given. Adam searches for embeddings that match
+the sent gradient, with a penalty that pulls their mean length towards that of the model's words. After a tenth of the
+steps, moves begin: at regular intervals each text is replaced by the best of 200 rearrangements of its tokens, judged
+by the matching loss plus a weight times a language model's loss on the nearest words. The answer is the words nearest
+to the best embeddings, by cosine. Constants are those of the released settings for BERT (`cos`; for `tag` in brackets):
+rate .01, times .89 every 50 steps, 2,000 steps, moves every 75, 500 starts and 500 rearrangements of the best one,
+weight of the lengths 1 (25), of the language model .2 (60).
 
-Where this departs from the released code:
+Departures from the released code:
 
-- Lengths are drawn to the mean of the model's own words (1.4 in bert-base-uncased, the released constant).
-- A move changes a text's tokens between its special tokens and nothing else, and the language model reads the words as
-  they are now; released, padding moves too and the words of earlier texts of a batch are stale.
-- Starts are drawn for each text given the others, not for the batch at once.
-- The best embeddings are those whose loss was measured; released, those after the step that followed.
-- Vocabulary entries without meaning and special tokens are no answer; texts without them are what is scored.
-- The language model has a vocabulary of its own; the released one is a GPT-2 trained on BERT's.
+- Lengths are pulled towards the mean of the model's own words (1.4 in bert-base-uncased, the released constant).
+- A move changes only a text's tokens between its special tokens, and the language model reads the current words; in the
+  released code padding moves too, and the words of earlier texts in a batch are stale.
+- Starts are drawn for each text given the others, not for the whole batch at once.
+- The best embeddings are those whose loss was measured; in the released code, those after the next step.
+- Meaningless vocabulary entries and special tokens are never an answer, since the texts to be scored have none.
+- The language model has a vocabulary of its own; the released one is a GPT-2 trained on BERT's vocabulary.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ EMBEDDED = "embedded"
 LENGTH_WEIGHT = {"cos": 1.0, "tag": 25.0}
 LANGUAGE_WEIGHT = {"cos": 0.2, "tag": 60.0}
 RATE, DECAY, DECAY_EVERY = 0.01, 0.89, 50
-WITHOUT_MOVES = 0.1  # share of the steps
+WITHOUT_MOVES = 0.1  # share of the steps before moves begin
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 Count = Annotated[int, Field(ge=0)]
@@ -54,7 +54,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @component
 class Lamp:
-    """loss: `cos` or `tag`. steps, starts, rearranged, moves, every: how long it searches; as released.
+    """loss: `cos` or `tag`. steps, starts, rearranged, moves, every: the length of the search; defaults as released.
 
     language: the folder of a causal language model, `embedded` for the one that comes with the project, null for none.
     """
@@ -68,7 +68,10 @@ class Lamp:
     language: str | None = EMBEDDED
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """Raises UserError for a language model's objective, and for a prior that is no causal language model."""
+        """Returns the attack, ready for clients.
+
+        Raises UserError for a model that is not a classifier, and for `language` that is not a causal language model.
+        """
         if model.objective != "classification":
             raise UserError(f"lamp attacks classifiers, and the objective is {model.objective}; take classification")
         language = None
@@ -79,14 +82,14 @@ class Lamp:
 
 @dataclass(frozen=True)
 class Descent:
-    """The prepared attack: the honest model, a language model or none, the settings."""
+    """The prepared attack: the honest model, a language model or None, and the settings."""
 
     model: SharedModel
     language: LanguageModel | None
     settings: Lamp
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """The texts of a batch, in the order of their labels and lengths."""
+        """Returns the texts of a batch, in the order of their labels and lengths."""
         matching = Matching(self.model, sent, self.settings.loss)
         texts = [self._random_texts(1, length, generator)[0] for length in sent.lengths]
         for number in range(len(texts)):
@@ -96,20 +99,20 @@ class Descent:
         return Reconstruction(tuple(map(tuple, ids)), {"loss": least})
 
     def nearest(self, texts: Sequence[Tensor]) -> list[list[int]]:
-        """The plain words nearest to embeddings by cosine, special tokens' places left out."""
+        """Returns the plain words nearest to embeddings by cosine; the places of special tokens are left out."""
         first, last = self._ends
         allowed, directions = self._directions
         return [allowed[(one[first : len(one) - last] @ directions.T).argmax(1)].tolist() for one in texts]
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        """How many special tokens stand before and after a text."""
+        """The numbers of special tokens before and after a text."""
         frame = self.model.framed([-1])
         return frame.index(-1), len(frame) - 1 - frame.index(-1)
 
     @cached_property
     def _directions(self) -> tuple[Tensor, Tensor]:
-        """The entries of the vocabulary that may be answered, and their unit vectors."""
+        """The vocabulary entries that may be part of an answer, and their unit vectors."""
         vocabulary = self.model.tokenizer.get_vocab()
         unused = {number for word, number in vocabulary.items() if _UNUSED.fullmatch(word)}
         left_out = self.model.special | unused
@@ -123,7 +126,7 @@ class Descent:
         return float(self.model.words.detach()[self._directions[0]].norm(dim=1).mean())
 
     def _random_texts(self, count: int, length: int, generator: np.random.Generator) -> Tensor:
-        """Random texts [count, length, width]: normal vectors, as long as words are, between special tokens."""
+        """Returns random texts [count, length, width]: normal vectors as long as words, between special tokens."""
         first, last = self._ends
         words = self.model.words.detach()
         normal = generator.standard_normal((count, length - first - last, words.shape[1]), np.float32)
@@ -136,7 +139,7 @@ class Descent:
     def _start(
         self, matching: Matching, texts: Sequence[Tensor], number: int, generator: np.random.Generator
     ) -> Tensor:
-        """The best of random texts, then the best rearrangement of it."""
+        """Returns the best rearrangement of the best of several random texts."""
         starts = self._random_texts(self.settings.starts, len(texts[number]), generator)
         best = starts[int(matching.losses(texts, number, starts).argmin())]
         first, last = self._ends
@@ -150,7 +153,7 @@ class Descent:
     def _search(
         self, matching: Matching, texts: list[Tensor], generator: np.random.Generator
     ) -> tuple[list[Tensor], float]:
-        """Steps and moves; the texts of the least loss, and that loss."""
+        """Returns the texts with the least loss, after all steps and moves, and that loss."""
         first, last = self._ends
         inner = [one[first : len(one) - last].clone().requires_grad_() for one in texts]
         before, after = texts[0][:first], texts[0][len(texts[0]) - last :]
@@ -171,12 +174,12 @@ class Descent:
         return best, float(least)
 
     def _lengths_off(self, inner: Sequence[Tensor]) -> Tensor:
-        """The squared difference of the mean length from that of words, weighted."""
+        """Returns the weighted squared difference between the mean length of embeddings and that of words."""
         mean = torch.cat([one.norm(dim=1) for one in inner]).mean()
         return LENGTH_WEIGHT[self.settings.loss] * (mean - self._length) ** 2
 
     def _move(self, matching: Matching, inner: list[Tensor], generator: np.random.Generator) -> None:
-        """Rearrange each text as the best of the candidates is, in place."""
+        """Rearrange each text in place, by the best of several rearrangements."""
         first, _ = self._ends
         frame = self.model.words.detach()[torch.tensor(self.model.framed([]), dtype=torch.int64)]
         for number, one in enumerate(inner):
@@ -195,10 +198,10 @@ class Descent:
 
 
 def moves(length: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Returns [at most count, length]: different rearrangements of places, the first of them none.
+    """Returns [at most count, length] different rearrangements of places, the first of which changes nothing.
 
-    Each of the others is one of four, as likely as each other: two places exchanged, one moved, a span moved, a prefix
-    moved to the end. A third of so many change nothing, or the same as another: each is scored once.
+    Each of the others is of one of four kinds with equal probability: two places exchanged, one moved, a span moved, a
+    prefix moved to the end. About a third of those drawn change nothing or equal another, and are left out.
     """
     orders = [np.arange(length)]
     while len(orders) < count:

@@ -1,15 +1,15 @@
 """Ascent over tokens on what is known exactly: the likelihood of the noisy gradient, times a language model's prior.
 
-The server computes, for any text, how likely the received gradient would be (`shared.law`), and adds a masked language
-model's log-probability (`shared.prior`). From each start the text climbs: the derivative by the word embeddings says to
-first order what every token at every place would gain (Ebrahimi, Rao, Lowd and Dou, "HotFlip", ACL 2018), the best few
-changes are scored exactly in one batch (`training.inner_products`), and the best of them is made if it gains; where
-none does, exchanges of two tokens are tried. Texts of a batch climb in turn, given the others. Starts: a text of masks,
-a public text of that length, and what another attack found (`improve`).
+The server computes, for any text, the log-likelihood of the received gradient (`shared.law`), and adds the text's
+log-probability by a masked language model (`shared.prior`). From each start the text climbs. The derivative with
+respect to the word embeddings gives, to first order, the gain of every token at every place (Ebrahimi, Rao, Lowd and
+Dou, "HotFlip", ACL 2018); the best few changes are scored exactly in one batch (`training.inner_products`), and the
+best of them is made if it is a gain. If none is, exchanges of two tokens are tried. The texts of a batch climb in turn,
+given the others. Starts are a text of masks, a public text of that length, and another attack's result (`improve`).
 
-It says of the text found and, through `explain`, of the true one how likely they are. Where the truth is the less
-likely one, it is not the best explanation of what was sent: no attack that knows nothing else can do better but by
-luck. Where it is likelier, the search failed, and a better one might succeed.
+The attack reports how likely its text is and, through `explain`, how likely the true text is. If the true one is less
+likely, it is not the best explanation of what was sent, and any attack without other knowledge can do better only by
+luck. If it is likelier, the search has failed, and a better one might succeed.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ from epsilometer.training.shared_model import SharedModel
 
 Ids = tuple[int, ...]
 EMBEDDED = "embedded"
-_LEAST = 1e-6  # nats of a gain that counts
+_LEAST = 1e-6  # nats: a smaller gain does not count
 
 
 @component
 class LikelihoodAscent:
-    """The ascent.
+    """The ascent over tokens.
 
-    prior: the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the one
-    that comes with the project, or null for none. starts: where from, besides what other attacks found. steps: changes
-    of one text at most, from each start; width: changes that are scored exactly at each step.
+    prior:  the folder of a masked language model with the vocabulary of the model under attack, `embedded` for the one
+            that comes with the project, or null for none.
+    starts: where to begin, besides other attacks' results.
+    steps:  the most changes of one text, from each start.
+    width:  the number of changes that are scored exactly in each step.
     """
 
     prior: str | None = EMBEDDED
@@ -55,7 +57,10 @@ class LikelihoodAscent:
     width: Annotated[int, Field(ge=1)] = 24
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Climber:
-        """Raises UserError for a language model's objective, and a prior of another vocabulary."""
+        """Returns the attack, ready for clients.
+
+        Raises UserError for a model that is not a classifier, and for a prior with another vocabulary.
+        """
         if model.objective != "classification":
             raise UserError(f"likelihood attacks classifiers, got a model for {model.objective}")
         prior = None
@@ -68,7 +73,7 @@ class LikelihoodAscent:
 
 @dataclass(frozen=True)
 class Climber:
-    """The attack, ready for clients. model: as it is, for this server is honest; public: token ids of public texts."""
+    """The attack, ready for clients. model: unchanged, since the server is honest; public: public texts' token ids."""
 
     model: SharedModel
     prior: Prior | None
@@ -76,12 +81,12 @@ class Climber:
     settings: LikelihoodAscent
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """The likeliest texts that any start led to."""
+        """Returns the likeliest texts that any start leads to."""
         begun = [[self._start(kind, length, generator) for length in self._lengths(sent)] for kind in self._kinds]
         return self._best(sent, begun)
 
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
-        """The likeliest texts that another attack's result leads to, cut or filled up to the lengths that are known."""
+        """Returns the likeliest texts that another attack's result leads to, cut or padded to the known lengths."""
         mask = self.model.tokenizer.mask_token_id or 0
         ordered = sorted(begun.ids, key=len)
         lengths = self._lengths(sent)
@@ -91,7 +96,7 @@ class Climber:
         return self._best(sent, [texts])
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """The joint log-likelihood of a batch of texts, up to a term that is the same for all, and their log-prior."""
+        """Returns the joint log-likelihood of a batch of texts, up to a term common to all, and their log-prior."""
         law = law_of(sent)
         likelihood, before = 0.0, law.target(sent)
         for text, label in zip(ids, sent.labels, strict=True):
@@ -106,11 +111,14 @@ class Climber:
         return tuple(kinds) or ("masks",)
 
     def _lengths(self, sent: Sent) -> list[int]:
-        """How many plain tokens each text has."""
+        """Returns the number of plain tokens of each text."""
         return [length - len(self.model.framed([])) for length in sent.lengths]
 
     def _start(self, kind: str, length: int, generator: np.random.Generator) -> Ids:
-        """A text of that many tokens: masks, or the first of a public one that is at least as long, if there is any."""
+        """Returns a text of `length` tokens: masks, or the beginning of a public text.
+
+        The public text is the shortest that is long enough; if there is none, the longest one, filled up with masks.
+        """
         filler = self.model.tokenizer.mask_token_id
         masks = (self.model.tokenizer.unk_token_id or 0 if filler is None else filler,) * length
         if kind == "masks":
@@ -127,7 +135,10 @@ class Climber:
         return Reconstruction(tuple(reached[best]), {**known[best], "start": float(best), "exact": float(law.exact)})
 
     def _climb_all(self, law: Law, sent: Sent, texts: list[Ids]) -> list[Ids]:
-        """Each text in turn given the others, until none moves; a batch of one is climbed once."""
+        """Returns the texts after each has climbed in turn, given the others, until none changes; at most three rounds.
+
+        A text alone in its batch climbs once.
+        """
         for _ in range(1 if sent.texts == 1 else 3):
             before = list(texts)
             for i, label in enumerate(sent.labels):
@@ -165,7 +176,7 @@ class Climber:
         return best
 
     def _changes(self, ids: Ids, derivative: Tensor, laws: np.ndarray) -> list[Ids]:
-        """Texts that differ in one token, those of most gain to first order."""
+        """Returns texts that differ in one token, those with the largest gains to first order."""
         words = self.model.words.detach()
         first_order = derivative @ words.T - (derivative * words[list(ids)]).sum(1, keepdim=True)
         gain = first_order.cpu().numpy().astype(np.float64)
@@ -179,7 +190,7 @@ class Climber:
 
     @cached_property
     def _allowed(self) -> np.ndarray:
-        """Which tokens [vocabulary] may stand in a text."""
+        """Whether each token [vocabulary] may be part of a text."""
         allowed = np.zeros(len(self.model.words), bool)
         if self.prior is not None:
             allowed[self.prior.output_ids] = True
@@ -189,7 +200,7 @@ class Climber:
         return allowed
 
     def _slope(self, law: Law, target: list[Tensor], ids: Ids, label: int) -> tuple[float, Tensor]:
-        """The log-likelihood of a text, and its derivative [T, width] by the embeddings of its plain tokens."""
+        """Returns a text's log-likelihood, and its derivative [T, width] by the embeddings of the plain tokens."""
         framed = self.model.framed(ids)
         at = self.model.words[framed].detach()[None].requires_grad_()
         value = law.log_likelihood(products(self.model, at, [label], target, create_graph=True))[0]
@@ -198,11 +209,11 @@ class Climber:
 
     @cached_property
     def _opening(self) -> int:
-        """How many special tokens stand before a text."""
+        """The number of special tokens before a text."""
         return self.model.framed([-1]).index(-1)
 
     def _values(self, law: Law, target: list[Tensor], texts: Sequence[Ids], label: int) -> np.ndarray:
-        """The log-likelihoods [n] of texts of one length."""
+        """Returns the log-likelihoods [n] of texts of one length."""
         if not texts:
             return np.empty(0)
         ids = torch.tensor([self.model.framed(one) for one in texts], device=self.model.device)
@@ -212,14 +223,14 @@ class Climber:
         return float(self._values(law, target, [tuple(ids)], label)[0])
 
     def _less(self, law: Law, target: list[Tensor], ids: Sequence[int], label: int) -> list[Tensor]:
-        """The sum less one text's gradient as it is noised."""
+        """Returns the sum without one text's gradient, clipped or scaled as it was before noise."""
         gradient = self.model.gradient(self.model.framed(ids), label)
         length = torch.sqrt(sum((one.double() ** 2).sum() for one in gradient)).float()  # type: ignore[arg-type]
         weight = law.weight(length)
         return [one - weight * grad for one, grad in zip(target, gradient, strict=True)]
 
     def _laws(self, ids: Ids) -> np.ndarray:
-        """ln p of every token at each place given the others [T, vocabulary]; zeros without a prior."""
+        """Returns [T, vocabulary] ln p of every token at each place given the other places; zeros without a prior."""
         if self.prior is None:
             return np.zeros((len(ids), len(self.model.words)))
         return self.prior.laws(ids, len(self.model.words))
@@ -229,7 +240,7 @@ class Climber:
 
 
 def _exchanges(ids: Ids) -> list[Ids]:
-    """Texts in which two different tokens have changed places, neighbours first."""
+    """Returns the texts in which two different tokens have exchanged places, neighbouring places first."""
     texts = []
     for i, j in sorted(combinations(range(len(ids)), 2), key=lambda pair: pair[1] - pair[0]):
         if ids[i] != ids[j]:

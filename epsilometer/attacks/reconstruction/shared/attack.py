@@ -1,14 +1,14 @@
-"""What a reconstruction attack is: the gradient that a client sent in, token ids out. Knows no statistics.
+"""The interface of a reconstruction attack: a client's gradient goes in, token ids come out. It contains no statistics.
 
-An attack has two phases, since a malicious server acts before its client does:
+An attack has two phases, because a malicious server acts before its client does:
 
 1. `prepare`: everything that needs no gradient (probes, codebooks, language models), and the model that the server
-   sends out. An honest server sends the model as it is; a malicious one sets parameters of its own
-   (`SharedModel.with_parameters`). A stage asks once a model and noise, so what is the same for every noise may be
-   cached.
+   sends out. An honest server sends the model unchanged; a malicious one sets parameters of its own
+   (`SharedModel.with_parameters`). A stage calls this once for each model and noise, so what is the same for every
+   noise may be cached.
 2. `reconstruct`: one client's batch. The client computed its gradient by the model of phase 1.
 
-Attacks are found by name or path, as mechanisms are: a file of this folder, one class with the method `prepare`.
+Like mechanisms, attacks are found by name or path: a file with one class that has the method `prepare`.
 
     attack = build(find(KIND, "lamp", "prepare"), settings, "reconstruction.lamp")
     ready = attack.prepare(model, Knowledge(public=texts, noise=noise, generator=stream))
@@ -32,8 +32,8 @@ from epsilometer.training.shared_model import SharedModel
 class Knowledge:
     """What a server knows before a client answers.
 
-    public: texts like the client's, none of them the client's. noise: the law of the noise, with its parameters (the
-    clipping length among them). generator: the attack's own stream for phase 1.
+    public: texts similar to the client's, but none of the client's own. noise: the law of the noise, with its
+    parameters, including the clipping length. generator: the attack's own stream for phase 1.
     """
 
     public: Sequence[str]
@@ -43,9 +43,9 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """The texts that an attack found, as token ids without special tokens: one a text of the batch, in any order.
+    """The texts that an attack found, as token ids without special tokens: one for each text sent, in any order.
 
-    notes: numbers that say how the search went, by name, for the tables.
+    notes: numbers about the search, by name, for the tables.
     """
 
     ids: tuple[tuple[int, ...], ...]
@@ -53,7 +53,7 @@ class Reconstruction:
 
 
 class Prepared(Protocol):
-    """An attack that is ready for clients. model: the one that the server sends out."""
+    """An attack that is ready for clients. model: the model that the server sends out."""
 
     @property
     def model(self) -> SharedModel:
@@ -61,7 +61,7 @@ class Prepared(Protocol):
         ...
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """The texts of one batch, as many as were sent."""
+        """Returns the texts of one batch, as many as were sent."""
         ...
 
 
@@ -69,23 +69,26 @@ class Attack(Protocol):
     """A component (`core.component`) whose settings are the attack's."""
 
     def prepare(self, model: SharedModel, knowledge: Knowledge) -> Prepared:
-        """Raises UserError, naming what is missing, for a model without the layers that the attack needs."""
+        """Returns the attack, ready for clients.
+
+        Raises UserError, naming what is missing, for a model without the layers that the attack needs.
+        """
         ...
 
 
 @runtime_checkable
 class Explains(Protocol):
-    """A prepared attack that can say how well any texts explain what was sent, the true ones for instance."""
+    """A prepared attack that can say how well any given texts explain what was sent; the true ones, for example."""
 
     def explain(self, sent: Sent, ids: Sequence[Sequence[int]]) -> Mapping[str, float]:
-        """Numbers by name (`log_likelihood`, `log_prior`), in nats, of a batch of texts, plain ids in their order."""
+        """Returns numbers by name (`log_likelihood`, `log_prior`), in nats; ids: the plain ids of a batch of texts."""
         ...
 
 
 @runtime_checkable
 class Starts(Protocol):
-    """A prepared attack that goes on from what another one found."""
+    """A prepared attack that can start from another attack's result."""
 
     def improve(self, sent: Sent, begun: Reconstruction, generator: np.random.Generator) -> Reconstruction:
-        """As `reconstruct`, from there."""
+        """Returns what `reconstruct` does, starting from `begun`."""
         ...

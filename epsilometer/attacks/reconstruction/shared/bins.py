@@ -1,23 +1,24 @@
 """The bins of Decepticons as published (Fowl et al. 2023), and how they are read.
 
-**The model.** Norms are neutral and attention passes nothing on, but: the first dimensions of word and position
-vectors are emptied, and the first attention writes into them what stands in the next ones at the place most like
-position 0, as every sentence's tag. All first feed-forward layers have one random probe as their rows; the biases are
-minus the quantiles of the probe's values, so that row r passes on a gradient for tokens above quantile r alone; all
-second ones write next to nothing into the last dimension, whose gradient comes back from the loss.
+**The model.** Norms are neutral and attention passes nothing on, with one exception: the first dimensions of word and
+position vectors are emptied, and the first attention fills them, as every sentence's tag, with the next dimensions of
+the token that is most like position 0. In all first feed-forward layers every row is the same random probe, and the
+biases are minus the quantiles of the probe's values, so row r passes on a gradient only for tokens above quantile r.
+All second layers write next to nothing into the last dimension, through which the gradient comes back from the loss.
 
-**Reading.** The differences of consecutive rows' gradients hold the tokens of one bin, and the difference of the bias
-gradients their weight. The quotient is the state of a token that lies alone in its bin. Tags group the states into
-sentences, sizes respected (`grouping`). Within a sentence, states are put in place by their correlation with the
-position vectors, these are projected out, and the rest is compared with the words: with those that the embedding
-table's gradient shows (if it is sent), one a state, unless some other word of the vocabulary fits far better.
+**Reading.** The difference of two consecutive rows' gradients holds the tokens of one bin, and the difference of their
+bias gradients holds these tokens' weight. The quotient is the state of a token that is alone in its bin. Tags group the
+states into sentences of the given sizes (`grouping`). Within a sentence, states are assigned to positions by their
+correlation with the position vectors, which are then projected out. The rest is compared with the words that the
+embedding table's gradient shows (if it is sent), one for each state, unless some other word of the vocabulary fits far
+better.
 
-Settings are those of the authors' notebooks. BERT: probes times 1e8 so that GELU is a step; GPT-2: times 1e6. Known to
-go wrong in it, and not repaired: bins begin at -10, which at such scales is a bin like others; where [CLS] is most
-like position 0, all texts have one tag; neighbouring rows of two blocks differ although no token lies between them;
-where more rows differ than there are tokens, those of the smallest bias gradient are kept. Departures, without which
-nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
-language models), and bins lie in the blocks before it; tags are as long as one attention head at most.
+Settings are those of the authors' notebooks. BERT: probes times 1e8, so that GELU is a step; GPT-2: times 1e6. Known
+faults of the attack, not fixed here: bins begin at -10, which at such scales is a bin like others; where [CLS] is most
+like position 0, all texts have the same tag; neighbouring rows of two blocks differ although no token lies between
+them; if more rows differ than there are tokens, those with the smallest bias gradients are kept. Departures, without
+which nothing would be read: the last attention of a classifier spreads over all tokens (as the authors' does for masked
+language models), and bins lie in the blocks before it; a tag is limited to the size of one attention head.
 """
 
 from __future__ import annotations
@@ -39,25 +40,25 @@ from epsilometer.core.errors import UserError
 from epsilometer.training.sent import Sent
 from epsilometer.training.shared_model import SharedModel
 
-SCALE = {"bert": 1e8, "gpt2": 1e6}  # of the probes, against GELU
-LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # what a block writes, over its units
+SCALE = {"bert": 1e8, "gpt2": 1e6}  # of the probes, so that GELU is a step
+LET_THROUGH = {"bert": 1e-8, "gpt2": 1e-16}  # how much all units of a block write together
 FIRST_BIN = -10.0
 TAG = 32  # dimensions of a tag
-SKEW = 1e8  # of the first attention towards position 0
-SPREAD = 10.0  # of the last attention
+SKEW = 1e8  # of the first attention, towards position 0
+SPREAD = 10.0  # weight of what the last attention spreads
 STARTS = 40  # of k-means
-CUTOFF = 1.5  # standard deviations of the log norm of an embedding's gradient above which its word is taken as used
-VOCABULARY_WEIGHT = 0.25  # of a correlation with any word, beside one with a word that was seen to be used
-DIFFERENT = 1e-6  # of the largest bias gradient; below it two rows are equal but for rounding
-PUBLIC = 64  # texts by which the probe's values are measured
+CUTOFF = 1.5  # a word counts as used if its embedding's log gradient norm is this many deviations above the mean
+VOCABULARY_WEIGHT = 0.25  # of a correlation with any word, relative to one with a word that counts as used
+DIFFERENT = 1e-6  # share of the largest bias gradient below which two rows differ only by rounding
+PUBLIC = 64  # public texts on which the probe's values are measured
 
 
 @dataclass(frozen=True)
 class Bins:
     """A malicious model and how its gradient is read.
 
-    blocks: how many hold bins. tag: dimensions of a tag. words, places: the word vectors [vocabulary, width] and
-    position vectors [positions, width] that were sent out.
+    blocks: the number of blocks with bins; tag: the dimensions of a tag.
+    words:  [vocabulary, width], the word vectors that were sent out; places: [positions, width], the position vectors.
     """
 
     model: SharedModel
@@ -67,7 +68,7 @@ class Bins:
     places: NDArray[np.float32] = field(repr=False)
 
     def reconstruct(self, sent: Sent, generator: np.random.Generator) -> Reconstruction:
-        """The texts of a batch, in the order of their lengths' places among the groups."""
+        """Returns the texts of a batch, in the order of their lengths."""
         states = self.states(sent)
         sizes = list(sent.lengths)
         tags = states[:, : self.tag]
@@ -83,7 +84,10 @@ class Bins:
         )
 
     def states(self, sent: Sent) -> NDArray[np.float64]:
-        """Returns [n, width]: the state in each bin that holds any, or the mean of several; no more than tokens."""
+        """Returns the [n, width] states in all bins that hold any, as the mean if they hold several.
+
+        There are at most as many as tokens.
+        """
         weights = Weights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
         rows, biases = (
@@ -96,7 +100,7 @@ class Bins:
         return np.asarray(rows[smallest] / biases[smallest, None])
 
     def _in_place(self, states: NDArray[np.float64], length: int, rest: slice) -> dict[int, NDArray[np.float64]]:
-        """The states of one sentence by place, without what the place's own vector explains of them."""
+        """Returns the states of one sentence by position, with the position's own vector projected out."""
         if not len(states):
             return {}
         places = _normal(self.places[:length, rest].astype(np.float64))
@@ -109,7 +113,7 @@ class Bins:
         return by_place
 
     def _used(self, sent: Sent) -> NDArray[np.int64]:
-        """The words whose embedding has a gradient far above the others', or none where the table is not sent."""
+        """Returns the words whose embeddings have far larger gradients than others; none if the table is not sent."""
         weights = Weights(self.model)
         if weights.name("word.weight") not in self.model.names:
             return np.empty(0, np.int64)
@@ -121,7 +125,7 @@ class Bins:
     def _named(
         self, placed: list[dict[int, NDArray[np.float64]]], used: NDArray[np.int64], rest: slice
     ) -> list[list[int]]:
-        """The words of each sentence, place by place."""
+        """Returns the words of each sentence, in the order of their positions."""
         every = [(s, place, state) for s, states in enumerate(placed) for place, state in sorted(states.items())]
         ids: list[list[int]] = [[] for _ in placed]
         if not every:
@@ -141,12 +145,19 @@ class Bins:
 
 
 def build(model: SharedModel, knowledge: Knowledge) -> Bins:
-    """Returns the model to be sent out. Raises UserError for one without a block for bins, or too narrow for tags."""
+    """Returns the attack with the model to send out.
+
+    Raises UserError for a model without a block for bins, if the gradients to read are not sent, or without public
+    texts.
+    """
     weights = Weights(model)
     spreads = model.objective != "causal"
     blocks = weights.blocks - spreads
     if blocks < 1:
-        raise UserError("bins need a block before the one whose attention spreads, and the model has one; take more")
+        raise UserError(
+            "bins need a block before the one whose attention spreads, but the model has only one; take a model of two "
+            "or more"
+        )
     if (name := weights.name("up.bias")) not in model.names:
         raise UserError(
             f"the attack reads the gradient of {name}, which is not sent; set tensors: all or without_embeddings"
@@ -161,7 +172,7 @@ def build(model: SharedModel, knowledge: Knowledge) -> Bins:
 
 
 def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Word and position vectors as sent out, with room for the tag."""
+    """Returns the word and position vectors to send out, with room for the tag."""
     for role in ("word.weight", "position.weight"):
         weights.get(role)[:, :tag] = 0.0
     if weights.has("type.weight"):
@@ -170,7 +181,7 @@ def _emptied(weights: Weights, tag: int) -> tuple[NDArray[np.float32], NDArray[n
 
 
 def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
-    """Neutral norms; tags by the first attention, nothing by the others but the last, if it spreads."""
+    """Set neutral norms, let the first attention write tags, and the others nothing, except the last if it spreads."""
     weights.neutral_norms()
     one = torch.eye(weights.width)
     for block in range(weights.blocks):
@@ -190,7 +201,7 @@ def _pass_on(weights: Weights, tag: int, *, spreads: bool) -> None:
 
 
 def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
-    """A random direction [width] of mean 0 that sees neither tags nor the last dimension."""
+    """Returns a random direction [width] of mean 0 that does not see tags or the last dimension."""
     probe = np.zeros(width)
     inner = generator.standard_normal(width - tag - 1)
     inner -= inner.mean()
@@ -201,11 +212,11 @@ def _probe(width: int, tag: int, generator: np.random.Generator) -> Tensor:
 def _quantiles(
     model: SharedModel, weights: Weights, knowledge: Knowledge, *, probe: Tensor, count: int
 ) -> NDArray[np.float64]:
-    """The bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
+    """Returns the bins' lower ends [count]: quantiles of a normal law with the probe's mean and deviation."""
     texts = model.encode(list(knowledge.public[:PUBLIC]))
     if not texts:
-        raise UserError("bins are measured on public texts, and there are none; give some texts like the client's")
-    for block in range(weights.blocks):  # silent, while the probe's values are measured
+        raise UserError("bins are measured on public texts, but there are none; give some texts like the client's")
+    for block in range(weights.blocks):  # blocks write nothing while the probe's values are measured
         weights.set("down.weight", 0.0, block)
         weights.set("down.bias", 0.0, block)
     values: list[Tensor] = []
@@ -224,7 +235,7 @@ def _quantiles(
 
 
 def _imprint(weights: Weights, model: SharedModel, ends: NDArray[np.float64], probe: Tensor) -> None:
-    """Set the feed-forward parts, as many as there are ends: the probe times SCALE, minus the ends."""
+    """Set the feed-forward layers of all blocks with bins: the probe times SCALE, minus the ends times SCALE."""
     scale, through = SCALE[model.architecture], LET_THROUGH[model.architecture]
     for block in range(weights.blocks):
         first = block * weights.units
@@ -238,6 +249,6 @@ def _imprint(weights: Weights, model: SharedModel, ends: NDArray[np.float64], pr
 
 
 def _normal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows less their means, of length 1, so that products are correlations."""
+    """Returns the rows minus their means, at length 1, so that products are correlations."""
     centred = rows - rows.mean(1, keepdims=True)
     return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-300))

@@ -1,34 +1,36 @@
 """A model whose clipped gradient is the text: the malicious parameters of Decepticons' variant `aware`.
 
 Decepticons (Fowl et al. 2023) imprints bins: feed-forward rows that open one after another as a projection of the
-token grows, so that a token is a difference of rows. Under noise that wastes nearly all of the gradient: a token is
-spread over half of the rows and read from two, and after clipping the bins hold a billionth of the length. A server
-that knows the clipping length C and the noise sets the same layers so that the whole length is spent on what it reads:
+token grows, so that a token is a difference of rows. Under noise this wastes nearly all of the gradient: a token is
+spread over half of the rows but read from two, and after clipping the bins hold a billionth of the length. A server
+that knows the clipping length C and the noise can set the same layers so that the whole length is spent on what it
+reads:
 
 - **Words are codewords**: row w of the embedding table is a random balanced vector of +-1 on most dimensions. 30,522
-  of them in 340 dimensions are nearly orthogonal.
-- **Positions are encoded and are gates.** A position is a point on a circle, and unit (p, i) of the feed-forward parts
-  is open at position p alone: its input is K (cos(angle between the token's position and p) - 1), 0 there and below
-  -50 elsewhere. The gradient of its weight row is the token's state itself, so nothing is differenced, and there is no
-  order to be found.
-- **Tags by the sentence's mean** are gates, too. Uniform attention projects the mean of the codewords on k random
-  directions (GPT-2, which sees no later tokens: of the first EARLY ones), and unit (p, i) is open only if projection i
-  is above its upper quantile on public texts. So the k rows of a position hold different sums of the sentences' words,
-  the same at all positions (GPT-2: from EARLY - 1 on). `superposition` takes them apart.
-- **The length is steered.** A norm before the gates multiplies by GAIN and the gates' weights divide by it, which
-  changes no activation but makes the gradients of all other tensors negligible. All but a thousandth of the clipped
+  such vectors in 340 dimensions are nearly orthogonal.
+- **Positions are encoded, and have gates.** A position is a point on a circle, and unit (p, i) of the feed-forward
+  layers is open only at position p: its input is K (cos(angle between the token's position and p) - 1), which is 0
+  there and below -50 elsewhere. The gradient of its weight row is the token's state itself, so there is nothing to
+  subtract and no order to recover.
+- **Tags by the sentence's mean** control the gates, too. Uniform attention projects the mean of the codewords (in
+  GPT-2, which does not see later tokens, of the first EARLY ones) on k random directions, and unit (p, i) is open only
+  if projection i is above its upper quantile on public texts. So the k rows of a position hold different sums of the
+  sentences' words, by the same choice at all positions (GPT-2: from EARLY - 1 on). `superposition` separates them.
+- **The length is steered.** A norm before the gates multiplies by GAIN, and the gates' weights divide by it. This
+  changes no activation but makes the gradients of all other tensors negligible: all but a thousandth of the clipped
   gradient's squared length lies in the rows that are read.
-- **A classifier's last attention spreads** uniformly to all tokens, else the first (GPT-2: last) alone had a gradient.
+- **A classifier's last attention spreads** uniformly to all tokens; otherwise only the first token (GPT-2: the last)
+  would have a gradient.
 
 Thresholds are weights on a constant dimension, not biases, so that the norms' scale, which differs by text, cancels.
 
-Sum over tokens: a text of n tokens sends each with length C/sqrt(n), one of V nearly orthogonal signals in noise sigma
-C. Orthogonal signals are told apart reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2): the most
-that any attack could learn from this release. Only knowledge of language does better.
+How much can be read: a text of n tokens sends each with length C/sqrt(n), as one of V nearly orthogonal signals in
+noise sigma C. Orthogonal signals are told apart reliably once 1/(2 n sigma^2) > ln V, that is n ln V < 1/(2 sigma^2),
+which is the most that any attack could learn from this release. Only knowledge of language does better.
 
-Special tokens keep their gates closed. `masked` and `causal` aim at a set of rare vocabulary entries that is given
-half of the predicted probability, so that every token has a gradient of one sign; under `causal` a token before a rare
-one has the other sign and is lost, and the last token has none, since nothing is predicted after it.
+Special tokens keep their gates closed. `masked` and `causal` give half of the predicted probability to a set of rare
+vocabulary entries, so that every token has a gradient of the same sign. Under `causal` a token before a rare one has
+the other sign and is lost, and the last token has no gradient, since nothing is predicted after it.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ from epsilometer.training.shared_model import SharedModel
 
 GAIN = 1e7  # of the norm before the gates
 LIFT = 1e-3  # from a gate to the dimension that the loss reads, in units of the state to which it is added
-SHUT = 50.0  # how far below 0 the input of a shut gate is at least
-STEEP = 8.0  # a gate's input by a tag of one standard deviation
-TAG = 0.3  # that standard deviation, beside codewords of +-1
-OPEN = 0.3  # share of public texts at which a tag opens its gate
-EARLY = 3  # tokens whose mean is a tag in GPT-2
-RARE = 64  # vocabulary entries that the objectives of language models aim at
-PUBLIC = 256  # texts by which thresholds are set
+SHUT = 50.0  # the input of a shut gate is at least this far below 0
+STEEP = 8.0  # a gate's input for a tag of one standard deviation
+TAG = 0.3  # that standard deviation, relative to codewords of +-1
+OPEN = 0.3  # share of public texts for which a tag opens its gate
+EARLY = 3  # tokens whose mean gives the tags in GPT-2
+RARE = 64  # rare vocabulary entries that get probability under the objectives of language models
+PUBLIC = 256  # public texts that set the thresholds
 
 WRITTEN, READ = 0, 1  # dimensions: what gates write, what the loss reads
 CONSTANT, POSITION, FLAG, TAGS = slice(2, 4), slice(4, 8), slice(8, 10), 10
@@ -64,7 +66,7 @@ CONSTANT, POSITION, FLAG, TAGS = slice(2, 4), slice(4, 8), slice(8, 10), 10
 class Gates:
     """A malicious model and how its gradient is read.
 
-    codes: float32 [vocabulary, D], +-1. tags: k, the gates of each position.
+    codes: float32 [vocabulary, D], +-1. tags: k, the number of gates of each position.
     """
 
     model: SharedModel
@@ -82,10 +84,10 @@ class Gates:
         return np.ascontiguousarray(read) * np.float32(sent.texts)
 
     def noise(self, sent: Sent) -> float:
-        """The noise's standard deviation in one number of that sum, by numbers that hold nothing else.
+        """Returns the noise's standard deviation in one number of that sum, measured on numbers without any signal.
 
-        No gradient reaches the first queries, since the keys are zero (GPT-2: but for the flag's). So this needs not
-        know what noise it is; of 10,000 numbers it is right within 3 %.
+        No gradient reaches the last block's queries, since its keys are zero. So the kind of noise need not be known;
+        from 10,000 numbers the result is right to within 3 %.
         """
         weights = Weights(self.model)
         tensors = tensors_of(self.model, torch.from_numpy(sent.update))
@@ -94,9 +96,10 @@ class Gates:
 
 
 def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
-    """Returns the model to be sent to clients whose batches hold at most so many texts.
+    """Returns the model to send to clients with at most `batch` texts.
 
-    Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions.
+    Raises UserError, naming what is missing, for a model of one block or with too few units or dimensions, if the
+    gradients to read are not sent, and without public texts.
     """
     weights = Weights(model)
     tags = _tags(model, weights, batch)
@@ -107,8 +110,8 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     dimensions = (weights.width - TAGS - tags) // 2 * 2
     if dimensions < 8:
         raise UserError(
-            f"a model of width {weights.width} has no room for {tags} tags, a position and words; take a wider one, or "
-            "set batch lower"
+            f"a model of width {weights.width} has no room for {tags} tags, a position and words; take a wider model, "
+            "or set batch lower"
         )
     codes = _codes(len(model.words), dimensions, knowledge.generator)
     weights.neutral()
@@ -116,36 +119,39 @@ def build(model: SharedModel, knowledge: Knowledge, batch: int) -> Gates:
     projection, thresholds = _tagging(model, knowledge, codes, tags)
     if tags > 1:
         _tag(weights, projection, causal=model.architecture == "gpt2")
-    # BERT adds what gates write to the state that GAIN has multiplied, GPT-2 to the one before the norm.
+    # BERT adds what gates write to the state after its multiplication by GAIN, GPT-2 to the state before the norm.
     _open(weights, model.longest, thresholds, lift=LIFT * (GAIN if model.architecture == "bert" else 1.0))
     _aim(weights, model)
     return Gates(model.with_parameters(weights.changed), codes, tags)
 
 
 def _tags(model: SharedModel, weights: Weights, batch: int) -> int:
-    """How many gates a position has: three a text of the batch if there is room; one for a batch of one."""
+    """Returns the number of gates of a position: three for each text of a batch if there is room; one for one text."""
     if weights.blocks < 2:
         raise UserError(
-            "this attack needs a block whose attention follows the feed-forward part that it reads, and the model has "
-            "one block; take a model of two or more"
+            "this attack needs a block whose attention follows the feed-forward layers that it reads, but the model "
+            "has only one block; take a model of two or more"
         )
     rows = (weights.blocks - 1) * weights.units
     if rows < model.longest:
         raise UserError(
-            f"texts of {model.longest} tokens need as many feed-forward units before the last block, and the model has "
+            f"texts of {model.longest} tokens need as many feed-forward units before the last block, but the model has "
             f"{rows}; cut texts (longest), or take a larger model"
         )
     return 1 if batch == 1 else min(3 * batch, rows // model.longest)
 
 
 def _codes(count: int, dimensions: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Random vectors [count, dimensions] of as many +1 as -1, so that each has the same norm and mean."""
+    """Returns random vectors [count, dimensions] with as many +1 as -1, so that all have the same norm and mean."""
     half = np.repeat(np.array([1, -1], np.int8), dimensions // 2)
     return generator.permuted(np.broadcast_to(half, (count, dimensions)), axis=1).astype(np.float32)
 
 
 def _embed(weights: Weights, model: SharedModel, codes: NDArray[np.float32], tags: int) -> None:
-    """Codewords in the word table; a constant, the place on the circle and the flag of the first ones by position."""
+    """Set the word table to codewords, and the position table to a constant, the point on the circle, and a flag.
+
+    The flag marks the first EARLY positions.
+    """
     words = torch.zeros(len(codes), weights.width)
     words[:, TAGS + tags : TAGS + tags + codes.shape[1]] = torch.from_numpy(codes)
     special = torch.tensor(sorted(model.special), dtype=torch.long)
@@ -162,16 +168,16 @@ def _embed(weights: Weights, model: SharedModel, codes: NDArray[np.float32], tag
 
 
 def _circle(angle: torch.Tensor) -> torch.Tensor:
-    """Places [n, 4] of equal length and mean 0 whose inner products are twice the cosine of the angle between them."""
+    """Returns points [n, 4] of equal length and mean 0 whose inner products are twice the cosine of their angle."""
     return torch.stack([angle.cos(), angle.sin(), -angle.cos(), -angle.sin()], 1).float()
 
 
 def _tagging(
     model: SharedModel, knowledge: Knowledge, codes: NDArray[np.float32], tags: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The projection [k, D] whose values at a mean of codewords are tags, and the thresholds [k] of their gates.
+    """Returns the projection [k, D] from a mean of codewords to tags, and the thresholds [k] of their gates.
 
-    Special tokens have none, tags sum to 0, and on public texts they have standard deviation TAG.
+    Special tokens do not contribute, tags sum to 0, and on public texts they have standard deviation TAG.
     """
     if tags == 1:
         return np.zeros((1, codes.shape[1]), np.float32), np.zeros(1, np.float32)
@@ -182,7 +188,7 @@ def _tagging(
     early = EARLY if model.architecture == "gpt2" else None
     texts = list(knowledge.public[:PUBLIC])
     if not texts:
-        raise UserError("tags are set by public texts, and there are none; give some texts like the client's")
+        raise UserError("tags are set by public texts, but there are none; give some texts like the client's")
     means = np.stack([codes[ids[:early]].mean(0) for ids in model.encode(texts)])
     values = means @ projection.T
     scale = TAG / values.std()
@@ -190,7 +196,7 @@ def _tagging(
 
 
 def _tag(weights: Weights, projection: NDArray[np.float32], *, causal: bool) -> None:
-    """Let the first attention write the projections of the mean codeword on every token; causal: of the first ones."""
+    """Let the first attention write the mean codeword's projections to every token; causal: of the first tokens'."""
     tags, dimensions = projection.shape
     value, mixed = torch.zeros(weights.width, weights.width), torch.zeros(weights.width, weights.width)
     value[:tags, TAGS + tags : TAGS + tags + dimensions] = torch.from_numpy(projection)
@@ -207,7 +213,7 @@ def _tag(weights: Weights, projection: NDArray[np.float32], *, causal: bool) -> 
 
 
 def _open(weights: Weights, positions: int, thresholds: NDArray[np.float32], *, lift: float) -> None:
-    """Set the gates: unit (p, i) of the feed-forward parts, counted through the blocks, is row p k + i."""
+    """Set the gates: unit (p, i) is row p k + i of the feed-forward layers, counted through all blocks."""
     tags = len(thresholds)
     angle = 2 * math.pi * torch.arange(positions, dtype=torch.float64) / positions
     narrow = SHUT / max(1 - math.cos(2 * math.pi / max(positions, 2)), 1e-9) + 4 * STEEP
@@ -229,7 +235,7 @@ def _open(weights: Weights, positions: int, thresholds: NDArray[np.float32], *, 
 
 
 def _aim(weights: Weights, model: SharedModel) -> None:
-    """Let the loss depend, at first order, on what gates write and on nothing else."""
+    """Let the loss depend, to first order, only on what gates write."""
     last = weights.blocks - 1
     written = WRITTEN
     if model.objective != "causal":
@@ -245,7 +251,7 @@ def _aim(weights: Weights, model: SharedModel) -> None:
 
 
 def _aim_classifier(weights: Weights, written: int) -> None:
-    """The logit of the first class is what was written, the others 0: the gradient is negative for that class alone."""
+    """Set the first class's logit to what was written, the others to 0: only that class has a negative gradient."""
     if weights.has("classifier.weight"):
         weights.get("bert.pooler.dense.weight")[0, written] = 1.0
         weights.get("classifier.weight")[0, 0] = 1.0
@@ -254,7 +260,7 @@ def _aim_classifier(weights: Weights, written: int) -> None:
 
 
 def _aim_vocabulary(weights: Weights, written: int, *, masked: bool) -> None:
-    """Half of the predicted probability on the last entries of the vocabulary, by what was written."""
+    """Give half of the predicted probability to the last entries of the vocabulary, by what was written."""
     words = weights.get("word.weight")
     rare = min(RARE, len(words) // 4)
     odds = math.log((len(words) - rare) / rare)

@@ -1,7 +1,7 @@
-"""Vectors put into groups of known sizes: k-means whose assignment step respects the sizes.
+"""Grouping vectors into groups of known sizes: k-means with an assignment step that respects the sizes.
 
-The assignment of points to groups at the least total cost is a transport problem; each group is repeated as often as it
-has places, and scipy's `linear_sum_assignment` solves it exactly.
+Assigning points to groups at the least total cost is a transport problem. Each group is repeated once for each of its
+places, and scipy's `linear_sum_assignment` solves the problem exactly.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-ROUNDS = 50  # of assignment and means; far more than it takes to come to rest
+ROUNDS = 50  # the most rounds of assignment and means; far more than convergence takes
 
 
 def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Returns [n]: the group of each point, -1 for points without a place; costs: [n, groups].
+    """Returns [n], the group of each point, -1 for points without a place; costs: [n, groups].
 
-    The total cost is the least of all assignments that fill as many places as there are points for.
+    The total cost is the least of all assignments that fill as many places as there are points.
     """
     group_of_place = np.repeat(np.arange(len(sizes)), sizes)
     rows, places = linear_sum_assignment(costs[:, group_of_place])
@@ -30,7 +30,7 @@ def assigned(costs: NDArray[np.floating], sizes: Sequence[int]) -> NDArray[np.in
 def grouped(
     points: NDArray[np.floating], sizes: Sequence[int], starts: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Returns [n]: the group of each point [n, dimensions], -1 for none; the best of `starts` random starts.
+    """Returns [n], the group of each point [n, dimensions], -1 for none; the best result of `starts` random starts.
 
     sizes: the most points that each group takes.
     """
@@ -48,7 +48,7 @@ def grouped(
 def _settled(
     points: NDArray[np.floating], centres: NDArray[np.floating], sizes: Sequence[int]
 ) -> tuple[NDArray[np.int64], float]:
-    """The groups at which assignment and means come to rest, and the sum of squared distances."""
+    """Returns the groups at which assignment and means converge, and the sum of squared distances."""
     groups, cost = np.full(len(points), -1), np.inf
     for _ in range(ROUNDS):
         distances = ((points[:, None] - centres) ** 2).sum(2)

@@ -1,15 +1,15 @@
-"""The law of what was sent, as a function of the texts' gradients: differentiable, from inner products and lengths.
+"""The law of what was sent, as a differentiable function of the texts' gradients, by inner products and lengths.
 
-With Y the noised sum (the update times the batch), v_i the gradient of text i clipped or scaled as the noise does it,
-and all terms that no text changes left out,
+Let Y be the noised sum (the update times the batch) and v_i the gradient of text i, clipped or scaled as the noise does
+it. Leaving out all terms that do not depend on a text,
 
     Gaussian:          ln p = (<sum_i v_i, Y> - |sum_i v_i|^2 / 2) / s^2,   s the deviation of the noise on the sum;
-    von Mises-Fisher:  ln p = kappa <v, Y>   for one text; by parts, the sum of the parts'.
+    von Mises-Fisher:  ln p = kappa <v, Y>   for one text; for draws by parts, the sum over the parts.
 
-For several texts, a text's own likelihood given the others is the first line with Y less the others' v. The average of
-several von Mises-Fisher draws has no density that could be computed: it is taken for Gaussian with its own second
-moments, E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate, which at these dimensions it hardly
-differs from (`exact` is False). Without noise the deviation is that of a hair, so that likelihoods stay finite.
+For several texts, the likelihood of one text given the others is the first line with the others' v subtracted from Y.
+The average of L von Mises-Fisher draws has no computable density. It is treated as a Gaussian with the same second
+moments, E Y = A sum_i v_i and the variance L A / kappa of a tangent coordinate, from which it hardly differs at these
+dimensions (`exact` is False). Without noise the deviation is set to HAIR, so that likelihoods stay finite.
 """
 
 from __future__ import annotations
@@ -26,16 +26,21 @@ from epsilometer.training.inner_products import Products
 from epsilometer.training.noise import DirectionalNoise, GaussianNoise, NoNoise, ScaledNoise
 from epsilometer.training.sent import OnMean, Sent
 
-HAIR = 1e-3  # deviation where there is no noise: of clipped gradients a thousandth of the length
-_NOTHING = 1e-12  # share of a gradient's squared length below which a part is rounding alone
+HAIR = 1e-3  # deviation used if there is no noise: for clipped gradients, a thousandth of the length
+_NOTHING = 1e-12  # share of a gradient's squared length below which a part is only rounding error
 
 
 @dataclass(frozen=True)
 class Law:
-    """The likelihood of one text given the others. kappa: of a draw about one text; else Gaussian with a deviation.
+    """The likelihood of one text given the others.
 
-    clip: the longest that a gradient stays, or None; gamma: what is added to its length, or None where it is not
-    scaled; factor: what Y is multiplied by. exact: whether this is the law, and not one with its second moments.
+    factor:    what the update is multiplied by to give Y.
+    deviation: of Gaussian noise on Y; not used if there is a kappa.
+    kappa:     of a von Mises-Fisher draw about one text; 0 for Gaussian noise.
+    parts:     whether there is one draw for each part.
+    clip:      the length to which longer gradients are clipped, or None.
+    gamma:     what is added to a gradient's length to scale by, or None if it is not scaled.
+    exact:     whether this is the true law; otherwise it has the same second moments.
     """
 
     factor: float
@@ -47,17 +52,17 @@ class Law:
     exact: bool = True
 
     def target(self, sent: Sent) -> list[Tensor]:
-        """Y, the noised sum, as tensors of the model's shapes."""
+        """Returns Y, the noised sum, as tensors of the model's shapes."""
         return sent.model.split(torch.from_numpy(sent.update).to(sent.model.device) * self.factor)
 
     def weight(self, lengths: Tensor) -> Tensor:
-        """What gradients of these lengths [B] are multiplied by before noise."""
+        """Returns the factors [B] by which gradients of these lengths are multiplied before noise."""
         if self.gamma is not None:
             return 1 / (lengths + self.gamma).clamp_min(1e-30)
         return torch.ones_like(lengths) if self.clip is None else (self.clip / lengths).clamp(max=1.0)
 
     def log_likelihood(self, products: Products) -> Tensor:
-        """Returns [B], in nats, of texts whose gradients have these products with Y."""
+        """Returns the log-likelihoods [B], in nats, of texts whose gradients have these products with Y."""
         if self.kappa and self.parts:
             whole = products.squares.sum(1, keepdim=True)
             real = products.squares > _NOTHING * whole
@@ -72,7 +77,7 @@ class Law:
 
 
 def law_of(sent: Sent) -> Law:
-    """Returns the law of what was sent. Raises UserError for noise whose density is no function of inner products."""
+    """Returns the law of what was sent. Raises UserError for noise whose density needs more than inner products."""
     noise, texts = sent.noise, sent.texts
     if isinstance(noise, GaussianNoise):
         return Law(texts, noise.sigma * noise.clip, clip=noise.clip)

@@ -1,13 +1,13 @@
 """How far the gradient of texts, given as word embeddings, is from the one that was sent: LAMP's two losses.
 
-`cos`: the mean over tensors of 1 - cosine. It needs inner products and lengths alone, which come from activations
-(`training.inner_products`): no gradient by a weight matrix is formed, neither for a step nor for a candidate.
+`cos`: the mean over tensors of 1 - cosine. It needs only inner products and lengths, which come from activations
+(`training.inner_products`), so no gradient with respect to a weight matrix is formed, for steps or for candidates.
 
 `tag` (Deng et al. 2021): the sum of the squared differences plus TAG_FACTOR times that of the absolute ones. Absolute
 values need every number, so gradients are formed.
 
-The embedding table is left out, where it is sent, and so are BERT's key biases, by which no gradient ever is but
-rounding: a constant added to all keys changes no attention.
+The embedding table is left out if it is sent. So are BERT's key biases, whose gradient is only rounding error, because
+a constant added to all keys does not change attention.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from epsilometer.training.shared_model import SharedModel
 Loss = Literal["cos", "tag"]
 TAG_FACTOR = 0.01
 AT_ONCE = 50  # candidates in one pass
-TINY = 1e-12  # of a length; below it a tensor's gradient is zero
+TINY = 1e-12  # a tensor's gradient counts as zero if it is shorter than this
 
 
 @dataclass(frozen=True)
 class Matching:
-    """The gradient that was sent, and a loss. model: by which the client computed it; kind: `cos` or `tag`."""
+    """A loss against the gradient that was sent. model: that by which the client computed it; kind: `cos` or `tag`."""
 
     model: SharedModel
     sent: Sent = field(repr=False)
@@ -45,7 +45,7 @@ class Matching:
 
     @cached_property
     def _compared(self) -> Tensor:
-        """Which tensors are compared: bool [m]."""
+        """Whether each of the m tensors is compared, bool [m]."""
         table = next((n for n, p in self.model.network.named_parameters() if p is self.model.words), "")
         left_out = [
             name == table or name.endswith("attention.self.key.bias") or not bool(torch.any(one != 0))
@@ -58,7 +58,7 @@ class Matching:
         return torch.stack([one.norm() for one in self.target])
 
     def loss(self, texts: Sequence[Tensor], *, create_graph: bool = False) -> Tensor:
-        """The loss of a whole batch; texts: word embeddings [T, width], special tokens included."""
+        """Returns the loss of a whole batch; texts: word embeddings [T, width], including special tokens."""
         labels = self.sent.labels
         if self.kind == "cos":
             of = mean_products(self.model, texts, labels, self.target, create_graph=create_graph)
@@ -70,7 +70,7 @@ class Matching:
         return self._tag([sum(same[1:], same[0]) / len(texts) for same in zip(*gradients, strict=True)])
 
     def losses(self, texts: Sequence[Tensor], number: int, candidates: Tensor) -> Tensor:
-        """Returns [n]: the losses of the batch if the text of this number were each of the candidates [n, T, width]."""
+        """Returns the [n] losses of the batch with this text replaced by each of the candidates [n, T, width]."""
         others = [i for i in range(len(texts)) if i != number]
         rest, labels = [texts[i].detach() for i in others], [self.sent.labels[i] for i in others]
         if self.kind == "tag":
@@ -88,7 +88,7 @@ class Matching:
         return self._cosines(of.inner / count, of.squares / count**2).detach()
 
     def _formed(self, texts: Sequence[Tensor], labels: Sequence[int]) -> list[Tensor]:
-        """The sum of the texts' gradients, by tensor."""
+        """Returns the sum of the texts' gradients, by tensor."""
         total = [torch.zeros_like(one) for one in self.target]
         for text, label in zip(texts, labels, strict=True):
             for one, more in zip(total, self.model.gradient(text, label), strict=True):
@@ -100,7 +100,7 @@ class Matching:
         return self._tag([(a + b) / len(self.sent.labels) for a, b in zip(own, rest, strict=True)]).detach()
 
     def _cosines(self, inner: Tensor, squares: Tensor) -> Tensor:
-        """Mean of 1 - cosine over the compared tensors, of inner products and squared lengths [n, m]."""
+        """Returns [n], the mean of 1 - cosine over the compared tensors, from products and squared lengths [n, m]."""
         lengths = squares[:, self._compared].clamp(min=TINY**2).sqrt() * self._lengths[self._compared]
         return (1 - inner[:, self._compared] / lengths).mean(1)
 

@@ -1,8 +1,8 @@
-"""How likely a text is before its gradient is seen: by a masked language model, token by token given the others.
+"""How likely a text is before its gradient is seen: by a masked language model, for each token given the others.
 
-The pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL 2020) is no
-normalised probability of a text, but the conditionals that Gibbs sampling would use. It ranks texts; a Bayesian's
-posterior it gives only approximately.
+The pseudo-log-likelihood sum_t ln p(x_t | all other tokens) (Salazar, Liang, Nguyen and Kirchhoff, ACL 2020) is not a
+normalised probability of a text; its terms are the conditionals that Gibbs sampling would use. It ranks texts, but
+gives a Bayesian posterior only approximately.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.fill_mask import FillMask
 from epsilometer.training.shared_model import SharedModel
 
-UNSPEAKABLE = -30.0  # nats of a token that the model never puts anywhere, such as that of unknown words
+UNSPEAKABLE = -30.0  # nats, for a token that the model never predicts, such as that for unknown words
 
 
 class Prior(FillMask):
     """A masked language model whose vocabulary is that of the model under attack."""
 
     def check(self, model: SharedModel) -> None:
-        """Refuse a model with another vocabulary."""
+        """Raises UserError for a model with another vocabulary."""
         own, other = self._tokenizer.get_vocab(), model.tokenizer.get_vocab()
         if own != other:
             raise UserError(
                 f"the masked language model in {self._folder} has another vocabulary ({len(own)} tokens) than the "
-                f"model under attack ({len(other)}); set `prior` to one of the same tokeniser, or to none"
+                f"model under attack ({len(other)}); set `prior` to one with the same tokeniser, or to null for none"
             )
 
     def laws(self, ids: Sequence[int], vocabulary: int) -> NDArray[np.float64]:
-        """Returns [T, vocabulary]: the log-probability of every token at each place given the others; ids: plain."""
+        """Returns [T, vocabulary], the log-probability of every token at each place given the others; ids: plain."""
         masked = [self._input([*ids[:i], self._frame.mask, *ids[i + 1 :]], i) for i in range(len(ids))]
         laws = np.full((len(ids), vocabulary), UNSPEAKABLE)
         for rows, some in self._laws(masked):

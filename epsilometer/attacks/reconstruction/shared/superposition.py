@@ -1,18 +1,18 @@
-"""Words read from sums of codewords in noise: a matched filter, grouping, and each sentence's share by turns.
+"""Reading words from sums of codewords in noise, by a matched filter, grouping, and alternating estimates.
 
 At position p the rows of k gates hold Y_p = sum over sentences s of G_s code(w_sp)' + noise, where G_s [k] is how far
-each gate is open for sentence s, the same at every position. Unknown are the words and G.
+each gate is open for sentence s, the same at every position. The words and G are unknown.
 
-1. The k rows are projected on the directions in which the positions' rows together have most energy, one a sentence:
-   noise in the others is left out.
-2. Matching pursuit: at each position the codeword of the largest inner product is taken, its amplitudes refitted, and
-   so on, as many as sentences reach that position.
-3. The amplitudes are grouped, one a sentence and position (`linear_sum_assignment`), by their direction.
-4. By turns: G by least squares given the words; each word given G and the other words, as the likeliest one, that is
-   by the largest of <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
+1. The k rows are projected on the directions in which the rows of all positions together have most energy, one for each
+   sentence. This removes the noise in the other directions.
+2. Matching pursuit: at each position the codeword with the largest inner product is chosen, all amplitudes there are
+   refitted, and this is repeated for as many codewords as sentences reach that position.
+3. The amplitudes are grouped by their direction, one for each sentence and position (`linear_sum_assignment`).
+4. Two estimates alternate: G by least squares given the words; and each word given G and the other words, as the
+   likeliest one, which has the largest <G_s, Y_p - others> code(w) / noise^2 + ln prior(w).
 
-Step 4 never makes the likelihood worse. Sentences whose lengths differ are told apart by where their energy ends, and
-by the sign that their label gives the gradient.
+Step 4 never makes the likelihood worse. Sentences of different lengths are told apart by where their energy ends;
+sentences with different labels, by the sign of the gradient.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 TURNS = 12
-LEAST_NOISE = 1e-6  # of a codeword's amplitude, so that likelihoods stay finite without noise
+LEAST_NOISE = 1e-6  # share of a codeword's amplitude, so that likelihoods stay finite without noise
 
 
 @dataclass(frozen=True)
 class Reading:
     """What words are read from.
 
-    rows: float32 [positions, k, D]; codes: float32 [V, D], +-1; prior: [V], ln probabilities of words, -inf for those
-    that cannot occur. noise: standard deviation of one number. lengths, signs: of each sentence, in positions, and of
-    its gradient, 0 where it is not known.
+    rows:    float32 [positions, k, D].
+    codes:   float32 [V, D], +-1.
+    prior:   [V], ln probabilities of words, -inf for words that cannot occur.
+    noise:   the standard deviation of one number.
+    lengths: of each sentence, in positions.
+    signs:   of each sentence's gradient, 0 if unknown.
     """
 
     rows: NDArray[np.float32] = field(repr=False)
@@ -77,14 +80,14 @@ class _Seen:
 
 
 def _principal(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
+    """Returns orthonormal directions [k, at most count] in which the rows of all positions have most energy."""
     _, vectors = np.linalg.eigh(np.einsum("pkd,pld->kl", rows, rows))
     directions: NDArray[np.float64] = vectors[:, ::-1][:, :count]
     return directions
 
 
 def _pursuit(rows: NDArray[np.float64], reading: Reading, counts: NDArray[np.int64]) -> list[_Seen]:
-    """Matching pursuit at each position, for as many codewords as sentences reach it."""
+    """Returns, by matching pursuit, as many codewords at each position as sentences reach it."""
     codes = reading.codes
     dimensions = codes.shape[1]
     likely = np.isfinite(reading.prior)
@@ -106,7 +109,7 @@ def _pursuit(rows: NDArray[np.float64], reading: Reading, counts: NDArray[np.int
 
 
 def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
-    """Unit directions [count, c] of the amplitudes of as many sentences: the best of the starts at each position."""
+    """Returns unit directions [count, c] of the sentences' amplitudes: the best result of a start at each position."""
     by_position: dict[int, NDArray[np.float64]] = {}
     for position in sorted({one.position for one in seen}):
         by_position[position] = np.stack([one.amplitudes for one in seen if one.position == position])
@@ -115,7 +118,7 @@ def _directions(seen: list[_Seen], count: int) -> NDArray[np.float64]:
         if len(start) < max(map(len, by_position.values())):
             continue
         centres = _unit(start)
-        if len(centres) < count:  # more sentences than directions: some share one
+        if len(centres) < count:  # with more sentences than directions, some share one
             centres = np.concatenate([centres, centres[: count - len(centres)]])
         total = 0.0
         for _ in range(20):
@@ -139,7 +142,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _in_order(
     directions: NDArray[np.float64], signs: NDArray[np.float64], seen: list[_Seen], reading: Reading
 ) -> NDArray[np.int64]:
-    """Which direction is which sentence's: by its sign, and by the position at which its energy ends."""
+    """Returns the direction of each sentence, by its sign and by the position at which its energy ends."""
     positions = len(reading.rows)
     energy = np.zeros((len(directions), positions))
     for one in seen:
@@ -157,7 +160,7 @@ def _in_order(
 
 
 def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions: int) -> NDArray[np.float64]:
-    """The length [sentences] of G_s if all gradients have the same length: that of the energy, shared out."""
+    """Returns the lengths [sentences] of G_s, sharing the energy as if all gradients had the same length."""
     energy = (rows**2).sum() / max(len(lengths), 1)
     return np.sqrt(energy / (lengths * dimensions))
 
@@ -165,7 +168,7 @@ def _amplitude(rows: NDArray[np.float64], lengths: NDArray[np.int64], dimensions
 def _likeliest(
     rows: NDArray[np.float64], gates: NDArray[np.float64], reading: Reading, words: list[NDArray[np.int64]] | None
 ) -> list[NDArray[np.int64]]:
-    """Each sentence's words, given the gates and the words that the others have by then; once through."""
+    """Returns each sentence's words, given the gates and the current words of the others, in one pass."""
     codes = reading.codes
     variance = max(reading.noise**2, (LEAST_NOISE * np.abs(gates).max()) ** 2, 1e-300)
     now: list[NDArray[np.int64] | None] = [None] * len(gates) if words is None else list(words)
@@ -183,7 +186,7 @@ def _likeliest(
 def _fitted(
     rows: NDArray[np.float64], codes: NDArray[np.float32], words: list[NDArray[np.int64]], gates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """G by least squares given the words, drawn a little to what it was, so that it is defined for equal sentences."""
+    """Returns G by least squares given the words, pulled a little to its old value, so that equal texts have one."""
     count = len(words)
     gram, product = np.zeros((count, count)), np.zeros((count, rows.shape[1]))
     for position in range(len(rows)):

@@ -1,8 +1,8 @@
-"""The parameters of a BERT or a GPT-2 by what they do, so that one description of a malicious model serves both.
+"""The parameters of a BERT or a GPT-2 by their role, so that one description of a malicious model serves both.
 
-A dense layer's weight is [outputs, inputs] here, as in BERT; GPT-2 stores the transpose, and queries, keys and values
-in one matrix. BERT normalises after each addition, GPT-2 before each part of a block: `before_up` is in both the norm
-whose output the feed-forward part reads.
+A dense layer's weight is [outputs, inputs] here, as in BERT; GPT-2 stores the transpose, and has queries, keys and
+values in one matrix. BERT normalises after each addition, GPT-2 before each part of a block; in both, `before_up` is
+the norm whose output the feed-forward layers read.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _THIRD = {"query": 0, "key": 1, "value": 2}
 
 
 class Weights:
-    """A model's parameters, to be read and set by role. Setting changes copies on the processor, `changed` by name.
+    """A model's parameters, to read and set by role. Setting one changes a copy on the CPU (`changed`).
 
-    blocks, width, units (of a feed-forward part), heads, positions (of the longest text): the model's sizes.
+    blocks, width, units (of a feed-forward layer), heads, positions (of the longest text): the model's sizes.
     """
 
     def __init__(self, model: SharedModel) -> None:
@@ -64,17 +64,17 @@ class Weights:
 
     @property
     def changed(self) -> Mapping[str, Tensor]:
-        """All parameters by the names that torch gives them, as set so far."""
+        """All parameters, as set so far, by the names that torch gives them."""
         return self._own
 
     def name(self, role: str, block: int = 0) -> str:
-        """The name of a parameter; role: `up.weight`, say, or a name of the head (`classifier.weight`)."""
+        """Returns the name of a parameter; role: `up.weight`, say, or the head's own name (`classifier.weight`)."""
         layer, _, kind = role.rpartition(".")
         table = _BERT if self._bert else _GPT2
         return f"{self._start}{table[layer].format(block)}.{kind}" if layer in table else role
 
     def get(self, role: str, block: int = 0) -> Tensor:
-        """The parameter of a role."""
+        """Returns the parameter of a role, as a view."""
         return self._role_of(self._own[self.name(role, block)], role)
 
     def set(self, role: str, value: Tensor | float, block: int = 0) -> None:
@@ -82,18 +82,18 @@ class Weights:
         self.get(role, block).copy_(torch.as_tensor(value, dtype=torch.float32))  # a view of the copy
 
     def read(self, tensors: Mapping[str, Tensor], role: str, block: int = 0) -> Tensor:
-        """The gradient of a role among those sent. Raises UserError, naming it, where it was not sent."""
+        """Returns the gradient of a role among those sent. Raises UserError, naming it, if it was not sent."""
         name = self.name(role, block)
         if name not in tensors:
             raise UserError(f"the attack reads the gradient of {name}, which is not sent; set tensors: all")
         return self._role_of(tensors[name], role)
 
     def has(self, role: str) -> bool:
-        """Whether the model has a parameter of this role."""
+        """Returns whether the model has a parameter of this role."""
         return self.name(role) in self._own
 
     def neutral(self) -> None:
-        """Set all parameters to zero but those of norms, which are neutral: only tokens' states are passed on."""
+        """Set norms to neutral and all other parameters to zero, so that only tokens' states are passed on."""
         for one in self._own.values():
             one.fill_(0.0)
         self.neutral_norms()
@@ -105,7 +105,7 @@ class Weights:
                 one.fill_(1.0 if name.endswith(".weight") else 0.0)
 
     def _role_of(self, tensor: Tensor, role: str) -> Tensor:
-        """The part of a stored tensor that a role is, a view, [outputs, inputs] if it is a dense layer's weight."""
+        """Returns a view of a role's part of a stored tensor, [outputs, inputs] if it is a dense layer's weight."""
         layer, _, kind = role.rpartition(".")
         if self._bert or layer not in _DENSE:
             return tensor
@@ -114,5 +114,5 @@ class Weights:
 
 
 def tensors_of(model: SharedModel, vector: Tensor) -> dict[str, Tensor]:
-    """What was sent as tensors by name; vector: [d]."""
+    """Returns what was sent, a vector [d], as tensors by name."""
     return dict(zip(model.names, model.split(vector), strict=True))
