@@ -72,7 +72,7 @@ class Similarity:
     model: str | Path = ENCODER
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Whether each pair passes."""
+        """Returns whether each pair passes."""
         parts = [[pair, *_changed_sentences(*pair)] for pair in pairs]
         cosines = iter(self.cosines([part for of_pair in parts for part in of_pair]))
         return [min([next(cosines) for _ in of_pair]) >= self.least for of_pair in parts]
@@ -102,7 +102,7 @@ class Fluency:
     model: str | Path | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Whether each pair passes."""
+        """Returns whether each pair passes."""
         changed = [list(_changed_places(*pair)) for pair in pairs]
         texts: dict[str, int] = {}
         places: list[Place] = []
