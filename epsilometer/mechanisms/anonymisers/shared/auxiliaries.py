@@ -262,8 +262,8 @@ def check_covers(vectors: WordVectors, texts: Sequence[str]) -> float:
     covered = float(np.mean(occurrences)) if occurrences else 0.0
     if covered < LEAST_COVERED:
         raise UserError(
-            f"the word vectors cover {covered:.0%} of the words of the texts, too few to choose replacements from; give "
-            f"vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
+            f"the word vectors cover {covered:.0%} of the words of the texts, too few to choose replacements from; "
+            f"give vectors that cover at least {LEAST_COVERED:.0%}, of the texts' language and in lower case"
         )
     return covered
 
