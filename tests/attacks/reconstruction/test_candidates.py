@@ -173,7 +173,7 @@ def test_the_same_bytes_and_common_noise(gradients: NDArray[np.float64]) -> None
 
 def test_bad_input_is_refused(gradients: NDArray[np.float64]) -> None:
     sets, target = trials(2, 5, range(TEXTS))
-    with pytest.raises(UserError, match=r"under OnMean is no function .* leave `candidates` out"):
+    with pytest.raises(UserError, match=r"under OnMean is not a function .* leave `candidates` out"):
         next(
             Candidates().log_likelihoods(
                 [pool(gradients)], sets, target, [OnMean(0.1, "laplace")], np.random.default_rng(0)
