@@ -346,7 +346,7 @@ def test_a_check_finds_parts_that_cannot_be_used_before_anything_runs(project: P
 @pytest.mark.parametrize(
     ("mechanism", "settings", "complaint"),
     [
-        ("textfooler", {}, "the auxiliaries hide speaker, mood, and this search hides one; name it as `attribute`"),
+        ("textfooler", {}, "the auxiliaries hide speaker, mood, but this search hides one; name it as `attribute`"),
         ("textbugger", {"attribute": "mod"}, "unknown attribute of the auxiliaries in .* did you mean 'mood'"),
         ("textbugger", {"attribute": "mood", "kind": "transformer"}, "unknown kind of the auxiliaries"),
         ("bae", {"attribute": "mood", "asks": "victim"}, "needs `victims`"),

@@ -166,10 +166,10 @@ class Auxiliaries:
 
 @runtime_checkable
 class ReadsAuxiliaries(Protocol):
-    """A mechanism that can tell by the labels and kinds of its auxiliaries, even planned ones, whether it can run."""
+    """A mechanism that can tell from the labels and kinds of its auxiliaries, even planned ones, whether it can run."""
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raise UserError where its settings do not fit them."""
+        """Raises UserError for settings that do not fit the auxiliaries."""
         ...
 
 

@@ -103,7 +103,7 @@ class WordSearch(ABC):
         return Auxiliaries(self.resource)
 
     def check_auxiliaries(self, auxiliaries: Auxiliaries) -> None:
-        """Raises UserError where the settings name no label to hide, or one or a kind that these do not have."""
+        """Raises UserError if no label to hide is named, and for a label or kind that the auxiliaries do not have."""
         if self.asks == "victim":
             if self.victims is None:
                 raise UserError("asks: victim needs `victims`, a folder of victims such as data/classifiers/DATASET")
