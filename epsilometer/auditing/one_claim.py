@@ -11,7 +11,7 @@ from typing import Any
 
 from epsilometer.auditing import one_call
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.verdicts import describe
 from epsilometer.auditing.claims.worst_case import check_claim, extra_epsilons
 from epsilometer.core.component import find
@@ -28,7 +28,7 @@ class Checked:
 
     worst: the finding at the epsilon asked for, or that with the least slack; others: those at epsilons that were added
     because draws could refute the claim there; verdicts: of all; claim: in words, at the epsilon of `worst`; largest:
-    the largest loss of one unit (nats) and how it is known (`largest_loss`), None where it is not.
+    the largest loss of one unit (nats) and how it is known (`largest_losses`), None where it is not.
     """
 
     worst: Finding
@@ -70,5 +70,5 @@ def check(
             worst, others = min(findings, key=lambda one: math.inf if one.slack is None else one.slack), []
         else:
             worst, *others = findings
-        claim, largest = describe(built.guarantee(worst.epsilon)), largest_loss(built, worst.epsilon, worst)
+        claim, (largest,) = describe(built.guarantee(worst.epsilon)), largest_losses(built, [worst])
     return Checked(worst, others, frozenset(one.verdict for one in findings), claim, largest=largest)

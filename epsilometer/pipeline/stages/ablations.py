@@ -4,7 +4,8 @@ and, where the mechanism writes token by token, the law of its first token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -24,9 +25,12 @@ from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, audited_texts, varied_path
 from epsilometer.project.sections import Ablation
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.scaling import run
 
 SHOWN = 5  # tokens: the likeliest
+
+Variation = tuple[str, float, int, float, int]
+"""Factor, value, k, temperature, a seed of its own."""
 
 
 def main(name: str) -> None:
@@ -34,7 +38,7 @@ def main(name: str) -> None:
     params = read_params()
     varied = list(_variations(params, params.ablations[name]))
     with tables.Writer(varied_path("ablations", name), ABLATIONS) as writer:
-        for rows in track((_run(params, name, *one) for one in varied), len(varied), f"ablations of {name}"):
+        for rows in run(partial(_vary, name), varied, params.runtime.engine, f"ablations of {name}"):
             writer.write(rows)
     tokens = pl.DataFrame(list(_first_tokens(params, name)), schema=dict(FIRST_TOKENS))
     tables.write(tokens, varied_path("first_tokens", name), FIRST_TOKENS)
@@ -52,8 +56,14 @@ def _first_tokens(params: Params, name: str) -> Iterator[dict[str, str | float]]
             yield {**cell_columns, "epsilon": epsilon, "rank": rank, "token": token, "probability": probability}
 
 
-def _variations(params: Params, ablation: Ablation) -> Iterator[tuple[str, float, int, float, int]]:
-    """The variations of a cell: (factor, value, k, temperature, a seed of its own)."""
+def _vary(name: str) -> Callable[[Variation], pl.DataFrame]:
+    """What runs one variation of a cell."""
+    params = read_params()
+    return lambda variation: _run(params, name, *variation)
+
+
+def _variations(params: Params, ablation: Ablation) -> Iterator[Variation]:
+    """The variations of a cell."""
     k, temperature = params.trials.candidates, params.trials.temperature
     for other in ablation.candidates:
         yield "candidates k", other, other, temperature, 0

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.verdicts import describe
 from epsilometer.auditing.claims.worst_case import EXACT, check_claim, extra_epsilons, is_sampled
 from epsilometer.auditing.deniability import deniability
@@ -52,11 +52,15 @@ def main() -> None:
             # Inputs may be a data set's texts, as many as there are.
             texts = (cell.resource or "").startswith("data/prepared/")
             inputs = params.claims.vocabulary if texts else EXACT
-            rows = []
-            for epsilon, audited in budgets[name].items():
-                finding = check_claim(smaller[name], epsilon, alpha, params.audit.seed, inputs=inputs)
-                row = {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
-                rows.append(row | _row(finding, whole, private=_is_private(params, cell)))
+            findings = [check_claim(smaller[name], e, alpha, params.audit.seed, inputs=inputs) for e in budgets[name]]
+            private = _is_private(params, cell)
+            rows = [
+                {"mechanism": name, "audited": audited, "claim": describe(whole.guarantee(epsilon))}
+                | _row(finding, largest, private)
+                for (epsilon, audited), finding, largest in zip(
+                    budgets[name].items(), findings, largest_losses(whole, findings), strict=True
+                )
+            ]
             claims.write(pl.DataFrame(rows, schema=dict(CLAIMS)))
             if cell.epsilons is not None and few[name] != cell.resource and isinstance(whole, HasInputs):
                 order = Noise.named(len(whole.inputs), "deniability", params.audit.seed).uniforms()[:, 0]
@@ -78,9 +82,9 @@ def _budgets(params: Params, name: str, mechanism: Mechanism) -> dict[float, boo
     return {epsilon: epsilon in audited for epsilon in sorted({*audited, *added})}
 
 
-def _row(finding: Finding, whole: Mechanism, private: bool) -> dict[str, Any]:
+def _row(finding: Finding, largest: tuple[float, str] | None, private: bool) -> dict[str, Any]:
     row = asdict(finding) | {"slack": finding.slack}
-    row["largest"], row["largest_method"] = largest_loss(whole, finding.epsilon, finding) or (None, None)
+    row["largest"], row["largest_method"] = largest or (None, None)
     witness = row.pop("witness")
     row["x"], row["other"], row["output"] = (None, None, None) if private or witness is None else witness
     return row

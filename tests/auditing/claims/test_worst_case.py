@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from epsilometer.auditing.claims.largest_loss import largest_loss
+from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.monte_carlo import monte_carlo
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.claims.worst_case import check_claim, exact
@@ -210,12 +211,14 @@ def test_the_largest_loss_is_brute_force_and_lies_below_its_bound(
     (law,) = mechanism.laws(mechanism.inputs).log_probabilities(np.arange(words), [epsilon])
     possible = [np.flatnonzero(row > -np.inf) for row in law]
     losses = [law[i, y] - law[j, y] for i, j in itertools.permutations(range(words), 2) for y in possible[i]]
-    largest, how = largest_loss(mechanism, epsilon, finding)
+    other = replace(finding, epsilon=1.0)
+    ((largest, how),) = largest_losses(mechanism, [finding])
+    assert largest_losses(mechanism, [other, finding]) == [*largest_losses(mechanism, [other]), (largest, how)]
     assert how == "exact"
     assert largest == pytest.approx(max(losses), abs=1e-9)
     assert finding.largest == pytest.approx(largest, abs=1e-9)
     monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
-    bound, how = largest_loss(mechanism, epsilon, finding)
+    ((bound, how),) = largest_losses(mechanism, [finding])
     assert how == "bound"
     assert largest <= bound + 1e-9
 
@@ -233,7 +236,7 @@ def test_a_violated_claim_bounds_nothing(folder: Path, monkeypatch: pytest.Monke
     mechanism = make("tem", folder / "vectors.npz", as_published=True)
     finding = check_claim(mechanism, 5.0)
     monkeypatch.setattr("epsilometer.auditing.claims.largest_loss._ENTRIES", 0)
-    assert largest_loss(mechanism, 5.0, finding) == (finding.largest, "sampled")
+    assert largest_losses(mechanism, [finding]) == [(finding.largest, "sampled")]
 
 
 def test_a_claim_with_a_delta_is_not_judged_by_single_outputs(folder: Path) -> None:
