@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epsilometer.auditing.one_call import audit
     from epsilometer.auditing.one_run.scores import one_run
     from epsilometer.auditing.trials.design import Design
-    from epsilometer.project.calibrating import Search, calibrate
+    from epsilometer.project.calibrating.losses import Search, calibrate
     from epsilometer.project.comparing import compare
     from epsilometer.report.tracking import track
     from epsilometer.utility.one_call import AnonymityDesign, anonymity
@@ -47,10 +47,10 @@ __all__ = [
 _MODULES = {
     "AnonymityDesign": "utility.one_call",
     "Design": "auditing.trials.design",
-    "Search": "project.calibrating",
+    "Search": "project.calibrating.losses",
     "anonymity": "utility.one_call",
     "audit": "auditing.one_call",
-    "calibrate": "project.calibrating",
+    "calibrate": "project.calibrating.losses",
     "compare": "project.comparing",
     "exact_curves": "auditing.exact_loss.one_call",
     "exact_loss": "auditing.exact_loss.one_call",

@@ -81,7 +81,7 @@ def calibrate(
     gradient tells as much.
     """
     from epsilometer.corpora.files import Layout
-    from epsilometer.project import calibrating
+    from epsilometer.project.calibrating import losses as calibrating
     from epsilometer.project.params import read
 
     if training:
@@ -91,7 +91,7 @@ def calibrate(
                 "--training goes with --target, --measure, --width, --budget and --json alone, since its attacks and "
                 "the range of its levels are given; leave out the rest"
             )
-        from epsilometer.project.training_calibrating import Aim, calibrate_training
+        from epsilometer.project.calibrating.trainings import Aim, calibrate_training
 
         aim = Aim(target, measure, width=width, budget=budget)
         _show_with_reasons(list(calibrate_training(read(), training, aim)), as_json)

@@ -19,7 +19,7 @@ from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.ragged import Ragged
 from epsilometer.project.params import Params
 from epsilometer.project.paths import latents_path, rewrites_path
-from epsilometer.project.sections import Cell
+from epsilometer.project.schema.sections import Cell
 
 
 def mechanism(params: Params, cell: str) -> Mechanism:

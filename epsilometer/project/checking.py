@@ -18,12 +18,12 @@ from epsilometer.corpora import tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
 from epsilometer.models.devices import resolved
 from epsilometer.project import cells
-from epsilometer.project.confinement import code_paths, data_paths
 from epsilometer.project.corpora import corpus
 from epsilometer.project.downloads import Download, downloads
 from epsilometer.project.params import Params
 from epsilometer.project.parts import check_parts, with_parts
-from epsilometer.project.sections import Cell, Dataset
+from epsilometer.project.schema.confinement import code_paths, data_paths
+from epsilometer.project.schema.sections import Cell, Dataset
 from epsilometer.runtime import checksums
 from epsilometer.utility.labelled import TEST, to_anonymize, to_rewrite
 
@@ -110,7 +110,7 @@ def _check_attacks(params: Params) -> None:
 def _check_membership(params: Params) -> None:
     """Build each membership attack, which must be content with its references, and with a model of its own."""
     if params.membership:
-        from epsilometer.project import membership  # what it trains with loads slowly
+        from epsilometer.project.training import membership  # what it trains with loads slowly
 
         for name, entry in params.membership.items():
             built = membership.attacks(entry, f"membership.{name}")
@@ -121,7 +121,7 @@ def _check_membership(params: Params) -> None:
 def _check_reconstruction(params: Params) -> None:
     """Build the attacks on what is sent; they stand beside code that needs torch."""
     if params.reconstruction:
-        from epsilometer.project import sending
+        from epsilometer.project.training import sending
 
         for name in params.reconstruction:
             sending.built(params, name)
@@ -240,7 +240,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
             f"of {name}, got {params.trials.candidates}"
         )
     if not sampled and params.private_training:
-        from epsilometer.project.trainings import check_cells
+        from epsilometer.project.training.trainings import check_cells
 
         check_cells(params, name, table)
     if not sampled and (labels := params.classification.labels.get(name)) is not None:

@@ -17,7 +17,7 @@ from epsilometer.models import locate
 from epsilometer.models.classifier import TRANSFORMER
 from epsilometer.project.expected import PUBLISHED
 from epsilometer.project.params import Params
-from epsilometer.project.sections import FineTuning
+from epsilometer.project.schema.sections import FineTuning
 from epsilometer.runtime import hub
 from epsilometer.runtime.hub import Repository, State
 from epsilometer.runtime.progress import say
@@ -122,7 +122,7 @@ def _of_metrics(params: Params) -> list[str]:
 def _of_membership(params: Params) -> list[str]:
     if not params.membership:
         return []
-    from epsilometer.project import membership  # what it trains with loads slowly
+    from epsilometer.project.training import membership  # what it trains with loads slowly
 
     built = (membership.attacks(entry, f"membership.{name}") for name, entry in params.membership.items())
     models = [str(model) for each in built for one in each.values() if (model := getattr(one, "masked_lm", None))]

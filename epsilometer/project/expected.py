@@ -27,7 +27,7 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.core.component import build, find
 from epsilometer.models import locate
 from epsilometer.project.params import Params
-from epsilometer.project.training_sections import HEAD
+from epsilometer.project.schema.training_sections import HEAD
 from epsilometer.runtime import hub
 from epsilometer.runtime.progress import span
 

@@ -14,8 +14,8 @@ from pydantic import ValidationError, field_validator, model_validator
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.device import Device, choose
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.project import confinement, references, training_references
-from epsilometer.project.sections import (
+from epsilometer.project.schema import confinement, references, training_references
+from epsilometer.project.schema.sections import (
     Ablation,
     AnonymityCell,
     Attackers,
@@ -41,7 +41,7 @@ from epsilometer.project.sections import (
     Utility,
     Words,
 )
-from epsilometer.project.training_sections import (
+from epsilometer.project.schema.training_sections import (
     FeaturesEntry,
     MembershipEntry,
     OneRunEntry,

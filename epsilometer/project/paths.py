@@ -153,7 +153,7 @@ def searched_path(name: str, attack: str, size: int, level: float | None) -> Pat
 
 
 def training_pairs_path() -> Path:
-    """Heads of equally loud noises compared (`project.training_pairs`)."""
+    """Heads of equally loud noises compared (`project.training.pairs`)."""
     return Path("data/training_pairs.parquet")
 
 

@@ -27,8 +27,8 @@ from epsilometer.core.mechanism import build_mechanism
 from epsilometer.corpora.files import TABLES, suffix
 from epsilometer.corpora.reading import prepare, read
 from epsilometer.project import params
-from epsilometer.project.confinement import NAME
 from epsilometer.project.profiles import with_sections
+from epsilometer.project.schema.confinement import NAME
 
 TEMPLATE = PACKAGE / "project/template"
 _IN_WHEEL = TEMPLATE / "stages.yaml"  # by another name, as DVC would look into an environment that lies in a project

@@ -11,10 +11,10 @@ from epsilometer.core.outcomes import Outcomes
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.parts import GROUP
 from epsilometer.models.classifier import TRANSFORMER, Classifier, Examples, FineTuning, load, train
-from epsilometer.project import sections
 from epsilometer.project.params import Params
 from epsilometer.project.parts import parted
 from epsilometer.project.paths import classifier_path
+from epsilometer.project.schema import sections
 from epsilometer.utility.attackers import Learned
 from epsilometer.utility.labelled import TRAIN, examples, labelled
 from epsilometer.utility.released import Released

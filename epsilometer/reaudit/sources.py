@@ -22,7 +22,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.models.locate import ENCODER, hub_id
 from epsilometer.project import code
 from epsilometer.project.params import Params
-from epsilometer.project.sections import PublicCorpus
+from epsilometer.project.schema.sections import PublicCorpus
 
 FOLDER = Path("sources")
 SECONDS = 10.0  # before the hub counts as unreachable

@@ -11,8 +11,8 @@ from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
 from epsilometer.project import paths
-from epsilometer.project.training_curves import CURVES
-from epsilometer.project.training_pairs import MARGIN, METRIC, PAIRS
+from epsilometer.project.training.curves import CURVES
+from epsilometer.project.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.report.results import Results
 from epsilometer.report.sections.training import candidates_path, claim_rows, of_entries, run_rows
 

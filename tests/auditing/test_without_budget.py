@@ -29,7 +29,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.mechanisms.controls.identity import Identity
 from epsilometer.pipeline.stages import attack, claims, diagnose, estimate, rewrite, similarity
 from epsilometer.project import cells
-from epsilometer.project.calibrating import NOT_SEARCHED, calibrate_cells
+from epsilometer.project.calibrating.losses import NOT_SEARCHED, calibrate_cells
 from epsilometer.project.comparing import compare_cells, compare_texts
 from epsilometer.project.params import read
 from epsilometer.project.paths import latents_path, privatized_path, rewrites_path

@@ -143,7 +143,7 @@ def test_every_command_on_texts_reads_them_in_the_same_ways(
         "epsilometer.auditing.one_call.audit", lambda texts, *_, **__: read.append(texts) or pl.DataFrame()
     )
     monkeypatch.setattr(
-        "epsilometer.project.calibrating.calibrate_texts",
+        "epsilometer.project.calibrating.losses.calibrate_texts",
         lambda texts, *_, **__: read.append(texts) or {"reason": ""},
     )
     monkeypatch.setattr("epsilometer.project.comparing.compare_texts", lambda texts, *_, **__: read.append(texts) or [])

@@ -14,7 +14,7 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.parts import GROUP
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import anonymity, anonymize, classifiers
-from epsilometer.project.calibrating import Search, calibrate
+from epsilometer.project.calibrating.losses import Search, calibrate
 from epsilometer.project.params import read
 from epsilometer.project.paths import anonymity_path
 from epsilometer.reaudit.baseline import _attribute_losses

@@ -13,7 +13,7 @@ from epsilometer.models import devices
 from epsilometer.pipeline import STAGES as PROGRAMS
 from epsilometer.pipeline.stages import resources
 from epsilometer.project.code import digest, record
-from epsilometer.project.sections import Cell
+from epsilometer.project.schema.sections import Cell
 from tests.support.toy import STAGES, Toy
 
 MINE = """from helper import kept

@@ -19,9 +19,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import membership, private_training, references
 from epsilometer.project import checking
-from epsilometer.project import membership as entries
 from epsilometer.project.params import read
-from epsilometer.project.trainings import FEATURED
+from epsilometer.project.training import membership as entries
+from epsilometer.project.training.trainings import FEATURED
 from epsilometer.training.heads import LastLayers
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_roberta, save_word_bert

@@ -11,7 +11,7 @@ import pytest
 from epsilometer.corpora.synthetic import generate
 from epsilometer.pipeline.stages.shared.public_texts import public_texts
 from epsilometer.project.params import read as read_params
-from epsilometer.project.sections import PublicCorpus
+from epsilometer.project.schema.sections import PublicCorpus
 from tests.support.places import ROOT
 
 PARAMS = SimpleNamespace(path=str, datasets={}, audit=SimpleNamespace(seed=0))

@@ -17,7 +17,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import embed, reconstruction, sent, trials
 from epsilometer.project.params import read
 from epsilometer.project.paths import reconstruction_path, searched_path, sent_path
-from epsilometer.project.sending import texts
+from epsilometer.project.training.sending import texts
 from epsilometer.utility.schemas import RECONSTRUCTED, RECONSTRUCTION
 from tests.support.places import ROOT
 from tests.support.tiny_models import save_word_bert

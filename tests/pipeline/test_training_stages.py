@@ -19,7 +19,14 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import budgets, features, private_training
 from epsilometer.project.params import read
 from epsilometer.project.paths import budgets_path, featured_path, features_path, runs_path, trained_path
-from epsilometer.project.trainings import FEATURED, check_cells, schedule, settings, texts_tested_on, training_texts
+from epsilometer.project.training.trainings import (
+    FEATURED,
+    check_cells,
+    schedule,
+    settings,
+    texts_tested_on,
+    training_texts,
+)
 from epsilometer.training.heads import load
 from tests.support.featured import CELL, write_features, write_params
 from tests.support.tiny_classifiers import save_bert_classifier

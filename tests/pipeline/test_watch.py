@@ -36,7 +36,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 from epsilometer.core.errors import UserError
 from epsilometer.pipeline.flows import artifacts, pages
 from epsilometer.pipeline.flows.calibrate import calibrate
-from epsilometer.project.calibrating import STANDARD_SEARCH, Search
+from epsilometer.project.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.report import page
 from epsilometer.runtime import progress
 

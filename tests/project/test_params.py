@@ -12,7 +12,7 @@ import yaml
 from epsilometer.core.errors import UserError
 from epsilometer.project import checking
 from epsilometer.project.params import Params, read
-from epsilometer.project.references import EXAMPLE
+from epsilometer.project.schema.references import EXAMPLE
 from tests.support.places import ROOT
 
 

@@ -8,7 +8,7 @@ from epsilometer.auditing.claims.verdicts import NOT_REFUTED
 from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.well_behaved import FALLS
 from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, RUNS
-from epsilometer.project.training_curves import CURVES
+from epsilometer.project.training.curves import CURVES
 from epsilometer.report import training_markdown
 from tests.support.audited import audit
 

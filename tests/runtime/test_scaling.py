@@ -30,7 +30,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.sections import Runtime
+from epsilometer.project.schema.sections import Runtime
 from epsilometer.runtime import scaling
 from epsilometer.runtime.scaling import Engine, run, slices
 from tests.support.places import ROOT

@@ -33,7 +33,7 @@ from epsilometer.corpora.reading import PREPARED
 from epsilometer.project import params
 from epsilometer.project.params import Params
 from epsilometer.project.paths import curves_path, exact_path, rewrites_path, varied_path
-from epsilometer.project.sections import Audit, Dataset, TrialSettings, Utility
+from epsilometer.project.schema.sections import Audit, Dataset, TrialSettings, Utility
 from epsilometer.report.environment import render
 from epsilometer.report.figures import styles
 from epsilometer.report.results import Results

@@ -11,7 +11,7 @@ import yaml
 
 from epsilometer.core import tables
 from epsilometer.project.paths import featured_path, features_path
-from epsilometer.project.trainings import FEATURED
+from epsilometer.project.training.trainings import FEATURED
 from epsilometer.training.features import LAYERS
 from epsilometer.training.heads import LastLayers
 from tests.support.places import ROOT

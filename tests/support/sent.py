@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from epsilometer.core import tables
 from epsilometer.project.params import read
 from epsilometer.project.paths import reconstruction_path, sent_path
-from epsilometer.project.sending import described
+from epsilometer.project.training.sending import described
 from epsilometer.utility.schemas import RECONSTRUCTED
 
 

@@ -18,7 +18,7 @@ from prefect.artifacts import create_table_artifact
 
 from epsilometer.pipeline.flows.artifacts import prefixed
 from epsilometer.pipeline.flows.output import environment, show
-from epsilometer.project.calibrating import STANDARD_SEARCH, Search
+from epsilometer.project.calibrating.losses import STANDARD_SEARCH, Search
 
 
 @flow(persist_result=False)

@@ -24,7 +24,7 @@ from epsilometer.project.cells import mechanism
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, audited_texts, varied_path
-from epsilometer.project.sections import Ablation
+from epsilometer.project.schema.sections import Ablation
 from epsilometer.runtime.scaling import run
 
 SHOWN = 5  # tokens: the likeliest

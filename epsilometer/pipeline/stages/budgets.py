@@ -12,7 +12,7 @@ from epsilometer.auditing.schemas import BUDGETS
 from epsilometer.core import tables
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import budgets_path
-from epsilometer.project.trainings import first_head, noise, schedule, training_count
+from epsilometer.project.training.trainings import first_head, noise, schedule, training_count
 from epsilometer.runtime.progress import track
 
 

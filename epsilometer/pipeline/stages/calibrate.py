@@ -11,7 +11,7 @@ import json
 from functools import partial
 
 from epsilometer.core import tables
-from epsilometer.project import calibrating
+from epsilometer.project.calibrating import losses as calibrating
 from epsilometer.project.params import read
 
 

@@ -21,7 +21,7 @@ from epsilometer.core.mechanism import HasInputs, Mechanism, build_mechanism, ha
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.lists import WordLists
 from epsilometer.project.params import Params, read
-from epsilometer.project.sections import Cell
+from epsilometer.project.schema.sections import Cell
 from epsilometer.runtime.progress import track
 from epsilometer.text.vectors import WordVectors
 

@@ -10,10 +10,10 @@ import polars as pl
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.confinement import NAME
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import featured_path, features_path, prepared
-from epsilometer.project.trainings import FEATURED
+from epsilometer.project.schema.confinement import NAME
+from epsilometer.project.training.trainings import FEATURED
 from epsilometer.training.features import Frozen, write, write_tokens
 from epsilometer.training.tokens import Tokens
 

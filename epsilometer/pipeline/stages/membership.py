@@ -21,10 +21,10 @@ from epsilometer.auditing.schemas import MEMBERSHIP, MEMBERSHIP_AREAS, MEMBERSHI
 from epsilometer.core import tables
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
-from epsilometer.project.membership import Game, attacks, check_references, game
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import membership_path
+from epsilometer.project.training.membership import Game, attacks, check_references, game
 from epsilometer.runtime.progress import track
 
 

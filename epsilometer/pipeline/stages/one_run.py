@@ -18,8 +18,8 @@ from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import one_run_path
-from epsilometer.project.training_sections import OneRunEntry
-from epsilometer.project.trainings import (
+from epsilometer.project.schema.training_sections import OneRunEntry
+from epsilometer.project.training.trainings import (
     classes,
     first_head,
     noise,

@@ -25,8 +25,15 @@ from epsilometer.core import tables
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import features_path, head_path, runs_path, trained_path
-from epsilometer.project.training_sections import HEAD
-from epsilometer.project.trainings import TRAIN, LabelledTexts, first_head, settings, texts_tested_on, training_texts
+from epsilometer.project.schema.training_sections import HEAD
+from epsilometer.project.training.trainings import (
+    TRAIN,
+    LabelledTexts,
+    first_head,
+    settings,
+    texts_tested_on,
+    training_texts,
+)
 from epsilometer.runtime.scaling import Engine, run
 from epsilometer.training.features import ABOUT
 from epsilometer.training.private import Trained, train

@@ -33,7 +33,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import reconstruction_path, searched_path, sent_path
-from epsilometer.project.sending import ATTACKED, POOL, PUBLIC, built, mechanism, model, noise, texts
+from epsilometer.project.training.sending import ATTACKED, POOL, PUBLIC, built, mechanism, model, noise, texts
 from epsilometer.runtime.progress import track
 from epsilometer.text.words import words
 from epsilometer.training.sent import Sent, send

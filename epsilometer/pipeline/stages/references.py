@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core import tables
-from epsilometer.project.membership import (
+from epsilometer.project.params import read as read_params
+from epsilometer.project.paths import references_path
+from epsilometer.project.training.membership import (
     ANSWERS,
     Pool,
     attacks,
@@ -29,8 +31,6 @@ from epsilometer.project.membership import (
     reference_settings,
     split,
 )
-from epsilometer.project.params import read as read_params
-from epsilometer.project.paths import references_path
 from epsilometer.runtime.scaling import run
 from epsilometer.training.shadows import answers, train_together
 from epsilometer.training.splits import Split

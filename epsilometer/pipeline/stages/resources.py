@@ -15,7 +15,7 @@ from epsilometer.core import atomic
 from epsilometer.pipeline import dvc_files
 from epsilometer.project.code import hashes
 from epsilometer.project.params import read as read_params
-from epsilometer.project.sections import MechanismEntry
+from epsilometer.project.schema.sections import MechanismEntry
 
 FOLDER = Path("data/resources")
 SECTIONS = ("cells", "downstream", "anonymity", "ablations", "sweeps")

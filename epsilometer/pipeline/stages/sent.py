@@ -23,7 +23,7 @@ from epsilometer.models.bounds import weights_hash
 from epsilometer.project.params import Params
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import audited, sent_path
-from epsilometer.project.sending import ATTACKED, POOL, TEXTS, chosen, described, model
+from epsilometer.project.training.sending import ATTACKED, POOL, TEXTS, chosen, described, model
 from epsilometer.training.gram import gram, head_of, states
 from epsilometer.training.shared_model import SharedModel
 from epsilometer.utility.leakage import identifiers

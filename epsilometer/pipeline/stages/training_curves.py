@@ -5,8 +5,8 @@ from __future__ import annotations
 from epsilometer.core import tables
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import training_curves_path, training_pairs_path
-from epsilometer.project.training_curves import CURVES, curves
-from epsilometer.project.training_pairs import PAIRS, pairs
+from epsilometer.project.training.curves import CURVES, curves
+from epsilometer.project.training.pairs import PAIRS, pairs
 
 
 def main() -> None:

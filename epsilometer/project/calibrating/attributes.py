@@ -26,7 +26,7 @@ from epsilometer.core.randomness import Noise
 from epsilometer.project.cells import build
 from epsilometer.project.params import Params
 from epsilometer.project.parts import parted
-from epsilometer.project.sections import AnonymityCell
+from epsilometer.project.schema.sections import AnonymityCell
 from epsilometer.project.victims import attacker, attackers_of, released, victims
 from epsilometer.runtime.progress import now_and_then
 from epsilometer.utility.attackers import ADAPTIVE, AUGMENTED, RELABELLED, STATIC

@@ -28,7 +28,7 @@ from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
 from epsilometer.project import cells
 from epsilometer.project.params import Params
 from epsilometer.project.paths import audited_texts
-from epsilometer.project.sections import Cell
+from epsilometer.project.schema.sections import Cell
 from epsilometer.runtime.progress import now_and_then
 
 AVERAGE, WORST, DELTA = "average", "worst", "delta"

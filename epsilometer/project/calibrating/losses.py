@@ -31,15 +31,15 @@ from epsilometer.core.component import file
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.attribute_calibrating import ATTRIBUTE
-from epsilometer.project.attribute_calibrating import row as attribute_row
+from epsilometer.project.calibrating.attributes import ATTRIBUTE
+from epsilometer.project.calibrating.attributes import row as attribute_row
+from epsilometer.project.calibrating.exact import MEASURES, Aim, of_cell, of_texts
+from epsilometer.project.calibrating.exact import row as exact_row
+from epsilometer.project.calibrating.journal import Journal
 from epsilometer.project.code import digest
-from epsilometer.project.exact_calibrating import MEASURES, Aim, of_cell, of_texts
-from epsilometer.project.exact_calibrating import row as exact_row
-from epsilometer.project.journal import Journal
 from epsilometer.project.params import Params, read
 from epsilometer.project.paths import inside
-from epsilometer.project.sections import AnonymityCell, Cell
+from epsilometer.project.schema.sections import AnonymityCell, Cell
 from epsilometer.runtime.progress import now_and_then, span
 from epsilometer.text.words import words
 

@@ -49,11 +49,11 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.core.von_mises_fisher import mean_cosine
-from epsilometer.project import trainings
 from epsilometer.project.params import Params
 from epsilometer.project.paths import reconstruction_path, sent_path
-from epsilometer.project.sending import described
-from epsilometer.project.training_sections import NoiseEntry
+from epsilometer.project.schema.training_sections import NoiseEntry
+from epsilometer.project.training import trainings
+from epsilometer.project.training.sending import described
 from epsilometer.training.noise import DirectionalNoise, TrainingNoise
 from epsilometer.utility.reconstruction import BLIND
 from epsilometer.utility.schemas import RECONSTRUCTED

@@ -12,7 +12,7 @@ from epsilometer.core.errors import UserError
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params
-    from epsilometer.project.sections import MechanismEntry
+    from epsilometer.project.schema.sections import MechanismEntry
 
 NAME = re.compile(r"\w[\w.-]{0,99}")  # of files and of stages
 _CELLS = ("mechanisms", "cells", "downstream", "anonymity")

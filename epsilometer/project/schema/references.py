@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from epsilometer.core.component import shipped
 from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.guarantees import check_epsilons
-from epsilometer.project.confinement import NAME
-from epsilometer.project.sections import AnonymityCell, Cell, Labels, MechanismEntry, RewriterEntry
+from epsilometer.project.schema.confinement import NAME
+from epsilometer.project.schema.sections import AnonymityCell, Cell, Labels, MechanismEntry, RewriterEntry
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params

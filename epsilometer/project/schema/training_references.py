@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from epsilometer.core.errors import UserError, unknown
-from epsilometer.project.training_sections import HEAD
+from epsilometer.project.schema.training_sections import HEAD
 
 if TYPE_CHECKING:
     from epsilometer.project.params import Params

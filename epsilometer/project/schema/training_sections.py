@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, PositiveInt, Tag, field_validator, model_validator
 
 from epsilometer.core.guarantees import budget_name
-from epsilometer.project.sections import Probability, Section
+from epsilometer.project.schema.sections import Probability, Section
 
 NoiseName = Literal["gaussian", "vmf", "scaled", "none"]
 Level = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -16,7 +16,7 @@ from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.project.params import Params
 from epsilometer.project.paths import membership_path, reconstruction_path
-from epsilometer.project.training_sections import Noised
+from epsilometer.project.schema.training_sections import Noised
 from epsilometer.utility.reconstruction import BLIND, bounded_mean
 from epsilometer.utility.schemas import RECONSTRUCTED
 

@@ -18,8 +18,8 @@ from epsilometer.core.membership import Compares, Evidence, Loads, MembershipAtt
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import features_path, head_path, prepared, references_path
-from epsilometer.project.training_sections import FeaturesEntry, MembershipEntry, ReferencesEntry
-from epsilometer.project.trainings import (
+from epsilometer.project.schema.training_sections import FeaturesEntry, MembershipEntry, ReferencesEntry
+from epsilometer.project.training.trainings import (
     TRAIN,
     LabelledTexts,
     classes,

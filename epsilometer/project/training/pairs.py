@@ -26,8 +26,8 @@ from epsilometer.core import tables
 from epsilometer.core.tables import Schema
 from epsilometer.project.params import Params
 from epsilometer.project.paths import budgets_path, runs_path
-from epsilometer.project.training_sections import TrainingCell
-from epsilometer.project.trainings import schedule, training_count
+from epsilometer.project.schema.training_sections import TrainingCell
+from epsilometer.project.training.trainings import schedule, training_count
 
 METRIC, MARGIN = "mcc", 0.05  # within which heads count as equally good
 AVERAGE, ONE = "average", "one gradient"

@@ -14,10 +14,10 @@ from epsilometer.core import tables
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.project import trainings
 from epsilometer.project.params import Params
 from epsilometer.project.paths import audited, sent_path
-from epsilometer.project.training_sections import SentEntry, SentNoise
+from epsilometer.project.schema.training_sections import SentEntry, SentNoise
+from epsilometer.project.training import trainings
 from epsilometer.training.noise import TrainingNoise
 from epsilometer.training.sent import OnMean
 from epsilometer.training.shared_model import SharedModel

@@ -16,7 +16,7 @@ from epsilometer.core.errors import UserError, unknown
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import featured_path, features_path
-from epsilometer.project.training_sections import HEAD, Adapters, NoiseEntry, TrainingCell
+from epsilometer.project.schema.training_sections import HEAD, Adapters, NoiseEntry, TrainingCell
 from epsilometer.training import features
 from epsilometer.training.adapters import adapt
 from epsilometer.training.general import network, trainable

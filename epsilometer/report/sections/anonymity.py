@@ -13,7 +13,7 @@ from epsilometer.auditing.results.comparison import Right, compare_strongest, ho
 from epsilometer.auditing.results.diagnostics import STRONGEST
 from epsilometer.core.guarantees import stored
 from epsilometer.project.paths import anonymity_path, anonymized_path
-from epsilometer.project.sections import Dataset
+from epsilometer.project.schema.sections import Dataset
 from epsilometer.report.figures import (
     COLOURS,
     INK,

@@ -16,9 +16,9 @@ from epsilometer.auditing.schemas import BUDGETS, CANDIDATES, MEMBERSHIP, MEMBER
 from epsilometer.core.guarantees import budget_name
 from epsilometer.project import paths
 from epsilometer.project.params import Params
-from epsilometer.project.training_curves import CURVES
-from epsilometer.project.training_pairs import MARGIN, METRIC, PAIRS
-from epsilometer.project.training_sections import HEAD, Noised
+from epsilometer.project.schema.training_sections import HEAD, Noised
+from epsilometer.project.training.curves import CURVES
+from epsilometer.project.training.pairs import MARGIN, METRIC, PAIRS
 from epsilometer.report.figures import COLOURS, INK, MUTED, WIDTH, Figure, Specification, joined, specify
 from epsilometer.report.results import Results
 from epsilometer.report.section import Section

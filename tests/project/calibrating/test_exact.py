@@ -19,7 +19,7 @@ from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.pipeline.stages import exact
-from epsilometer.project.calibrating import Search, calibrate_cells
+from epsilometer.project.calibrating.losses import Search, calibrate_cells
 from epsilometer.project.params import read
 from epsilometer.project.paths import exact_path
 from tests.support.commands import call

@@ -15,8 +15,8 @@ from epsilometer.auditing.one_call import Pool
 from epsilometer.auditing.trials.design import Design
 from epsilometer.core.component import find
 from epsilometer.core.mechanism import FunctionMechanism
-from epsilometer.project.calibrating import named_files
-from epsilometer.project.journal import Journal
+from epsilometer.project.calibrating.journal import Journal
+from epsilometer.project.calibrating.losses import named_files
 
 TEXTS = ["the meeting is on", "the meeting is off"]
 

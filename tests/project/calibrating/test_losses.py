@@ -18,7 +18,7 @@ from epsilometer.cli.options import read_texts
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
 from epsilometer.corpora.reading import PREPARED
-from epsilometer.project.calibrating import Search, calibrate_cells, progress
+from epsilometer.project.calibrating.losses import Search, calibrate_cells, progress
 from epsilometer.project.params import read
 
 SHORT = [f"play song {i} now" for i in range(10)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from epsilometer.auditing.calibration.sampled import FOUND, NOT_MONOTONE, UNDECIDED
-from epsilometer.project.training_calibrating import between
+from epsilometer.project.calibrating.trainings import between
 from tests.support.commands import call
 from tests.support.featured import CELL, write_features, write_params
 from tests.support.sent import write_scores, write_sent

@@ -12,7 +12,7 @@ from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE
 from epsilometer.auditing.schemas import MEMBERSHIP_AREAS
 from epsilometer.core import tables
 from epsilometer.project.params import read
-from epsilometer.project.training_curves import curves
+from epsilometer.project.training.curves import curves
 from tests.support.places import ROOT
 
 SECTIONS = {

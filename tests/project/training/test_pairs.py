@@ -12,9 +12,9 @@ import pytest
 from epsilometer.auditing.estimation.equivalence import DIFFERENT, EQUIVALENT
 from epsilometer.auditing.schemas import BUDGETS, RUNS
 from epsilometer.core import tables
-from epsilometer.project import training_pairs
 from epsilometer.project.paths import budgets_path, runs_path
-from epsilometer.project.training_sections import TrainingCell
+from epsilometer.project.schema.training_sections import TrainingCell
+from epsilometer.project.training import pairs as training_pairs
 
 SIGMAS = {  # on a step's sum of 128 texts
     ("clipped", 0.445): 0.445, ("scaled", 0.445): 0.445, ("drawn", 9822.0): 0.445, ("drawn", 867.0): 5.03,

@@ -8,7 +8,7 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM
 from epsilometer.project.paths import anonymity_path, anonymized_path
-from epsilometer.project.sections import AnonymityCell, Dataset
+from epsilometer.project.schema.sections import AnonymityCell, Dataset
 from epsilometer.report import markdown
 from epsilometer.report.sections import anonymity
 from epsilometer.utility.anonymizing import changed_share

@@ -9,7 +9,7 @@ import polars as pl
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, overall
 from epsilometer.auditing.schemas import EXACT, OUTPUTS
-from epsilometer.project.sections import Utility
+from epsilometer.project.schema.sections import Utility
 from epsilometer.report.sections import look, numbers, strongest
 from epsilometer.report.sections import summary as top
 from epsilometer.report.sections.exact_loss import risks

@@ -9,7 +9,7 @@ from epsilometer.auditing.claims.verdicts import NOT_REFUTED, NOT_TESTABLE, VIOL
 from epsilometer.auditing.one_run.training import AUDITED
 from epsilometer.auditing.results.well_behaved import FALLS, NO_MESSAGE, NOT_MONOTONE
 from epsilometer.auditing.schemas import BUDGETS, MEMBERSHIP, RUNS
-from epsilometer.project.training_curves import CURVES
+from epsilometer.project.training.curves import CURVES
 from epsilometer.report.sections import training
 from tests.support.audited import audit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from epsilometer.corpora.reading import Asked, read
 from epsilometer.project.params import Params
-from epsilometer.project.sections import PublicCorpus
+from epsilometer.project.schema.sections import PublicCorpus
 
 
 def public_texts(params: Params, corpus: PublicCorpus) -> list[str]:
