@@ -164,6 +164,38 @@ def test_a_level_that_is_added_searches_no_other_again() -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_a_killed_search_goes_on_after_its_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the bytes of a run that was not killed, although searches draw random numbers."""
+    attacks = {name: of for name, of in ATTACKS.items() if name != "candidates"}
+    write(
+        sent={"songs": SENT | {"levels": [0.1], "sizes": [2]}},
+        reconstruction={"songs": {"sent": "songs", "attacks": attacks}},
+    )
+    sent.main("songs")
+    send, sends = reconstruction.send, []
+
+    def killed(*given: Any, **how: Any) -> Any:
+        sends.append(given)
+        if len(sends) == 4:  # the second batch of the second attack
+            raise KeyboardInterrupt
+        return send(*given, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reconstruction, "send", killed)
+        with pytest.raises(KeyboardInterrupt):
+            reconstruction.main("songs")
+        reconstruction.main("songs")
+    assert len(sends) == 5  # four batches in all, one of them twice
+    assert asked() == 2
+    resumed = written()
+    for attack in attacks:
+        searched_path("songs", attack, 2, 0.1).unlink()
+    reconstruction.main("songs")
+    assert asked() == 4
+    assert written() == resumed
+
+
+@pytest.mark.usefixtures("project")
 def test_an_entry_of_another_noise_takes_over_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts and inner products know no noise; draws by tensors and other lengths of texts are other files."""
     more = {"other": {**SENT, "noise": "vmf", "levels": [50.0]}, "long": {**SENT, "length": SENT["length"] + 1}}

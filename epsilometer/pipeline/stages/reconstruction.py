@@ -1,7 +1,8 @@
 """Stage reconstruction@name: what attacks read off the gradients that clients send, and which of k texts it was.
 
-What an attack found at one batch size and level is a file of its own, with a record of all that it depends on. One
-whose record is still right is left alone: a level that is added, or a stage that was killed, costs no search again.
+What an attack found at one batch size and level is a file of its own, with a record of all that it depends on, written
+after every batch. One whose record is still right is gone on with: a level that is added, or a stage that was killed,
+repeats no search that ended.
 Which of k texts it was follows from inner products alone: without another attack no model is loaded.
 """
 
@@ -110,9 +111,8 @@ class _Game:
         return self.rows(BLIND, size, None, batches)
 
     def prepared(self, attack: str, one: Attack, size: int, level: float | None) -> Prepared | None:
-        """An attack that is ready to search; None where what it found is here, and still right."""
-        path = searched_path(self._name, attack, size, level)
-        if path.is_file() and tables.read_json(path)["of"] == self._of_search(attack, size, level):
+        """An attack that is ready to search; None where what it found is all here, and still right."""
+        if len(self._stored(attack, size, level)) == self._entry.texts // size:
             return None
         generator = Noise.named(1, *self._named(attack)).generator(0)
         return one.prepare(self._model, Knowledge(self._public, noise(self._entry.noise, level), generator))
@@ -121,19 +121,28 @@ class _Game:
         self, attack: str, ready: Prepared | None, size: int, level: float | None, *, earlier: Mapping[str, list[Batch]]
     ) -> list[Batch]:
         """What an attack finds in every batch of a size at a level; without a ready one, from its file."""
-        path = searched_path(self._name, attack, size, level)
+        results = self._stored(attack, size, level)
         if ready is None:
-            batches: list[Batch] = tables.read_json(path)["batches"]
-            return batches
+            return results
         count = self._entry.texts // size
         streams = Noise.named(count, *self._named(attack), size)
-        results = []
-        for batch in track(range(count), count, f"{attack}, {size} texts, {level}"):
+        left = range(len(results), count)
+        for batch in track(left, len(left), f"{attack}, {size} texts, {level}"):
             sent = self._sent(ready.model, size, level, batch)
             others = [some[batch]["ids"] for some in earlier.values() if some[batch].get("honest")]
             results.append(self._reconstructed(ready, sent, others, streams.generator(batch), size=size, batch=batch))
-        tables.write_json({"of": self._of_search(attack, size, level), "batches": results}, path)
+            record = {"of": self._of_search(attack, size, level), "batches": results}
+            tables.write_json(record, searched_path(self._name, attack, size, level))
         return results
+
+    def _stored(self, attack: str, size: int, level: float | None) -> list[Batch]:
+        """What an attack found before, as far as it came; empty where that depends on something else now."""
+        path = searched_path(self._name, attack, size, level)
+        if not path.is_file():
+            return []
+        known = tables.read_json(path)
+        batches: list[Batch] = known["batches"] if known["of"] == self._of_search(attack, size, level) else []
+        return batches
 
     def _named(self, attack: str) -> tuple[Any, ...]:
         """The name of an attack's streams."""
