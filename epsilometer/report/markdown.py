@@ -28,7 +28,7 @@ from epsilometer.report.export import markup, with_overall
 from epsilometer.report.results import Results
 from epsilometer.report.sections import anonymity, exact_loss, origin
 from epsilometer.report.sections.worth import spread
-from epsilometer.report.wording import budget
+from epsilometer.report.wording import budget, listed
 from epsilometer.runtime.machine import processor
 from epsilometer.utility.attackers import CLEAN
 from epsilometer.utility.intervals import mean_interval
@@ -238,9 +238,12 @@ def anonymised(measured: pl.DataFrame, attackers: pl.DataFrame) -> Iterator[Sect
             }
             for row in here
         ]
+        victims = {row["victim"]: row for row in here}
+        right = listed([f"{name} {row['both_right']:,}" for name, row in victims.items()])
+        clean = listed([f"{row['task_f1_clean']:.2f} ({name})" for name, row in victims.items()])
         note = (
-            f"Of {here[0]['both_right']:,} of {here[0]['texts']:,} test texts, whose {attribute} and {task} the victim "
-            f"reads right. F1: of {task} on all released texts; {here[0]['task_f1_clean']:.2f} on clean ones."
+            f"Over the texts whose {attribute} and {task} the victim reads right: of {here[0]['texts']:,} test texts "
+            f"{right}. F1: of {task} on all released texts; on clean ones {clean}."
         )
         yield f"{dataset}: {attribute} hidden, {task} kept", note, _table(table)
     inferred = anonymity.infer_rows(attackers.filter(pl.col("label").is_in({*measured["attribute"]})))

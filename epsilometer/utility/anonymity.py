@@ -12,7 +12,8 @@ as published for IDT (Computational Linguistics 2025, section 5), and beside the
     RS_all = RS coverage = #{A: f_p(x') != y_p, f_u(x') = y_u} / #C,
 
 because a method that rewrites few texts must be judged over all that it was asked to rewrite. UR and PA are also given
-over all test texts as they are released.
+over all test texts as they are released. Of several attributes hidden at once, C asks for all of them right, a success
+for all of them wrong, and PA counts the texts of which any is still right.
 
 Intervals are over texts: Clopper and Pearson's, and where texts share a group (an author, a pair) those of a bootstrap
 over groups. Nothing here proves privacy: the victim never saw a rewrite (`utility.attackers` has those that did).
@@ -20,7 +21,7 @@ over groups. Nothing here proves privacy: the victim never saw a rewrite (`utili
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,52 +57,63 @@ class Reading:
 
 @dataclass(frozen=True)
 class Read:
-    """What a victim makes of both labels of n test texts.
+    """What a victim makes of the attributes and the task of n test texts.
 
-    rewritten: [n], as `rewritten` returns it; groups: [n], what texts share that are no independent observations.
+    attributes: one, or several that are to be hidden at once. rewritten: [n], as `rewritten` returns it; groups: [n],
+    what texts share that are no independent observations.
     """
 
-    attribute: Reading
+    attributes: Sequence[Reading]
     task: Reading
     rewritten: NDArray[np.bool_]
     groups: NDArray[Any]
 
     @property
     def both_right(self) -> NDArray[np.bool_]:
-        """Returns [n]: C, the texts of which the victim reads both labels right as they were."""
-        return (self.attribute.clean == self.attribute.truth) & (self.task.clean == self.task.truth)
+        """Returns [n]: C, the texts of which the victim reads all attributes and the task right as they were."""
+        return self.attributes_right & (self.task.clean == self.task.truth)
+
+    @property
+    def attributes_right(self) -> NDArray[np.bool_]:
+        """Returns [n]: whether the victim reads all attributes right in the texts as they were."""
+        return np.all([one.clean == one.truth for one in self.attributes], axis=0)
+
+    @property
+    def exposed(self) -> NDArray[np.bool_]:
+        """Returns [n]: whether the victim reads any attribute right in what is released."""
+        return np.any([one.released == one.truth for one in self.attributes], axis=0)
 
     @property
     def success(self) -> NDArray[np.bool_]:
-        """Returns [n]: whether a rewrite makes the victim read the attribute wrong and leaves the task right."""
-        wrong = self.attribute.released != self.attribute.truth
-        return self.rewritten & wrong & (self.task.released == self.task.truth)
+        """Returns [n]: whether a rewrite makes the victim read all attributes wrong and leaves the task right."""
+        return self.rewritten & ~self.exposed & (self.task.released == self.task.truth)
 
 
-def read(test: Released, attribute: str, task: str, victims: Mapping[str, Classifier]) -> Read:
-    """Returns what victims, by label, read of the test texts that have both labels.
+def read(test: Released, attributes: Sequence[str], task: str, victims: Mapping[str, Classifier]) -> Read:
+    """Returns what victims, by label, read of the test texts that have all of these labels.
 
     Raises UserError for a label that is both attribute and task, for classes that not all parts have, and where the
-    victims read no text right in both labels.
+    victims read no text right in all labels.
     """
-    if attribute == task:
-        raise UserError(f"label {attribute!r} cannot be both the attribute to hide and the task to keep; name another")
-    test = test.with_labels(attribute, task)
+    if task in attributes:
+        raise UserError(f"label {task!r} cannot be both the attribute to hide and the task to keep; name another")
+    labels = (*attributes, task)
+    test = test.with_labels(*labels)
     readings = []
-    for label in (attribute, task):
+    for label in labels:
         check_classes(test, label, victims[label].classes)
         truth = numbered(test.classes_of(label), victims[label].classes)
         clean, released = (victims[label].probabilities(t).argmax(axis=1) for t in (test.originals, test.rewrites))
         readings.append(Reading(truth, clean, released))
     groups = np.arange(len(test)) if test.groups is None else np.asarray(test.groups)
-    both = Read(readings[0], readings[1], rewritten(test), groups)
-    if not both.both_right.any():
+    every = Read(readings[:-1], readings[-1], rewritten(test), groups)
+    if not every.both_right.any():
         raise UserError(
             "there is no test text of which the victim reads attribute and task right: it reads "
-            f"{_accuracy(attribute, readings[0])} and {_accuracy(task, readings[1])}; train it on more texts, or "
-            "choose labels that can be learned"
+            f"{' and '.join(map(_accuracy, labels, readings))}; train it on more texts, or choose labels that can be "
+            "learned"
         )
-    return both
+    return every
 
 
 def rewritten(test: Released) -> NDArray[np.bool_]:
@@ -126,9 +138,9 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
 
     A share of no texts is null, and so are its ends.
     """
-    right, attribute, task = read.both_right, read.attribute, read.task
+    right, task = read.both_right, read.task
     among = right & read.rewritten  # A
-    exposed, same_task = attribute.released == attribute.truth, task.released == task.clean
+    exposed, same_task = read.exposed, task.released == task.clean
     every = np.ones(len(right), bool)
     of = {
         "rs_all": (read.success, right),
@@ -142,7 +154,7 @@ def shares(read: Read, alpha: float) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "texts": len(right),
         "groups": len(np.unique(read.groups)),
-        "attribute_accuracy": float((attribute.clean == attribute.truth).mean()),
+        "attribute_accuracy": float(read.attributes_right.mean()),
         "task_accuracy": float((task.clean == task.truth).mean()),
         **_task_f1(task, alpha),
         "both_right": int(right.sum()),

@@ -103,7 +103,7 @@ def detector_rows(
 
 def victim_rows(
     test: Released,
-    attribute: str,
+    attributes: Sequence[str],
     task: str,
     victims: Mapping[str, Sequence[Learned]],
     *,
@@ -112,16 +112,19 @@ def victim_rows(
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """A row of `schemas.ANONYMITY` from `attribute` on, and its rows of `schemas.BY_LENGTH`, a kind and seed of victim.
 
-    victims: of both labels, each a classifier a kind and seed, in the same order. edits: of all test texts.
+    attributes: one, or several that are to be hidden at once. victims: of all these labels, each a classifier a kind
+    and seed, in the same order. edits: of all test texts.
     """
-    rows = test.rows_with(attribute, task)
-    both, of_both = test.take(rows), edits.take(rows)
-    lengths = np.array([len(words(text)) for text in both.originals])
-    for private, useful in zip(victims[attribute], victims[task], strict=True):
-        kind, seed = private.classifier.kind, private.seed
-        if (kind, seed) != (useful.classifier.kind, useful.seed):
-            raise ValueError("the victims of both labels must be of the same kinds and seeds, in the same order")
-        seen = read(both, attribute, task, {attribute: private.classifier, task: useful.classifier})
-        named = {"attribute": attribute, "task": task, "victim": kind, "seed": seed}
+    labels = (*attributes, task)
+    rows = test.rows_with(*labels)
+    labelled, of_labelled = test.take(rows), edits.take(rows)
+    lengths = np.array([len(words(text)) for text in labelled.originals])
+    for asked in zip(*(victims[label] for label in labels), strict=True):
+        (kind, seed), *others = dict.fromkeys((one.classifier.kind, one.seed) for one in asked)
+        if others:
+            raise ValueError("the victims of all labels must be of the same kinds and seeds, in the same order")
+        of_label = {label: one.classifier for label, one in zip(labels, asked, strict=True)}
+        seen = read(labelled, attributes, task, of_label)
+        named = {"attribute": " and ".join(attributes), "task": task, "victim": kind, "seed": seed}
         lines = [named | row for row in by_length(seen, lengths, alpha)]
-        yield named | shares(seen, alpha) | changes(both, seen, of_both), lines
+        yield named | shares(seen, alpha) | changes(labelled, seen, of_labelled), lines

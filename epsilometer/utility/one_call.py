@@ -86,7 +86,7 @@ def anonymity(
     alpha = design.attacking.alpha
     of_victim = {
         (row["victim"], row["seed"]): {name: row[name] for name in _OF_VICTIM}
-        for row, _ in victim_rows(test, attribute, keep, victims, edits=edits(test), alpha=alpha)
+        for row, _ in victim_rows(test, [attribute], keep, victims, edits=edits(test), alpha=alpha)
     }
     lines = attacker_rows(
         learned_from, test, attribute, victims[attribute], train=train, settings=design.attacking

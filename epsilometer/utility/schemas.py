@@ -72,11 +72,11 @@ DOWNSTREAM: Schema = {  # how well a classifier predicts a label, a row a seed
     "empty": pl.Int64,  # rewrites without a character that were trained or tested on
 }
 
-ANONYMITY: Schema = {  # what rewrites do to a victim's two labels; a row a budget, pair of labels and victim
+ANONYMITY: Schema = {  # what rewrites do to what a victim reads; a row a budget, attribute (or all), task and victim
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "attribute": pl.String,
+    "attribute": pl.String,  # or several that are to be hidden at once, joined by " and "
     "task": pl.String,
     "victim": pl.String,  # kind of the classifiers: "transformer", "linear", "encoder"
     "seed": pl.Int64,

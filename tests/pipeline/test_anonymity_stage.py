@@ -110,6 +110,39 @@ def test_what_is_hidden_and_what_is_inferred(project: Path) -> None:
     assert measured("songs-swaps", "outcomes").is_empty()
 
 
+def with_tone(of: pl.Expr) -> None:
+    """Add an attribute, and train the victims again."""
+    table = tables.read("data/prepared/songs.parquet", PREPARED)
+    tables.write(table.with_columns(tone=of), "data/prepared/songs.parquet", PREPARED)
+    raw = yaml.safe_load(Path("params.yaml").read_text())
+    raw["datasets"]["songs"]["labels"].append("tone")
+    raw["classification"]["labels"]["songs"]["attributes"].append("tone")
+    Path("params.yaml").write_text(yaml.safe_dump(raw))
+    classifiers.main()
+    anonymize.main("songs-swaps")
+    anonymity.main("songs-swaps")
+
+
+def test_several_attributes_are_measured_one_by_one_and_at_once(project: Path) -> None:
+    kind = (pl.col("gender") == "f") & (pl.col("rating") == "good")
+    with_tone(pl.when(kind).then(pl.lit("kind")).otherwise(pl.lit("dry")))  # swaps turn the tone of good ratings
+    rows = {row["attribute"]: row for row in measured("songs-swaps", "anonymity").to_dicts()}
+    assert {name: (row["rs_all"], row["pa"]) for name, row in rows.items()} == {
+        "gender": (1, 0), "tone": (0.5, 0.5), "gender and tone": (0.5, 0.5)
+    }  # fmt: skip
+    assert set(measured("songs-swaps", "by_length")["attribute"]) == {*rows}
+
+
+def test_attributes_that_cannot_be_measured_at_once_are_measured_one_by_one(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_tone(pl.when(pl.col("gender") == "m").then("rating"))
+    assert measured("songs-swaps", "anonymity")["attribute"].to_list() == ["gender", "tone"]
+    assert "gender and tone are not measured together: label 'gender': the test texts have none of class" in (
+        capsys.readouterr().err
+    )
+
+
 def test_attackers_learn_from_fewer_rewrites_than_victims_from_texts(project: Path) -> None:
     raw = yaml.safe_load(Path("params.yaml").read_text())
     raw["classification"]["texts"]["rewritten"] = 60

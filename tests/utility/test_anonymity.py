@@ -31,7 +31,7 @@ def published(right: int = 508, rewritten: int = 180, fooled: int = 111, exposed
     truth, clean = np.zeros(n, int), np.r_[np.zeros(right, int), np.ones(wrong, int)]
     released = np.r_[np.ones(fooled, int), np.zeros(n - fooled, int)]
     attribute, task = Reading(truth, clean, released), Reading(truth, truth, truth)
-    return Read(attribute, task, np.arange(n) < rewritten, np.arange(n))
+    return Read([attribute], task, np.arange(n) < rewritten, np.arange(n))
 
 
 def test_the_published_shares_and_those_of_all_texts() -> None:
@@ -44,9 +44,19 @@ def test_the_published_shares_and_those_of_all_texts() -> None:
         assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(clopper_pearson(hits, of, ALPHA))
 
 
+def test_several_attributes_at_once_succeed_where_all_are_wrong() -> None:
+    right, n = np.zeros(5, int), 5
+    gender = Reading(right, np.array([0, 0, 0, 0, 1]), np.array([1, 1, 0, 0, 1]))
+    age = Reading(right, right, np.array([1, 0, 1, 0, 1]))
+    seen = Read([gender, age], Reading(right, right, right), np.ones(n, bool), np.arange(n))
+    row = shares(seen, ALPHA)
+    assert (row["both_right"], row["fooled"], row["exposed"]) == (4, 1, 3)  # C without the text whose gender is misread
+    assert (row["rs_all"], row["pa"], row["attribute_accuracy"], row["pa_released"]) == (0.25, 0.75, 0.8, 0.6)
+
+
 def test_shares_over_authors_have_wider_intervals() -> None:
     alone, of_authors = published(), published()
-    of_authors = Read(of_authors.attribute, of_authors.task, of_authors.rewritten, np.arange(1000) // 20)
+    of_authors = Read(of_authors.attributes, of_authors.task, of_authors.rewritten, np.arange(1000) // 20)
     wide, narrow = (
         (row["rs_all_low"], row["rs_all_high"]) for row in (shares(of_authors, ALPHA), shares(alone, ALPHA))
     )
@@ -54,7 +64,7 @@ def test_shares_over_authors_have_wider_intervals() -> None:
 
 
 def test_identity_succeeds_nowhere() -> None:
-    row = shares(read(texts(100, 0), "gender", "rating", VICTIMS), ALPHA)
+    row = shares(read(texts(100, 0), ["gender"], "rating", VICTIMS), ALPHA)
     assert (row["both_right"], row["rewritten"], row["coverage"], row["rs_all"]) == (100, 0, 0, 0)
     assert row["rs"] is row["ur"] is row["pa_low"] is None
     assert row["pa_released"] == row["ur_released"] == 1
@@ -62,7 +72,7 @@ def test_identity_succeeds_nowhere() -> None:
 
 def test_a_swapped_marker_word_succeeds_everywhere() -> None:
     test = marked.rewritten(texts(100, 0), swapped)
-    seen = read(test, "gender", "rating", VICTIMS)
+    seen = read(test, ["gender"], "rating", VICTIMS)
     row = shares(seen, ALPHA)
     assert (row["rs_all"], row["rs"], row["ur"], row["pa"], row["coverage"]) == (1, 1, 1, 0, 1)
     edited = changes(test, seen, edits(test))
@@ -71,7 +81,7 @@ def test_a_swapped_marker_word_succeeds_everywhere() -> None:
 
 
 def test_a_constant_text_succeeds_only_where_the_victim_guesses_so() -> None:
-    row = shares(read(marked.rewritten(texts(100, 0), constant), "gender", "rating", VICTIMS), ALPHA)
+    row = shares(read(marked.rewritten(texts(100, 0), constant), ["gender"], "rating", VICTIMS), ALPHA)
     assert row["coverage"] == 1
     assert row["pa_released"] == row["ur_released"] == 0.5
 
@@ -87,7 +97,7 @@ def test_a_rewrite_that_was_not_found_is_not_counted() -> None:
         test.originals, test.rewrites, test.labels, outcomes=outcomes([FOUND, FOUND, UTILITY_LOST, FOUND])
     )
     assert rewritten(released).tolist() == [True, True, False, True]
-    seen = read(released, "gender", "rating", VICTIMS)
+    seen = read(released, ["gender"], "rating", VICTIMS)
     assert changes(released, seen, edits(released, ByLetter()))["asked"] == 12  # type: ignore[arg-type]
     assert not changes(released, seen, edits(released, ByLetter()))["tags_equal"]  # type: ignore[arg-type]
     assert list(statuses(released)) == [
@@ -101,7 +111,7 @@ def test_a_rewrite_that_was_not_found_is_not_counted() -> None:
 def test_rs_all_by_length_adds_up() -> None:
     test = marked.rewritten(texts(100, 0), lambda text: swapped(text) if "awful" in text else text)
     words = np.arange(100) // 3
-    of = read(test, "gender", "rating", VICTIMS)
+    of = read(test, ["gender"], "rating", VICTIMS)
     rows = list(by_length(of, words, ALPHA))
     assert sum(row["both_right"] for row in rows) == 100
     assert sum(row["fooled"] for row in rows) == shares(of, ALPHA)["fooled"] == 50
@@ -117,14 +127,14 @@ def test_labels_that_cannot_be_measured(attribute: str, task: str, message: str)
     test = texts(20, 0)
     test = Released(test.originals, test.rewrites, {**test.labels, "one": ["bad"] * 20})
     with pytest.raises(UserError, match=message):
-        read(test, attribute, task, {**VICTIMS, "one": VICTIMS["rating"]})
+        read(test, [attribute], task, {**VICTIMS, "one": VICTIMS["rating"]})
 
 
 def test_a_victim_at_chance_is_told_with_its_accuracy() -> None:
     test = texts(20, 0)
     wrong = Released(test.originals, test.rewrites, {**test.labels, "gender": [*"mf" * 10]})
     with pytest.raises(UserError, match=r"'gender' with accuracy 0.00 \(the commonest class has 0.50\)"):
-        read(wrong, "gender", "rating", VICTIMS)
+        read(wrong, ["gender"], "rating", VICTIMS)
 
 
 def dilutes(measure: Callable[[Read, float], dict[str, Any]]) -> bool:

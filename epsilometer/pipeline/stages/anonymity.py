@@ -13,6 +13,7 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.component import build as build_component
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.models.tagging import Tagger
 from epsilometer.project.cells import build
@@ -21,7 +22,7 @@ from epsilometer.project.params import read as read_params
 from epsilometer.project.parts import parted
 from epsilometer.project.paths import anonymity_path, anonymized_path
 from epsilometer.project.victims import attacker, attackers_of, released, roles, victims
-from epsilometer.runtime.progress import track
+from epsilometer.runtime.progress import track, warn
 from epsilometer.utility.anonymity import edits, statuses
 from epsilometer.utility.attackers import STATIC
 from epsilometer.utility.attribute_loss import claimed
@@ -63,9 +64,16 @@ def _measure(params: Params, name: str, epsilon: float, *, test: pl.DataFrame, t
     of_label = {label: victims(params, cell.dataset, label) for label, _ in roles(params, cell.dataset)}
     lines: Rows = {"anonymity": [], "by_length": [], "outcomes": list(statuses(tested)), "attackers": []}
     edited = edits(tested, Tagger())
-    for attribute in labels.attributes:
+    together = [labels.attributes] if len(labels.attributes) > 1 else []
+    for attributes in [*((one,) for one in labels.attributes), *together]:
         for task in labels.tasks:
-            rows = victim_rows(tested, attribute, task, of_label, edits=edited, alpha=params.audit.alpha)
+            try:
+                rows = list(victim_rows(tested, attributes, task, of_label, edits=edited, alpha=params.audit.alpha))
+            except UserError as error:
+                if attributes not in together:
+                    raise
+                warn(f"{' and '.join(attributes)} are not measured together: {error}")
+                continue
             for row, by_length in rows:
                 lines["anonymity"].append(row)
                 lines["by_length"] += by_length

@@ -176,8 +176,8 @@ def test_both_tables_stand_in_the_results_of_a_profile() -> None:
     (success, note, table), (infers, guessing, inferred) = markdown.anonymised(measured(), hidden())
     assert (success, infers) == ("reviews: gender hidden, rating kept", "reviews: who infers gender")
     assert table["RS_all"].to_list()[0] == "0.350 (0.100 to 0.400)"
-    assert "Of 180 of 500 test texts" in note
-    assert "0.90 on clean ones" in note
+    assert "of 500 test texts linear 180. F1" in note
+    assert "on clean ones 0.90 (linear)" in note
     assert inferred.filter(mechanism="idt")["adaptive"].to_list() == ["0.78"]
     assert "guessing has 0.50" in guessing
 
