@@ -15,7 +15,7 @@ from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Ru
 from epsilometer.core.membership import Decides, Evidence, MembershipAttack
 from epsilometer.core.randomness import Noise
 
-_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 360, 240, 2, 24, 3
+_EXAMPLES, _ASKED, _TARGETS, _REFERENCES, _CLASSES = 300, 200, 2, 24, 3  # `neighbours` looks at 200 by default
 _BOOST = 3.0  # of the log-odds of its label by having been trained on an example
 _ALIKE = 0.9  # rank correlation of two scorings; 1 but for what an attack learns by drawing
 
