@@ -10,8 +10,9 @@ left. Pairs come from three groups, each searched by itself:
   equally many words, and what is lost between them is lost about one word.
 
 Where the law of what a mechanism releases is known, the losses of the pairs are computed as well (`exact_loss`): a row
-`exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares delta at the claimed loss. It
-believes the law that the mechanism states; the row `sampled` believes nothing.
+`exact`, whose `loss` is that of the best guess, rounded down, and whose verdict compares the pure loss with a claim
+without delta, and delta at the claimed loss with another (`Losses.room`). It believes the law that the mechanism
+states; the row `sampled` believes nothing.
 
 What is found is a lower bound on the mechanism's worst pair: another pair may lose more.
 """
@@ -56,7 +57,6 @@ from epsilometer.text.words import words, write
 
 ANY, EQUAL, ONE_WORD = "all", "equal length", "one word"
 SAMPLED, EXACT = "sampled", "exact"
-TOLERANCE = 1e-9  # of a delta, beyond the rounding that its lower value allows for
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _proved(
 def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     """The rows of a group whose losses are computed: the pair of the largest, and of those the one of the worst output.
 
-    Where something is claimed: the pair of the largest delta beyond the claim, if there is one.
+    Where a claim is violated: the pair at which it is exceeded most.
     """
     allowed = [verdicts.pair_claims(mechanism, epsilon, pairs.texts, pairs.numbers) for epsilon in epsilons]
     computed = pair_losses(Request(mechanism, pairs.texts, pairs.numbers, epsilons, claims=allowed))
@@ -248,10 +248,11 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
     for epsilon, losses, claimed in zip(epsilons, computed, allowed, strict=True):
         said, guess = stated(mechanism, epsilon, pairs.texts), guess_losses(losses.log_error)
         pure = np.zeros(len(pairs.x)) if losses.pure is None else losses.pure
-        beyond = np.zeros(len(pairs.x)) if losses.delta_at_claim is None else losses.delta_at_claim.low - said.delta
-        violated = said.claimed & np.isfinite(claimed) & (beyond > TOLERANCE)
-        arm = int(np.lexsort((pure, guess.low, np.where(violated, beyond, 0.0)))[-1])
-        tested = verdicts.NOT_REFUTED if np.isfinite(claimed).any() else verdicts.NOT_CHECKED
+        room = losses.room(claimed, said.delta)
+        exceeded = np.zeros(len(pairs.x)) if room is None else np.maximum(-room, 0.0)
+        arm = int(np.lexsort((pure, guess.low, exceeded))[-1])
+        checked = room is not None and np.isfinite(claimed).any()
+        tested = verdicts.NOT_REFUTED if checked else verdicts.NOT_CHECKED
         rows.append(
             {
                 "epsilon": stored(epsilon),
@@ -264,7 +265,7 @@ def _computed(pairs: Pairs, mechanism: Mechanism, epsilons: Sequence[float]) -> 
                 "delta": said.delta,
                 "claim": said.claim,
                 "claimed": float(claimed[arm]) if said.claimed else None,
-                "verdict": verdicts.VIOLATED if violated[arm] else tested if said.claimed else verdicts.NO_CLAIM,
+                "verdict": verdicts.VIOLATED if exceeded[arm] else tested if said.claimed else verdicts.NO_CLAIM,
                 **pairs.parts(arm),
             }
         )

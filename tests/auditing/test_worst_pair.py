@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.worst_case import check_claim
+from epsilometer.auditing.exact_loss.one_call import exact_loss
+from epsilometer.auditing.trials.design import Design
 from epsilometer.auditing.worst_pair import ANY, EQUAL, ONE_WORD, audit_worst, exchanged, whole
 from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.text.words import words
 from tests.support.broken.rare_words_pass import RareWordsPass
+from tests.support.spelled import Spelled
 
 TEXTS = [f"please send {a} the {b} now" for a in ("anna", "boris", "clara", "dora") for b in ("mail", "book", "bill")]
 
@@ -102,3 +107,34 @@ def test_where_the_law_is_known_the_worst_pair_is_computed(tmp_path: Path) -> No
         exact = table.filter(method="exact", pairs=ONE_WORD).row(0, named=True)
         assert exact["verdict"] == expected
         assert exact["worst_output"] > exact["claimed"] or not as_published
+
+
+class Hinting(Spelled):
+    """The word a alone can give c, with probability `rare`; the claim is 1 nat a word, with this delta."""
+
+    def __init__(self, rare: float, delta: float) -> None:
+        rows = [[0.5, 0.5 - rare, rare], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
+        with np.errstate(divide="ignore"):
+            super().__init__(np.log(rows), claimed=1.0)
+        self.delta = delta
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, delta=self.delta)
+
+
+@pytest.mark.parametrize("rare", [1e-10, 1e-5])
+@pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+def test_an_output_that_one_word_alone_gives_breaks_a_claim_however_rare(rare: float, share: float) -> None:
+    """A claim of a delta covers it if that is as large; the same verdict comes from the exact loss and, pure, `claims`.
+
+    Its pairs hardly lose more than others to the best guess, and must be chosen for their claim.
+    """
+    mechanism, broken = Hinting(rare, share * rare), share < 1
+    table = audit_worst(["a b", "b b", "b c", "c c"], mechanism, [1.0], ["lexical"], trials=40)
+    row = table.filter(pairs=ANY, method="exact").row(0, named=True)
+    assert row["verdict"] == (VIOLATED if broken else NOT_REFUTED)
+    assert row["worst_output"] == math.inf
+    whole = exact_loss(["a b", "b b", "b c", "c c"], mechanism, [1.0], design=Design(temperature=0))
+    assert set(whole["verdict"]) == {row["verdict"]}
+    if not share:
+        assert check_claim(mechanism, 1.0).verdict == VIOLATED

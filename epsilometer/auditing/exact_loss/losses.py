@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.claims.worst_case import TOLERANCE
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.core.mechanism import Mechanism
 from epsilometer.runtime.scaling import HERE, Engine
@@ -88,6 +90,22 @@ class Losses:
     pure: Array | None = None
     delta_at_claim: Bracket[Array] | None = None
     method: str = "exact"
+
+    def room(self, claims: Array, delta: float) -> Array | None:
+        """Returns [n] how much a claim leaves at each pair beyond all rounding: negative where the claim is violated.
+
+        In nats, of the pure losses, without a delta, as a rare output that one text alone can give breaks such a claim
+        however rare it is; else in probability, of delta at the claim. Infinite where nothing is claimed; None where
+        neither was computed. claims: [n] in nats; delta: that of the claim.
+        """
+        covered = np.isfinite(claims)
+        if not delta and self.pure is not None:
+            left = np.where(covered, claims, 0.0) - self.pure + TOLERANCE
+        elif self.delta_at_claim is not None:
+            left = delta - self.delta_at_claim.low * (1 - TOLERANCE)
+        else:
+            return None
+        return np.where(covered, left, math.inf)
 
 
 def joined(parts: Sequence[Losses], order: NDArray[np.integer]) -> Losses:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED, describe
-from epsilometer.auditing.claims.worst_case import TOLERANCE
 from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
@@ -161,13 +160,9 @@ def claim_checked(group: Group, losses: Losses) -> dict[str, Any]:
     at_claim = losses.delta_at_claim
     if at_claim is not None:
         columns["delta_at_claim"] = float(at_claim.high[places][covered].max())
-    if not guarantee.delta and losses.pure is not None:
-        slack = np.full(len(places), math.inf)
-        slack[covered] = claims[covered] - losses.pure[places][covered]
-        broken = slack.min() < -TOLERANCE
-    elif at_claim is not None:
-        slack = np.where(covered, guarantee.delta - at_claim.low[places], math.inf)
-        broken = slack.min() < 0
-    else:
+    room = losses.room(group.request.claims[group.number], guarantee.delta)
+    if room is None:
         return columns | {"verdict": NOT_CHECKED}
-    return columns | {"claimed": float(claims[slack.argmin()]), "verdict": VIOLATED if broken else NOT_REFUTED}
+    least = int(room[places].argmin())
+    broken = room[places][least] < 0
+    return columns | {"claimed": float(claims[least]), "verdict": VIOLATED if broken else NOT_REFUTED}
