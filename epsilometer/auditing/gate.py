@@ -12,7 +12,8 @@ Each is a non-negative supermartingale that begins at 1 where its bet is wrong. 
   with probability at most alpha (union bound over the attacks);
 - **passed** as soon as all attacks have `below` at 1 / beta: one that exceeds some limit ever passes with probability
   at most beta, for that attack's bettor alone would have to be that wrong;
-- **undecided** when the trials run out first, as they must where a loss is at its limit.
+- **undecided** when the trials run out first, as they must where a loss is at its limit, and where an attack has no
+  limit, since its baseline was right in every trial: nothing that it could do would count against the mechanism.
 
 A pass is a statement about the attacks that were run. A baseline's loss is known up to its interval: an increase is
 judged against the middle between the baseline and what is not to be missed, or against the baseline's upper end where
@@ -67,13 +68,13 @@ class Limit:
 
 @dataclass(frozen=True)
 class Judged:
-    """One attack against its limit. point: its loss at the success rate seen."""
+    """One attack against its limit, None where it has none. point: its loss at the success rate seen."""
 
     attack: str
     successes: int
     trials: int
     point: float
-    limit: Limit
+    limit: Limit | None
     status: str
 
 
@@ -91,39 +92,37 @@ Measure = Callable[[int, int], Sequence[int]]
 
 
 def decide(
-    measure: Measure, limits: Mapping[str, Limit], budget: int, candidates: int, *, errors: Errors = STANDARD
+    measure: Measure, limits: Mapping[str, Limit | None], budget: int, candidates: int, *, errors: Errors = STANDARD
 ) -> Verdict:
     """Draw trials until every limit is known to be kept, or one to be exceeded, or the budget is spent.
 
-    limits: of each attack by name, in the order in which `measure` counts. Raises UserError for a limit that no success
-    rate exceeds, and for a budget without a trial.
+    limits: of each attack by name, in the order in which `measure` counts; an attack with None is undecided whatever it
+    does. Raises UserError for a limit that no success rate exceeds, and for a budget without a trial.
     """
     if budget < 1:
         raise UserError(f"the budget must be at least one rewrite, got {budget}")
-    bounds = {name: success_bound(limit.loss, candidates) for name, limit in limits.items()}
+    limited = {name: limit for name, limit in limits.items() if limit is not None}
+    bounds = {name: success_bound(limit.loss, candidates) for name, limit in limited.items()}
     for name, bound in bounds.items():
         if not 0 < bound < 1:
             raise UserError(
-                f"no success rate exceeds a loss of {limits[name].loss:g} nats ({name}); give a lower limit"
+                f"no success rate exceeds a loss of {limited[name].loss:g} nats ({name}); give a lower limit"
             )
-    successes, trials, status = dict.fromkeys(limits, 0), 0, UNDECIDED
-    while trials < budget and status == UNDECIDED:
+    successes, trials, each = dict.fromkeys(limits, 0), 0, dict.fromkeys(limits, UNDECIDED)
+    settled = False
+    while trials < budget and not settled:
         count = min(max(_FIRST, trials // _GROWTH), budget - trials)
         for name, more in zip(limits, measure(trials, count), strict=True):
             successes[name] += more
         trials += count
-        each = {name: _status(successes[name], trials, bounds[name], len(limits), errors=errors) for name in limits}
-        status = _whole(list(each.values()))
-    judged = [
-        Judged(
-            name, successes[name], trials, loss_at(successes[name] / trials, candidates), limit=limit, status=each[name]
-        )
-        for name, limit in limits.items()
+        judged = {name: _status(successes[name], trials, bounds[name], len(bounds), errors=errors) for name in bounds}
+        each |= judged
+        settled = _whole([*judged.values()]) != UNDECIDED
+    attacks = [
+        Judged(name, hits, trials, loss_at(hits / trials, candidates), limit=limits[name], status=each[name])
+        for name, hits in successes.items()
     ]
-    order = (LEAKS_MORE, UNDECIDED, PASSED)
-    return Verdict(
-        status, trials, sorted(judged, key=lambda one: (order.index(one.status), one.limit.loss - one.point))
-    )
+    return Verdict(_whole([*each.values()]), trials, sorted(attacks, key=_decisive))
 
 
 def limit_of_increase(baseline: Estimate, increase: float) -> Limit:
@@ -164,6 +163,12 @@ def _status(successes: int, trials: int, bound: float, attacks: int, *, errors: 
     if log_wealth(successes, trials, bound, above=False) >= math.log(1 / errors.beta):
         return PASSED
     return UNDECIDED
+
+
+def _decisive(judged: Judged) -> tuple[int, float]:
+    """Sorts what decided a verdict first: the worst status, then the loss that is nearest to its limit or beyond it."""
+    room = -math.inf if judged.limit is None else judged.limit.loss - judged.point
+    return (LEAKS_MORE, UNDECIDED, PASSED).index(judged.status), room
 
 
 def _whole(each: Sequence[str]) -> str:

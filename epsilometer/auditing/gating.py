@@ -106,33 +106,39 @@ def subject(
     settings: Mapping[str, Any] | None = None,
     design: Design = STANDARD,
 ) -> Subject:
-    """What `gate` and `measure` judge; texts, mechanism, attacks, settings, design: as in `epsilometer.audit`."""
+    """What `gate` and `measure` judge; texts, mechanism, attacks, settings, design: as in `epsilometer.audit`.
+
+    Raises UserError where an attack that is named does not apply to the mechanism: nothing would be judged by it.
+    """
     texts = distinct(texts)
     if epsilon is not None:
         check_epsilons([epsilon])
     built = as_mechanism(mechanism, settings, texts)
     (at,) = budgets(built, None if epsilon is None else [epsilon])
-    applied = applicable(chosen_attacks(attacks), built)
+    chosen = chosen_attacks(attacks)
+    applied = applicable(chosen, built)
+    if attacks is not None and (idle := [name for name in chosen if name not in applied]):
+        raise UserError(f"{', '.join(idle)} cannot attack {label(mechanism)}, so nothing would be judged; leave it out")
     return Subject(label(mechanism), built, float(at), pool=Pool(texts), attacks=applied, design=as_installed(design))
 
 
 def gate(of: Subject, rules: Rules, accepted: Mapping[str, Estimate] | None = None) -> Verdict:
     """Judge a mechanism on fresh trials, until it is decided or the budget is spent.
 
-    accepted: the estimates of earlier trials, by attack; attacks that it lacks have no limit of increase.
-    Raises UserError where no attack has a limit.
+    accepted: the estimates of earlier trials, by attack. Raises UserError where nothing is limited, and where other
+    attacks were accepted than are run, since a leak that the missing one alone sees would pass.
     """
-    limits = _limits(of.attacks, rules, accepted or {})
-    if not limits:
+    if accepted is None and rules.max_loss is None:
         raise UserError("nothing is limited; give a largest loss (--max-loss), or what was accepted (--baseline)")
+    if accepted is not None:
+        _check_attacks(accepted, of.attacks)
+    limits = {name: _limit(name, rules, accepted) for name in of.attacks}
     batches = fresh_batches(of.pool, of.mechanism, of.attacks, of.design, stream="gate")
-    asked = [i for i, name in enumerate(of.attacks) if name in limits]
 
     def measure(first: int, count: int) -> list[int]:
-        return [batch.successes for batch in batches(of.epsilon, first, count, asked)]
+        return [batch.successes for batch in batches(of.epsilon, first, count, range(len(limits)))]
 
-    ordered = {name: limits[name] for name in of.attacks if name in limits}
-    return decide(measure, ordered, rules.budget, of.design.k, errors=rules.errors)
+    return decide(measure, limits, rules.budget, of.design.k, errors=rules.errors)
 
 
 def measure(of: Subject, trials: int = 2000) -> Accepted:
@@ -185,14 +191,20 @@ def read(path: Path, of: Subject, alpha: float) -> dict[str, Estimate]:
     }
 
 
-def _limits(attacks: Mapping[str, Any], rules: Rules, accepted: Mapping[str, Estimate]) -> dict[str, Limit]:
-    limits = {}
-    for name in attacks:
-        of = []
-        if rules.max_loss is not None:
-            of.append(Limit(rules.max_loss, "the largest loss allowed"))
-        if name in accepted and np.isfinite(accepted[name].upper):
-            of.append(limit_of_increase(accepted[name], rules.max_increase))
-        if of:
-            limits[name] = min(of, key=lambda limit: limit.loss)
-    return limits
+def _check_attacks(accepted: Mapping[str, Estimate], attacks: Mapping[str, Any]) -> None:
+    """Refuse a baseline of other attacks."""
+    unjudged = {
+        "accepted but not run": [name for name in accepted if name not in attacks],
+        "run but not accepted": [name for name in attacks if name not in accepted],
+    }
+    if any(unjudged.values()):
+        said = "; ".join(f"{how}: {', '.join(names)}" for how, names in unjudged.items() if names)
+        raise UserError(f"the baseline has other attacks ({said}); name the same ones, or accept what is measured now")
+
+
+def _limit(name: str, rules: Rules, accepted: Mapping[str, Estimate] | None) -> Limit | None:
+    """The lowest limit of an attack; None where its baseline has no upper end and nothing else limits it."""
+    limits = [] if rules.max_loss is None else [Limit(rules.max_loss, "the largest loss allowed")]
+    if accepted is not None and np.isfinite(accepted[name].upper):
+        limits.append(limit_of_increase(accepted[name], rules.max_increase))
+    return min(limits, key=lambda limit: limit.loss, default=None)

@@ -140,7 +140,11 @@ def _accepted(of: Subject, baseline: Path | None, cell: str | None) -> dict[str,
     accepted.check(params)
     dataset = params.cells[cell].dataset
     ours = (dataset, of.name, stored(of.epsilon))
-    rows = {row.attack: measured for row, measured in accepted.measured.items() if row[:3] == ours}
+    rows = {  # a cell under anonymity may have rows of its attackers beside them
+        row.attack: measured
+        for row, measured in accepted.measured.items()
+        if row[:3] == ours and row.attack in params.attacks
+    }
     if not rows:
         raise UserError(f"{baseline} has no row of {of.name} on {dataset} at this epsilon; accept one that has")
     trials, _ = trial_set(params, dataset)

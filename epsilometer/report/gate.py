@@ -15,11 +15,12 @@ from epsilometer.core.guarantees import at_budget
 
 EXIT = {PASSED: 0, LEAKS_MORE: 1}
 UNDECIDED_EXIT = 3
+_UNLIMITED = "nothing limits it, since it was right in every trial of the baseline; give a largest loss (--max-loss)"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Row(BaseModel):
-    """An attack against its limit; losses in nats, null where infinite."""
+    """An attack against its limit; losses in nats, null where unbounded."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,8 +28,8 @@ class Row(BaseModel):
     status: Literal["passed", "leaks more", "undecided"]
     trials: int
     successes: int
-    loss: float | None = Field(description="at the success rate seen")
-    limit: float
+    point: float | None = Field(description="the loss at the success rate seen; no lower bound")
+    limit: float | None = Field(description="null where nothing limits the attack, which is then undecided")
     source: str = Field(description="where the limit comes from")
     least_found: float | None = Field(description="the least loss that so many trials tell from the limit")
 
@@ -38,7 +39,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Literal["epsilometer/gate/1"] = Field(alias="schema", default="epsilometer/gate/1")
+    version: Literal["epsilometer/gate/2"] = Field(alias="schema", default="epsilometer/gate/2")
     mechanism: str
     epsilon: float | None
     status: Literal["passed", "leaks more", "undecided"]
@@ -67,27 +68,28 @@ class Decision:
         return f"{self.mechanism}{at_budget(self.epsilon)}"
 
     def least_loss(self, one: Judged) -> float:
-        """The least loss that these trials would have told from the attack's limit."""
-        attacks = len(self.verdict.attacks)
-        return least_found(one.trials, one.limit.loss, self.candidates, attacks, errors=self.errors)
+        """The least loss that these trials would have told from the attack's limit; infinite if none."""
+        if one.limit is None:
+            return math.inf
+        limited = sum(each.limit is not None for each in self.verdict.attacks)
+        return least_found(one.trials, one.limit.loss, self.candidates, limited, errors=self.errors)
 
 
 def lines(decision: Decision) -> list[str]:
     """Three lines: the verdict, what decided it, and what would have been found."""
     verdict, first = decision.verdict, decision.verdict.attacks[0]
-    seen = (
-        f"{first.attack} was right in {first.successes:,} of {first.trials:,} trials, a loss of {first.point:.2f} nats"
-    )
     least = decision.least_loss(first)
     power = f"with probability {1 - decision.errors.beta:g}"
     detectable = (
         f"a loss of {least:.2f} nats or more would have been found {power}"
         if math.isfinite(least)
         else "too few trials"
+        if first.limit is not None
+        else f"no loss would have been found by {first.attack}"
     )
     return [
         f"{verdict.status.upper()}: {decision.name}, {verdict.trials:,} rewrites, attacks {_names(verdict)}",
-        f"{seen}; at most {first.limit.loss:.2f} are allowed ({first.limit.source})",
+        _seen(first),
         f"{detectable}; a mechanism within its limits is accused with probability {decision.errors.alpha:g} at most",
     ]
 
@@ -100,9 +102,9 @@ def result(decision: Decision) -> Result:
             status=one.status,
             trials=one.trials,
             successes=one.successes,
-            loss=_finite(one.point),
-            limit=one.limit.loss,
-            source=one.limit.source,
+            point=_finite(one.point),
+            limit=None if one.limit is None else one.limit.loss,
+            source=_UNLIMITED if one.limit is None else one.limit.source,
             least_found=_finite(decision.least_loss(one)),
         )
         for one in decision.verdict.attacks
@@ -130,9 +132,10 @@ def as_json(decision: Decision) -> str:
 def markdown(decision: Decision) -> str:
     """A comment for a pull request."""
     head, *rest = lines(decision)
-    table = ["| attack | trials | loss, nats | allowed | |", "|---|---:|---:|---:|---|"]
+    table = ["| attack | right | of trials | at that rate, nats | allowed | |", "|---|---:|---:|---:|---:|---|"]
     table += [
-        f"| {one.attack} | {one.trials:,} | {one.point:.2f} | {one.limit.loss:.2f} | {one.status} |"
+        f"| {one.attack} | {one.successes:,} | {one.trials:,} | {_number(one.point)} | "
+        f"{_number(math.inf if one.limit is None else one.limit.loss)} | {one.status} |"
         for one in decision.verdict.attacks
     ]
     return "\n".join([f"### {head}", "", *table, "", *rest, ""])
@@ -148,7 +151,7 @@ def junit(decision: Decision) -> str:
     )
     for one in attacks:
         case = ElementTree.SubElement(suite, "testcase", classname=decision.name, name=one.attack)
-        said = f"{one.point:.2f} nats in {one.trials:,} trials, {one.limit.loss:.2f} allowed ({one.limit.source})"
+        said = _seen(one)
         if one.status == LEAKS_MORE:
             ElementTree.SubElement(case, "failure", message=said)
         elif one.status != PASSED:
@@ -164,7 +167,7 @@ def sarif(decision: Decision, file: str) -> str:
             "ruleId": f"epsilometer/{one.attack}",
             "kind": kinds.get(one.status, "open"),
             "level": "error" if one.status == LEAKS_MORE else "none",  # SARIF allows no other beside these kinds
-            "message": {"text": f"{decision.name}: {one.point:.2f} nats by {one.attack}, {one.limit.loss:.2f} allowed"},
+            "message": {"text": f"{decision.name}: {_seen(one)}"},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": file}}}],
         }
         for one in decision.verdict.attacks
@@ -173,6 +176,17 @@ def sarif(decision: Decision, file: str) -> str:
     driver = {"name": "epsilometer", "rules": rules}
     run = {"tool": {"driver": driver}, "results": findings}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _seen(one: Judged) -> str:
+    """What an attack did, and what it may do. Its loss at the rate seen is a point, where `loss` is a lower bound."""
+    rate = f", {one.point:.2f} nats at that rate" if math.isfinite(one.point) else ""
+    allowed = _UNLIMITED if one.limit is None else f"at most {one.limit.loss:.2f} nats are allowed ({one.limit.source})"
+    return f"{one.attack} was right in {one.successes:,} of {one.trials:,} trials{rate}; {allowed}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "-"
 
 
 def _names(verdict: Verdict) -> str:

@@ -108,6 +108,15 @@ def test_the_attack_that_decides_comes_first() -> None:
     assert verdict.attacks[0].point == pytest.approx(3.0, abs=1)
 
 
+@pytest.mark.parametrize(("loss", "status"), [(0.1, UNDECIDED), (3.0, LEAKS_MORE)])
+def test_an_attack_without_a_limit_is_undecided_and_accuses_nobody(loss: float, status: str) -> None:
+    """Whatever it does; the others are still judged. Errors: .05 and .001 of the gate."""
+    verdict = decide(coins([30.0, loss], 0), {"unlimited": None, "limited": Limit(1.0, "asked for")}, 5000, 2)
+    assert verdict.status == status
+    assert {one.attack: one.status for one in verdict.attacks}["unlimited"] == UNDECIDED
+    assert verdict.trials < 1000, "no budget is spent on what cannot be decided"
+
+
 @pytest.mark.parametrize("loss", [math.inf, 800.0])
 def test_a_limit_that_nothing_exceeds_is_refused(loss: float) -> None:
     with pytest.raises(UserError, match="no success rate exceeds"):

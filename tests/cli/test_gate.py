@@ -81,13 +81,45 @@ def test_against_what_was_accepted(project, capsys) -> None:
     assert "--accept" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("accepted", "asked", "said"),
+    [
+        ("length", "length,lexical", "(run but not accepted: lexical)"),
+        ("length,lexical", "length", "(accepted but not run: lexical)"),
+    ],
+)
+def test_a_baseline_of_other_attacks_is_refused(project, capsys, accepted: str, asked: str, said: str) -> None:
+    """Else a leak that the missing attack alone sees would pass: here the rewriter returns its input."""
+    command = ("gate", "texts.txt", "--mechanism", "tells.py", "--baseline", "accepted.json")
+    assert run(*command, "--attacks", accepted, "--set", "share=0", "--accept", "--budget", "300") == 0
+    assert run(*command, "--attacks", asked) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_attack_without_a_limit_leaves_it_open(project, capsys) -> None:
+    """The baseline was right every time, so its interval has no upper end, and no increase can be told."""
+    command = ("--baseline", "accepted.json", "--json", "g.json")
+    assert gate(*command, "--accept", "--budget", "300") == 0
+    assert gate(*command) == 3
+    assert "lexical" in capsys.readouterr().out
+    result = Result.model_validate_json(Path("g.json").read_text())
+    assert [(row.attack, row.status, row.limit) for row in result.attacks] == [("lexical", "undecided", None)]
+    assert gate(*command, "--max-loss", "1") == 1, "another limit counts"
+
+
+def test_an_attack_that_cannot_judge_is_refused(project, capsys) -> None:
+    assert run("gate", "texts.txt", "--mechanism", "tells.py", "--attacks", "length,likelihood", "--max-loss", "1") == 2
+    assert "likelihood cannot attack tells.py" in capsys.readouterr().err
+
+
 def test_every_format_says_the_same(project, capsys) -> None:
     files = {"--json": "g.json", "--markdown": "g.md", "--junit": "g.xml", "--sarif": "g.sarif"}
     assert gate("--set", "share=1.0", "--max-loss", "1", *(word for pair in files.items() for word in pair)) == 1
     result = Result.model_validate_json(Path("g.json").read_text())
     assert result.status == result.attacks[0].status == "leaks more"
-    assert result.attacks[0].loss is None  # every guess was right
+    assert result.attacks[0].point is None  # every guess was right
     assert "| lexical |" in Path("g.md").read_text()
+    assert "inf" not in Path("g.md").read_text() + Path("g.xml").read_text() + capsys.readouterr().out
     suite = ElementTree.fromstring(Path("g.xml").read_text())
     assert suite.get("failures") == "1"
     assert suite.find("testcase/failure") is not None
