@@ -91,11 +91,12 @@ class Deberta:
         """The logits at masked pieces, what these were, and how many tokens the batch has."""
         import torch
 
-        width = max(len(row[0]) for row in rows) + 2
-        ids = np.full((len(rows), width), self._special.pad)
-        for number, row in enumerate(rows):
-            ids[number, : len(row[0]) + 2] = [self._special.begin, *row[0], self._special.end]
-        inner = (ids != self._special.pad) & (ids != self._special.begin) & (ids != self._special.end)
+        lengths = np.array([len(row[0]) for row in rows])
+        ids = np.full((len(rows), lengths.max() + 2), self._special.pad)
+        place = np.arange(ids.shape[1])
+        inner = (place > 0) & (place <= lengths[:, None])
+        ids[:, 0], ids[np.arange(len(rows)), lengths + 1] = self._special.begin, self._special.end
+        ids[inner] = np.concatenate([row[0] for row in rows])
         chosen = inner & (generator.random(ids.shape) < MASKED)
         if not chosen.any():
             chosen[:, 1] = True

@@ -1,12 +1,13 @@
-"""All that computes on a GPU, on a stand-in for one: tensors of two devices never meet, and results are the same.
+"""All that computes on a GPU: tensors of two devices never meet, and results are the processor's.
 
-The stand-in refuses what a GPU would refuse and computes the rest on the processor (`tests/support/stand_in_gpu.py`).
-It has no kernels of its own, so how fast or how exact a GPU is, is not to be seen here.
+Runs on a stand-in, which refuses what a GPU would refuse and computes the rest on the processor
+(`tests/support/stand_in_gpu.py`), and on a GPU where there is one. How fast a GPU is, is not to be seen here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,22 @@ LAW = TokenLaw(-3.0, 3.0)
 NOISE = Noise.named(1, "on gpu")
 
 
-@pytest.fixture
-def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """The stand-in, with small batches, which a processor computes quickly."""
+GPU = pytest.param("GPU", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"))
+
+
+@pytest.fixture(params=["stand-in", GPU])
+def on_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """The stand-in, with small batches, which a processor computes quickly; or the GPU."""
     monkeypatch.setitem(memory.BUDGET, "cuda", 1 << 18)
-    return partial(stand_in, monkeypatch)
+    return partial(stand_in if request.param == "stand-in" else gpu, monkeypatch)
+
+
+@contextmanager
+def gpu(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have `device: cuda` be chosen while the context lasts."""
+    with patch.context() as at:
+        at.setenv("EPSILOMETER_DEVICE", "cuda")
+        yield
 
 
 def same(work: Callable[[], Any], on_gpu: Callable[[], Any]) -> None:
@@ -69,8 +81,8 @@ def same(work: Callable[[], Any], on_gpu: Callable[[], Any]) -> None:
             assert other == one
 
 
-def test_the_stand_in_refuses_what_a_gpu_does(on_gpu: Callable[[], Any]) -> None:
-    with on_gpu():
+def test_the_stand_in_refuses_what_a_gpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stand_in(monkeypatch):
         there, here = torch.ones(3, device="cuda"), torch.ones(3)
         assert isinstance(there, OnGpu)
         assert there.device.type == "cuda"
