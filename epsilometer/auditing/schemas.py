@@ -162,13 +162,15 @@ UNIT_LOSSES: Schema = {  # what the audit over units (`units`) proves; a row an 
     "released": pl.Boolean,
     "rewrites": pl.Int64,
     "coins": pl.Int64,  # words that a coin chose, over all rewrites
-    "right": pl.Int64,
+    "guesses": pl.Int64,  # of the surest coins, as many as prove the most; no guess is made of the others
+    "right": pl.Int64,  # of those guesses
     "rate": pl.Float64,
-    "loss": pl.Float64,  # of one word, by the surest coins: a lower bound on its epsilon, with the claim's delta
+    "loss": pl.Float64,  # of one word, by those guesses: a lower bound on its epsilon, with the claim's delta
     "ceiling": pl.Float64,
     "delta": pl.Float64,
     "claim": pl.String,
-    "claimed": pl.Float64,  # the largest claimed loss between the two words of a coin; null without a claim
+    "covered": pl.Int64,  # coins between whose two words something is claimed: the verdict is on them
+    "claimed": pl.Float64,  # the largest claimed loss between the two words of such a coin; null without one
     "p_value": pl.Float64,
     "verdict": pl.String,
     "best_attack": pl.String,

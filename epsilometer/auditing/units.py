@@ -167,13 +167,17 @@ def _rows(
     every = np.ones(count, bool)
     right = {name: guess.slots == coins.fell for name, guess in guesses.items()}
     scores = {name: np.zeros(count) if g.scores is None else g.scores for name, g in guesses.items()}
-    allowed = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs) if said.claimed else None
+    claims = verdicts.pair_claims(mechanism, epsilon, coins.vocabulary, coins.pairs)
+    covered = np.isfinite(claims)  # the others are given: what is proved of these coins holds whatever they are
+    allowed = claims[covered]
+
+    def likely(hits: NDArray[np.bool_], surer: NDArray[np.floating]) -> float:
+        return _p_value(hits[covered], surer[covered], allowed, said.delta)
 
     def row(name: str, among: Sequence[str]) -> dict[str, Any]:
         level = alpha / len(among)
-        losses = {one: unit_loss(right[one], scores[one], level, said.delta) for one in among}
-        best = max(among, key=losses.__getitem__)
-        hits = int(right[best].sum())
+        proved = {one: unit_loss(right[one], scores[one], level, said.delta) for one in among}
+        best = max(among, key=lambda one: proved[one].loss)
         return {
             "epsilon": stored(epsilon),
             "attack": name,
@@ -181,15 +185,17 @@ def _rows(
             "released": seen[best] in said.releases,
             "rewrites": len(coins.lengths),
             "coins": count,
-            "right": hits,
-            "rate": hits / count,
-            "loss": losses[best],
-            "ceiling": unit_loss(every, np.zeros(count), level, said.delta),
+            "guesses": proved[best].guesses,
+            "right": proved[best].right,
+            "rate": proved[best].right / proved[best].guesses,
+            "loss": proved[best].loss,
+            "ceiling": unit_loss(every, np.zeros(count), level, said.delta).loss,
             "delta": said.delta,
             "claim": said.claim,
-            "claimed": None if allowed is None else float(allowed.max()),
-            "p_value": None if allowed is None else _p_value(right[best], scores[best], allowed, said.delta),
-            "least_p_value": None if allowed is None else _p_value(every, scores[best], allowed, said.delta),
+            "covered": int(covered.sum()),
+            "claimed": float(allowed.max()) if len(allowed) else None,
+            "p_value": likely(right[best], scores[best]) if said.claimed else None,
+            "least_p_value": likely(every, scores[best]) if said.claimed else None,
             "best_attack": best if name == STRONGEST else None,
         }
 
@@ -203,8 +209,11 @@ def _p_value(
 ) -> float:
     """How likely as many right guesses are at most, at the best of the levels, where coins have the losses `allowed`.
 
-    All arrays: [coins]. Without delta the right ones are at most a sum of independent Bernoulli variables, one a coin.
+    All arrays: [coins], 1 without coins. Without delta the right ones are at most a sum of independent Bernoulli
+    variables, one a coin.
     """
+    if not len(right):
+        return 1.0
     order = np.argsort(-scores, kind="stable")
     right, allowed = right[order], allowed[order]
     sizes = halves(len(right)) if delta else levels(scores[order])

@@ -113,7 +113,8 @@ def audit(
     loss between texts of equally many words, the largest pure loss that its surest guesses prove (worst_output), and
     the verdict on the claim.
     With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
-    guessed, and the loss for one word that this proves. With --worst there is a row for the worst of some pairs of
+    guessed, how many of them right, the loss for one word that this proves, and of how many the claim says something
+    (covered). With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
     With --attribute it measures rewrites of labelled texts: how many deceive a classifier of the attribute and not one
     of the label to keep (rs_all of those that both read right), and what attackers who learned from rewrites infer.
@@ -238,7 +239,8 @@ def _size(text: str) -> int | Literal["all"]:
 
 def _line_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
     """What of a row of an audit over units fits on a terminal."""
-    shown = ("sees", "rewrites", "coins", "right", "loss", "ceiling", "claimed", "verdict", "claim")
+    guessed = ("rewrites", "coins", "guesses", "right")
+    shown = ("sees", *guessed, "loss", "ceiling", "covered", "claimed", "verdict", "claim")
     return {"epsilon": row["epsilon"], "attack": _named(row)} | {key: row[key] for key in shown}
 
 

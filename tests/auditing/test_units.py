@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from epsilometer.attacks.identification.lexical import LexicalAttack
-from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, VIOLATED
+from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_REFUTED, NOT_TESTABLE, VIOLATED
+from epsilometer.auditing.estimation.abstention import halves
+from epsilometer.auditing.estimation.successes import estimate
 from epsilometer.auditing.external import CommandMechanism
 from epsilometer.auditing.units import Coins, audit_units
 from epsilometer.core.errors import UserError
@@ -65,6 +67,53 @@ def test_claims_for_a_word_are_judged() -> None:
     sound = audit_units(ANSWERS, Responds(), [1.0], ["lexical"])
     assert sound.select("claimed", "verdict").row(0) == (1.0, NOT_REFUTED)
     assert audit_units(ANSWERS, Doubles(), [1.0], ["lexical"])["verdict"].item() == VIOLATED
+
+
+class CoversSome(Doubles):
+    """The same, whose claim says nothing about some pairs of words."""
+
+    delta = 0.0
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.WORD, Neighbours.SAME_LENGTH, self.delta)
+
+    def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
+        return np.where(np.arange(len(pairs)) % 4 == 0, math.inf, super().distance(texts, pairs, epsilon))
+
+
+class CoversSomeWithDelta(CoversSome):
+    delta = 1e-6
+
+
+@pytest.mark.parametrize("mechanism", [CoversSome(), CoversSomeWithDelta()], ids=["pure", "delta"])
+def test_a_claim_is_judged_where_it_says_something(mechanism: CoversSome) -> None:
+    """Of 1,600 coins 400 are not covered. It spends twice what it claims: missed far less than once in 10^6."""
+    (row,) = audit_units(ANSWERS, mechanism, [1.0], ["lexical"]).iter_rows(named=True)
+    assert (row["covered"], row["claimed"], row["verdict"]) == (1200, 1.0, VIOLATED)
+
+
+class CoversNone(CoversSome):
+    def distance(self, texts: list[str], pairs: np.ndarray, epsilon: float) -> np.ndarray:
+        return np.full(len(pairs), math.inf)
+
+
+def test_a_claim_about_no_pair_is_not_testable() -> None:
+    (row,) = audit_units(ANSWERS, CoversNone(), [1.0], ["lexical"]).iter_rows(named=True)
+    assert (row["covered"], row["claimed"], row["verdict"]) == (0, None, NOT_TESTABLE)
+
+
+def test_the_guesses_that_prove_the_loss_are_counted() -> None:
+    """Half of the answers are hidden: their coins are not guessed, and the loss follows from those that are."""
+
+    def hides(text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return " ".join(word if rng.random() < 0.5 else "-" for word in text.split())
+
+    (row,) = audit_units(ANSWERS, hides, [1.0], ["lexical"]).iter_rows(named=True)
+    assert row["guesses"] < row["coins"]
+    assert row["right"] == row["guesses"]
+    levels = len(halves(row["coins"]))
+    assert row["loss"] <= estimate(row["right"], row["guesses"], 2, 0.01).loss
+    assert row["loss"] >= estimate(row["right"], row["guesses"], 2, 0.01 / levels).loss
 
 
 def test_coins_are_fair_and_partners_differ() -> None:

@@ -27,28 +27,43 @@ curve is claimed: see `fdp`. For a pure epsilon, whose worst case is randomised 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from epsilometer.auditing.estimation.abstention import halves, worst_output
+from epsilometer.auditing.estimation.abstention import guess_loss, halves, levels
 
 
-def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: float, delta: float = 0.0) -> float:
-    """Returns the epsilon of one coin, in nats, that the guesses prove at confidence 1 - alpha / 2; 0 is no evidence.
+class Proved(NamedTuple):
+    """The epsilon of one coin, in nats, that `right` of so many guesses prove; 0 is no evidence."""
+
+    loss: float
+    guesses: int
+    right: int
+
+
+def unit_loss(right: NDArray[np.bool_], scores: NDArray[np.floating], alpha: float, delta: float = 0.0) -> Proved:
+    """Returns what the guesses prove of one coin at confidence 1 - alpha / 2.
 
     right:  [coins], whether each was guessed right.
     scores: [coins], larger where the adversary is surer, computed from the output alone. Only the surest coins count,
             as many as prove the most (Bonferroni over the numbers tried).
     """
-    if not delta:
-        return worst_output(right, scores, 2, alpha)
-    successes = np.cumsum(right[np.argsort(-scores, kind="stable")])
-    sizes = halves(len(right))
-    level = alpha / len(sizes) / 2
-    return max(proved(int(successes[r - 1]), r, len(right), delta=delta, level=level) for r in sizes)
+    order, count = np.argsort(-scores, kind="stable"), len(right)
+    successes = np.cumsum(right[order])
+    sizes = halves(count) if delta else levels(scores[order])
+    level = alpha / len(sizes)
+
+    def loss(hits: int, guesses: int) -> float:
+        if delta:
+            return proved(hits, guesses, count, delta=delta, level=level / 2)
+        return guess_loss(hits, guesses, count, 2, alpha=level)
+
+    tried = [(int(successes[r - 1]), r) for r in sizes]
+    return max(Proved(loss(hits, r), r, hits) for hits, r in tried)
 
 
 def p_value(successes: int, guesses: int, coins: int, loss: float, delta: float = 0.0) -> float:

@@ -59,7 +59,7 @@ def abstention(samples: Samples, error: float, delta: float) -> float:
 
 def one_run(samples: Samples, error: float, delta: float) -> float:
     """Returns the one-run audit's loss, taking all runs as one run with a coin for each."""
-    return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta)
+    return unit_loss(samples.right, np.abs(samples.loss), 2 * error, delta=delta).loss
 
 
 OURS = (

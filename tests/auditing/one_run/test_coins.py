@@ -14,7 +14,7 @@ from epsilometer.auditing.one_run.coins import p_value, unit_loss
 
 def test_without_delta_it_is_binomial() -> None:
     right = np.arange(1600) < 1170
-    assert unit_loss(right, np.zeros(1600), 0.01) == estimate(1170, 1600).loss
+    assert unit_loss(right, np.zeros(1600), 0.01).loss == estimate(1170, 1600).loss
     assert p_value(1170, 1600, 1600, 1.0) == binom.sf(1169, 1600, 1 / (1 + math.exp(-1)))
 
 
@@ -42,15 +42,15 @@ def test_the_bound_holds_as_often_as_it_says(epsilon: float, delta: float) -> No
     above = 0
     for _ in range(200):
         right = rng.random(300) < (1.0 if rng.random() < delta else 1 / (1 + math.exp(-epsilon)))
-        above += unit_loss(right, rng.random(300), 0.2, delta) > epsilon
+        above += unit_loss(right, rng.random(300), 0.2, delta).loss > epsilon
     assert above <= binom.isf(1e-3, 200, 0.1)
 
 
 def test_what_is_given_away_all_at_once_refutes_a_bound_without_delta() -> None:
     """The delta of theorem 5.2 is paid for each coin: with .05 and 300 coins all may be known in every run."""
     everything = np.ones(300, bool)
-    assert unit_loss(everything, np.zeros(300), 0.01) > 3
-    assert unit_loss(everything, np.zeros(300), 0.01, 0.05) == 0
+    assert unit_loss(everything, np.zeros(300), 0.01).loss > 3
+    assert unit_loss(everything, np.zeros(300), 0.01, 0.05).loss == 0
 
 
 def test_a_small_delta_costs_little() -> None:
