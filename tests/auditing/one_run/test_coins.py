@@ -55,5 +55,5 @@ def test_what_is_given_away_all_at_once_refutes_a_bound_without_delta() -> None:
 
 def test_a_small_delta_costs_little() -> None:
     right = np.random.default_rng(5).permutation(1600) < 1170
-    pure = unit_loss(right, np.zeros(1600), 0.01)
-    assert 0.7 * pure < unit_loss(right, np.zeros(1600), 0.01, 1e-7) < pure
+    pure = unit_loss(right, np.zeros(1600), 0.01).loss
+    assert 0.7 * pure < unit_loss(right, np.zeros(1600), 0.01, 1e-7).loss < pure
