@@ -67,7 +67,8 @@ def relative(mechanism: Mechanism, texts: Sequence[str], epsilons: Sequence[floa
     counts = np.array([len(words(text)) for text in texts])
     by_budget: Sequence[Iterable[Block]]
     if len(rows) ** 2 * laws.outputs <= _ENTRIES:
-        method, by_budget = ALL_PAIRS, [pure_losses(laws, units) for units in unit_laws(laws, rows, epsilons)]
+        compared = unit_laws(laws, rows, epsilons, overlaps=False)
+        method, by_budget = ALL_PAIRS, [pure_losses(laws, units) for units in compared]
     else:
         longest = list(_of_longest(laws, epsilons))
         method, by_budget = LOWER_BOUND, [[blocks[number] for blocks in longest] for number in range(len(epsilons))]

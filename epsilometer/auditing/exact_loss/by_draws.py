@@ -45,7 +45,8 @@ def tables(request: Request, pairs: Pairs, most: int) -> tuple[Rows, Rows]:
             if sampled is None or len(group.places) < len(pairs):  # otherwise the group has the same pairs as the last
                 sampled = _sampled(group, sampling)
             losses.append(_row(group, sampled))
-            curves += curve_rows(group, sampled.deltas(LEVELS))
+            error = Bracket(*(float(np.exp(end)) for end in (sampled.log_error.low, sampled.log_error.high)))
+            curves += curve_rows(group, sampled.deltas(LEVELS), error)
     return losses, curves
 
 

@@ -91,27 +91,32 @@ def _split(losses: Array, log_weights: Array, step: float) -> tuple[NDArray[np.i
     below = np.floor(losses / step)
     half = np.clip((losses - below * step) / 2, 0, step / 2)
     up, down = np.sinh(half) / math.sinh(step / 2), np.sinh(step / 2 - half) / math.sinh(step / 2)
-    peak = float(log_weights.max())
-    weights = np.exp(log_weights - peak)
-    places, summed = _added(below.astype(np.int64), weights * down, weights * up)
-    return places, np.log(summed) + peak, 2 * math.sinh(step / 2) * float((up * down).max())
+    places, summed = _added(below.astype(np.int64), log_weights, down, up)
+    return places, summed, 2 * math.sinh(step / 2) * float((up * down).max())
 
 
-def _added(below: NDArray[np.int64], lower: Array, upper: Array) -> tuple[NDArray[np.int64], Array]:
-    """Returns the distinct places, ascending, and the sum of the weights at each.
+def _added(below: NDArray[np.int64], log_weights: Array, lower: Array, upper: Array) -> tuple[NDArray[np.int64], Array]:
+    """Returns the distinct places, ascending, and ln of the sum of the weights at each.
 
-    below: places [n], each with a weight in lower [n]; the place after it has the weight in upper [n].
+    below: places [n], which get the share lower [n] of e^log_weights; the place after each gets the share upper [n].
+    Every place is summed in the scale of its own largest weight. In one scale for all, weights of e^-1000 would vanish,
+    and sqrt(P P') is that small where P is nearly 1 and P' is e^-2000, if other outputs are likely under both.
     """
     first = int(below.min())
     size = int(below.max()) - first + 2
     if size <= _DENSE:
-        summed = np.asarray(np.bincount(below - first, lower, size), np.float64)
-        summed[1:] += np.bincount(below - first, upper, size)[:-1]
-        at = np.flatnonzero(summed)
-        return at + first, summed[at]
-    places, number = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
-    total = np.asarray(np.bincount(number, np.concatenate([lower, upper])), np.float64)
-    return places[total > 0].astype(np.int64), total[total > 0]
+        places, at = first + np.arange(size), below - first
+        after = at + 1
+    else:
+        places, both = np.unique(np.concatenate([below, below + 1]), return_inverse=True)
+        at, after = np.split(both, 2)
+    peaks = np.full(len(places), -np.inf)
+    np.maximum.at(peaks, at, log_weights)
+    np.maximum.at(peaks, after, log_weights)
+    summed = np.bincount(at, np.exp(log_weights - peaks[at]) * lower, len(places))
+    summed += np.bincount(after, np.exp(log_weights - peaks[after]) * upper, len(places))
+    used = np.flatnonzero(summed)
+    return places[used].astype(np.int64), np.log(summed[used]) + peaks[used]
 
 
 def _mass(log_law: Array) -> float:

@@ -165,8 +165,8 @@ class Product:
             return np.exp((0.5 - theta) * beyond) - np.exp(-(0.5 + theta) * beyond)
 
         law, mean = self._mean(theta, excess)
-        scale = math.exp(law.log_total + (0.5 - theta) * level)
-        low, high = scale * max(mean.low - law.near(level), 0.0), scale * mean.high
+        log_scale = law.log_total + (0.5 - theta) * level  # may be beyond what a float's exponential holds
+        low, high = (math.exp(min(log_scale + _log(x), 0.0)) for x in (mean.low - law.near(level), mean.high))
         return Bracket(min(1.0, gone + low), min(1.0, gone + high))
 
     def deltas(self, levels: Array) -> Bracket[Array]:

@@ -15,11 +15,13 @@ from epsilometer.auditing.exact_loss.all_pairs import Relative
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_loss, guess_losses
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
 from epsilometer.auditing.exact_loss.pairs import Pairs
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import stored
 from epsilometer.core.mechanism import law_of, releases
 
 Array = NDArray[np.float64]
 ALL, EQUAL = "all", "equal length"
+_AGREE = 1e-6  # by how much a curve at level 0 may depart from the average beyond both brackets
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,24 @@ def curve(group: Group, losses: Losses) -> list[dict[str, Any]]:
     """Returns rows of `EXACT_CURVES` from the losses of all pairs."""
     weights, places = group.weights, group.places
     low, high = (np.minimum(weights @ delta[places], 1.0) for delta in (losses.delta.low, losses.delta.high))
-    return curve_rows(group, Bracket(low, high), losses.larger_delta[places].max(axis=0))
+    error = Bracket(*(float(weights @ np.exp(end[places])) for end in (losses.log_error.low, losses.log_error.high)))
+    return curve_rows(group, Bracket(low, high), error, losses.larger_delta[places].max(axis=0))
 
 
-def curve_rows(group: Group, delta: Bracket[Array], worst_high: Array | None = None) -> list[dict[str, Any]]:
-    """Returns rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known."""
+def curve_rows(
+    group: Group, delta: Bracket[Array], error: Bracket[float], worst_high: Array | None = None
+) -> list[dict[str, Any]]:
+    """Returns rows of `EXACT_CURVES`: the mean delta at LEVELS, and the largest of any pair if that is known.
+
+    error: the mean error of guessing between two texts, which the average loss is of. Delta at level 0 is 1 - 2 error
+    (the total variation); raises UserError where it is not, as one of both is then wrong.
+    """
+    if delta.high[0] < 1 - 2 * error.high - _AGREE or delta.low[0] > 1 - 2 * error.low + _AGREE:
+        raise UserError(
+            f"the curve of delta of {type(group.request.mechanism).__name__} at epsilon {group.epsilon:g} contradicts "
+            f"its average loss: delta at level 0 is {delta.low[0]:.6g} to {delta.high[0]:.6g}, by the average "
+            f"{1 - 2 * error.high:.6g} to {1 - 2 * error.low:.6g}; check that its laws sum to one, and else report this"
+        )
     of = {"epsilon": stored(group.epsilon), "pairs": group.name}
     worst = [None] * len(LEVELS) if worst_high is None else worst_high.tolist()
     columns = zip(LEVELS.tolist(), delta.low.tolist(), delta.high.tolist(), worst, strict=True)

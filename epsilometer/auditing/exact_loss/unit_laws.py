@@ -20,23 +20,29 @@ from epsilometer.core.laws import Laws
 Array = NDArray[np.float64]
 _CELLS = 1 << 26  # law entries in memory at a time, over all budgets (512 MB)
 _CACHE = 1 << 17  # entries compared at a time, so that they stay in the processor's cache
+_SMALL = 1e-280  # smaller sums of products may have lost terms that underflowed
 _NEVER = -1e300  # replaces ln 0, so that differences stay finite
 
 
 @dataclass(frozen=True)
 class UnitLaws:
-    """The comparison of unit laws. rows: [W] law rows; largest: A, and log_overlap: B, [W, W] each, in nats."""
+    """The comparison of unit laws. rows: [W] law rows; largest: A, and log_overlap: B, [W, W] each, in nats.
+
+    B is NaN where it was not requested.
+    """
 
     rows: NDArray[np.int64]
     largest: Array
     log_overlap: Array
 
 
-def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) -> list[UnitLaws]:
-    """Returns A and B of distinct law rows [W], for each budget."""
+def unit_laws(
+    laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float], overlaps: bool = True
+) -> list[UnitLaws]:
+    """Returns A, and B if overlaps are requested, of distinct law rows [W], for each budget."""
     size = max(1, _CELLS // (2 * laws.outputs * len(epsilons)))
     starts = range(0, len(rows), size)
-    by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.empty((2, len(rows), len(rows)))) for _ in epsilons]
+    by_epsilon = [UnitLaws(np.asarray(rows, np.int64), *np.full((2, len(rows), len(rows)), np.nan)) for _ in epsilons]
     for i, start in enumerate(starts):
         left = log_laws(laws, rows[start : start + size], epsilons)
         for other in starts[i:]:
@@ -45,8 +51,9 @@ def unit_laws(laws: Laws, rows: NDArray[np.integer], epsilons: Sequence[float]) 
                 here, there = slice(start, start + len(first)), slice(other, other + len(second))
                 one.largest[here, there], reverse = largest_losses(first, second)
                 one.largest[there, here] = reverse.T
-                one.log_overlap[here, there] = _log_overlap(first, second)
-                one.log_overlap[there, here] = one.log_overlap[here, there].T
+                if overlaps:
+                    one.log_overlap[here, there] = _log_overlap(first, second)
+                    one.log_overlap[there, here] = one.log_overlap[here, there].T
     return by_epsilon
 
 
@@ -73,8 +80,17 @@ def largest_losses(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def _log_overlap(first: Array, second: Array) -> Array:
+    total = np.exp(first / 2) @ np.exp(second / 2).T
     with np.errstate(divide="ignore"):
-        return np.minimum(np.log(np.exp(first / 2) @ np.exp(second / 2).T), 0.0)
+        log_total = np.log(total)
+        for a in np.flatnonzero((total < _SMALL).any(axis=1)):
+            small = np.flatnonzero(total[a] < _SMALL)
+            for part in _parts(len(small), second.shape[1]):
+                half = (first[a] + second[small[part]]) / 2
+                peak = np.maximum(half.max(axis=1), _NEVER)
+                half -= peak[:, None]
+                log_total[a, small[part]] = np.log(np.exp(half, out=half).sum(axis=1)) + peak
+    return np.minimum(log_total, 0.0)
 
 
 def _parts(count: int, outputs: int) -> Iterator[slice]:

@@ -63,6 +63,16 @@ def test_pure_losses_and_bounds_are_those_of_all_outputs(law: NDArray[np.float64
             assert error <= math.exp(high) * (1 + 1e-9)
 
 
+def test_an_overlap_that_no_float_holds_keeps_its_logarithm() -> None:
+    """Noise along a list of 2,000 places, so little that between its ends sqrt(P P') is e^-4000 everywhere."""
+    places = np.arange(2000)
+    law = np.asarray(log_softmax(-4.0 * np.abs(places - np.array([[0], [3], [1999]])), axis=1))
+    (units,) = unit_laws.unit_laws(Spelled(law).laws(["a b c"]), np.arange(3), [1.0])
+    for i, j in product(range(3), repeat=2):
+        true = float(np.logaddexp.reduce((law[i] + law[j]) / 2))
+        assert units.log_overlap[i, j] == pytest.approx(min(true, 0.0), rel=1e-9, abs=1e-9)
+
+
 def test_relative_epsilon_names_texts_and_output() -> None:
     law = log_softmax(np.random.default_rng(3).normal(size=(LETTERS, LETTERS)), axis=1)
     mechanism = Spelled(law)

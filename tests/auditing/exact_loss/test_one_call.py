@@ -16,7 +16,8 @@ import epsilometer
 from epsilometer import Design
 from epsilometer.auditing.claims.verdicts import NO_CLAIM, NOT_CHECKED, NOT_REFUTED, VIOLATED
 from epsilometer.auditing.estimation.successes import loss_at
-from epsilometer.auditing.exact_loss import by_laws
+from epsilometer.auditing.exact_loss import by_laws, products
+from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.measuring import measure
 from epsilometer.auditing.exact_loss.one_call import sampled_pairs
 from epsilometer.auditing.exact_loss.pairs import furthest_pairs, of_trials
@@ -87,6 +88,33 @@ def test_curves_bracket_those_of_all_outputs() -> None:
         assert row["delta_low"] - 1e-12 <= np.mean(each) <= row["delta_high"] + 1e-12
         assert larger <= row["worst_high"] + 1e-12
         assert row["delta_high"] - row["delta_low"] < 0.01
+
+
+FAR = -2000.0  # ln of the probability of each other word's own output, beside one output that all words share
+SPLIT = np.where(np.eye(3, 4, dtype=bool), math.log1p(-math.exp(-10.0)), FAR)
+SPLIT[:, 3] = -10.0
+
+
+def test_no_curve_falls_below_its_average_where_losses_are_in_the_thousands() -> None:
+    both = measure(Spelled(SPLIT), TEXTS, [1.0], sampled_pairs(TEXTS, np.zeros((len(TEXTS), 1)), 1000, UNIFORM))
+    for row in both.losses.rows(named=True):
+        curve = both.curves.filter(pairs=row["pairs"], level=0.0)
+        assert row["average_low"] - 1e-6 <= 2 * math.atanh(curve["delta_high"].item())
+        assert 2 * math.atanh(curve["delta_low"].item()) <= row["average_high"] + 1e-6
+
+
+def test_a_curve_that_contradicts_its_average_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where part of a law got lost on the way to the curve and not to the average."""
+    pairs = sampled_pairs(TEXTS, np.zeros((len(TEXTS), 1)), 1000, UNIFORM)
+    deltas = products.Product.deltas
+
+    def lost(distribution: products.Product, levels: Any) -> Bracket[Any]:
+        curve = deltas(distribution, levels)
+        return Bracket(curve.low - 1e-3, curve.high - 1e-3)
+
+    monkeypatch.setattr(products.Product, "deltas", lost)
+    with pytest.raises(UserError, match="Spelled at epsilon 4 contradicts its average loss"):
+        measure(Spelled(LAW), TEXTS, [4.0], pairs)
 
 
 def test_more_candidates_are_bracketed_by_pairs() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
@@ -21,6 +21,11 @@ from epsilometer.auditing.exact_loss.products import Product
 
 Array = NDArray[np.float64]
 LEVELS = np.array([0.0, 0.1, 0.5, 1, 2, 4, 8, 16])
+# Two texts whose delta at some level is decided so far out that the tilt's scale overflows a float.
+TILTED_FAR = (
+    log_softmax(30 * np.array([[0.0, -0.25, 0.0], [0.0, -1.0, -math.inf]]), axis=1),
+    log_softmax(30 * np.array([[0.0, 0.0, -1.0], [-math.inf, 0.75, 0.0]]), axis=1),
+)
 EXACTLY = 1e-12  # relative: what sums of floating-point numbers leave
 
 
@@ -79,6 +84,7 @@ def test_every_figure_brackets_the_sum_over_all_outputs(texts: tuple[Array, Arra
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(two_texts())
+@example(TILTED_FAR)
 def test_grids_that_had_to_become_coarser_bracket_it_too(texts: tuple[Array, Array]) -> None:
     """With room for few points and products, both with FFT and without."""
     p, q = (np.exp(enumerated(text)) for text in texts)
@@ -184,6 +190,27 @@ def test_randomised_response_is_not_rounded() -> None:
         for end in (error.low, error.high):
             assert abs(math.log1p(-math.exp(end)) - end - epsilon) < 1e-9
         assert abs(distribution.pure_loss - epsilon) < 1e-9
+
+
+@pytest.mark.parametrize("units", [1, 2, 5])
+@pytest.mark.parametrize("coarser", [1, 64])
+def test_no_mass_is_lost_where_most_outputs_are_likely_under_one_text_alone(units: int, coarser: int) -> None:
+    """An output both laws share outweighs, by e^990, sqrt(P P') of the outputs that have nearly all of the mass."""
+    shared, never = -10.0, -2000.0
+    most = math.log1p(-math.exp(shared))
+    first, second = np.array([[most, never, shared]] * units), np.array([[never, most, shared]] * units)
+    for distribution in (pair(first, second, 1.0), pair(second, first, 1.0)):
+        distribution = Product([unit.coarser(coarser) for unit in distribution.units])
+        for unit in distribution.units:
+            for sign in (0.5, -0.5):  # the masses of P and P' on the grid
+                mass = logsumexp(unit.log_weights + sign * unit.places * unit.step)
+                assert mass == pytest.approx(0.0, abs=1e-9)
+        true = -math.expm1(units * shared)  # 1 - P(the shared output in every unit), up to e^-2000
+        error, curve = distribution.log_error(), distribution.deltas(np.array([0.0, 8.0, 500.0]))
+        assert np.all(curve.low <= true + 1e-9)
+        assert np.all(true - 1e-9 <= curve.high)
+        assert curve.high[0] >= 1 - 2 * math.exp(error.high) - 1e-9
+        assert curve.low[0] <= 1 - 2 * math.exp(error.low) + 1e-9
 
 
 def test_texts_with_no_output_in_common() -> None:
