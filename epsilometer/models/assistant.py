@@ -21,13 +21,12 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 from pydantic import Field, PositiveInt
 
 from epsilometer.core.component import component
 from epsilometer.core.errors import UserError
 from epsilometer.core.randomness import Noise
-from epsilometer.models.chat import Chat, check_environment
+from epsilometer.models.chat import Chat, check_environment, store_path
 
 T = TypeVar("T")
 
@@ -218,5 +217,5 @@ class AsksModel:
     def _assistant(self) -> Assistant:
         if not self.endpoint:
             return Local(self.model, self.temperature, self.longest)
-        store = user_cache_path("epsilometer") / "answers.sqlite"
+        store = store_path("answers.sqlite")
         return Remote(self.model, store, self.temperature, self.longest, workers=self.workers)

@@ -8,7 +8,8 @@ revision that answered. So a run that was stopped, even by kill -9, continues wh
 answered question is asked again, unless the endpoint has moved on to another revision; one call never mixes two. Which
 revision the endpoint serves is known once something new is asked. Requests that meet
 408, 409, 429, 5xx, a time-out or a broken connection are repeated by the client library, after the time that the server
-asks for (up to two minutes), else after exponential back-off with jitter.
+asks for (up to two minutes), else after exponential back-off with jitter. Requests are carried by `endpoint_client`,
+which follows no redirect and bounds the time and the size of an answer.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from platformdirs import user_cache_path
+
+from epsilometer.core import limits
 from epsilometer.core.errors import UserError
 from epsilometer.runtime.progress import track
 
@@ -61,20 +65,24 @@ class Chat:
     """One model at one endpoint, with a store of its answers.
 
     model:    its name there; an endpoint that answers with another model is refused.
-    store:    a file (SQLite) that holds the answers, made where there is none. It holds no question, only its hash; but
-              whoever has the file can check a guess of a question, so it belongs where the texts may lie.
+    store:    a file (SQLite) that holds the answers, made where there is none, for this user alone (0600). It holds no
+              question, only its hash; but whoever has the file can check a guess of a question, so it belongs where the
+              texts may lie.
     workers:  requests at a time.
-    timeout:  seconds that one request may take.
+    timeout:  seconds that one request may take; `limits.ENDPOINT_SECONDS` by default.
 
     Raises UserError when OPENAI_BASE_URL or OPENAI_API_KEY is missing or unusable.
     """
 
-    def __init__(self, model: str, store: Path, workers: int = 8, timeout: float = 60.0) -> None:
+    def __init__(self, model: str, store: Path, workers: int = 8, timeout: float | None = None) -> None:
         self.model, self._store, self._workers = model, store, workers
         self.host = check_environment()
-        from openai import OpenAI, Timeout
+        from openai import OpenAI
 
-        self._client = OpenAI(timeout=Timeout(timeout, connect=CONNECT), max_retries=RETRIES)
+        from epsilometer.models.endpoint_client import EndpointClient
+
+        client = EndpointClient(limits.ENDPOINT_SECONDS.value if timeout is None else timeout, CONNECT)
+        self._client = OpenAI(http_client=client, max_retries=RETRIES)
         url = self._client.base_url
         # A hash: the store must not reveal the endpoint's address.
         self._source = _key(model, {"host": url.host, "port": url.port, "path": url.path}).hex()
@@ -156,6 +164,8 @@ class Chat:
             try:
                 answer = client.chat.completions.create(model=self.model, **request)
                 text = answer.choices[0].message.content or ""
+            except UserError:  # of the client, about the answer
+                raise
             except (ValueError, AttributeError, IndexError, TypeError):  # no JSON, or not of this form
                 continue
             if not _same(self.model, answer.model):
@@ -179,8 +189,15 @@ class Chat:
             return f"the endpoint at {self.host} cannot be reached; check OPENAI_BASE_URL, and that the server runs"
         status = getattr(error, "status_code", None)
         if status is None:
-            how = "did not answer in time" if isinstance(error, APITimeoutError) else "broke the connection"
-            return f"the endpoint at {self.host} {how}, {RETRIES + 1} times"
+            late = isinstance(error, APITimeoutError)
+            how = "did not answer in time" if late else "broke the connection"
+            remedy = f"; {limits.ENDPOINT_SECONDS.remedy}" if late else ""
+            return f"the endpoint at {self.host} {how}, {RETRIES + 1} times{remedy}"
+        if 300 <= status < 400:
+            return (
+                f"the endpoint at {self.host} answered with status {status}, a redirect, which is not followed: it "
+                "would carry the text to another address; set OPENAI_BASE_URL to the address that is meant"
+            )
         remedy = {
             401: "check OPENAI_API_KEY",
             403: "check OPENAI_API_KEY and what it may use",
@@ -198,8 +215,16 @@ class _Store:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with _storing(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            for part in (
+                "",
+                "-wal",
+                "-shm",
+            ):  # SQLite gives new ones the permissions of the file; a killed run left old
+                if (file := path.with_name(path.name + part)).exists():
+                    file.chmod(0o600)
             # Workers write, one at a time; another process may write to the same file.
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
             # An answer survives the process at once; a power failure costs the last answers, not the file.
@@ -209,10 +234,6 @@ class _Store:
                 "CREATE TABLE IF NOT EXISTS completions (question BLOB, revision TEXT, source TEXT, text TEXT, "
                 "prompt_tokens INTEGER, completion_tokens INTEGER, PRIMARY KEY (question, revision))"
             )
-        except (OSError, sqlite3.DatabaseError) as error:
-            raise UserError(
-                f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
-            ) from None
 
     def revision(self, source: str) -> str:
         """The revision that answered last; empty where none did."""
@@ -242,6 +263,25 @@ class _Store:
 
     def close(self) -> None:
         self._database.close()
+
+
+@contextmanager
+def _storing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise UserError(
+            f"answers cannot be stored in {path} ({error}); move away what is there, or make it writable"
+        ) from None
+
+
+def store_path(name: str) -> Path:
+    """The store of that name in the user's cache, a folder that nobody else can enter (0700)."""
+    folder = user_cache_path("epsilometer")
+    with _storing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    return folder / name
 
 
 def _key(source: str, request: Mapping[str, Any]) -> bytes:

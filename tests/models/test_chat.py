@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +119,68 @@ def test_a_lasting_fault_ends_in_words_and_the_next_run_goes_on(
     answers = Chat("m", tmp_path / "s").complete(ask("a", "b", "bad", "c"), 5)
     assert [answer.text for answer in answers] == ["re: a", "re: b", "re: bad", "re: c"]
     assert max(server.answered.values()) == 1
+
+
+@pytest.mark.parametrize("status", ["302", "307"])
+def test_a_redirect_carries_nothing_to_another_host(server: Server, tmp_path: Path, status: str) -> None:
+    with Server() as other:
+        threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True).start()
+        server.elsewhere = f"http://127.0.0.1:{other.server_port}/v1/chat/completions"
+        server.fault = lambda message, attempt: status
+        with pytest.raises(UserError, match=rf"status {status}, a redirect, which is not followed.*OPENAI_BASE_URL"):
+            Chat("m", tmp_path / "s").complete(ask("a planted sentence"), 5)
+        other.shutdown()
+    assert len(server.asked) == 1
+    assert other.connections == 0
+
+
+@pytest.mark.parametrize("fault", ["drops", "drops of a header"])
+def test_an_answer_that_never_ends_is_late(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Every read gets its byte in time; the request as a whole does not end."""
+    monkeypatch.setattr(chat, "RETRIES", 1)
+    server.fault = lambda message, attempt: fault
+    start = time.monotonic()
+    with pytest.raises(UserError, match=r"did not answer in time, 2 times; .* EPSILOMETER_ENDPOINT_SECONDS"):
+        Chat("m", tmp_path / "s", timeout=0.3).complete(ask("a"), 5)
+    assert time.monotonic() - start < 15
+
+
+def test_an_answer_without_end_does_not_fill_the_memory(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EPSILOMETER_ENDPOINT_BYTES", "1000000")
+    server.fault = lambda message, attempt: "flood"
+    with pytest.raises(UserError, match=r"sent an answer of more than 1000000 bytes; .*EPSILOMETER_ENDPOINT_BYTES"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
+    assert len(server.asked) == 1
+
+
+def test_a_compressed_answer_is_refused(server: Server, tmp_path: Path) -> None:
+    """It may be a thousand times as large; the endpoint was asked to send none."""
+    server.fault = lambda message, attempt: "gzip"
+    with pytest.raises(UserError, match=r"at 127.0.0.1 compresses its answers"):
+        Chat("m", tmp_path / "s").complete(ask("a"), 5)
+
+
+def test_nobody_else_reads_the_answers(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither new ones, nor those that lay there for all to read, nor what SQLite puts beside them."""
+    monkeypatch.setattr(chat, "user_cache_path", lambda name: tmp_path / "cache" / name)
+    folder = tmp_path / "cache" / "epsilometer"
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    (folder / "answers").touch(0o644)
+    before = os.umask(0o022)
+    try:
+        Chat("m", chat.store_path("answers")).complete(ask("a"), 5)
+        with closing(chat._Store(chat.store_path("others"))):
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {"answers", "others", "others-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_an_empty_answer_is_an_answer(server: Server, tmp_path: Path) -> None:
@@ -308,7 +373,7 @@ def judged(attack: JudgeAttack, public: bool = True) -> np.ndarray:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("epsilometer.attacks.identification.judge.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
     return tmp_path / "epsilometer" / "verdicts.sqlite"
 
 

@@ -28,10 +28,15 @@ class Server(ThreadingHTTPServer):
         self.reply: Callable[[str], str] = lambda message: f"re: {message}"
         self.model: str | None = None  # None: the one that was asked
         self.delay = 0.0
+        self.elsewhere = ""  # where redirects lead
         self.lock = threading.Lock()
         self.asked: list[tuple[str, float, dict[str, Any]]] = []  # message, time, body
         self.answered: Counter[str] = Counter()
-        self.busy = self.most_busy = 0
+        self.busy = self.most_busy = self.connections = 0
+
+    def get_request(self) -> Any:
+        self.connections += 1
+        return super().get_request()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is part of the tests."""
@@ -90,6 +95,26 @@ class Handler(BaseHTTPRequestHandler):
                 # With lingering off, closing sends a reset.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
+            case "302" | "307":
+                self._send(int(fault), "", ("Location", server.elsewhere))
+            case "drops":  # a byte now and then, of an answer that never ends
+                self.send_response(200)
+                self.end_headers()
+                while True:
+                    self.wfile.write(b" ")
+                    time.sleep(0.02)
+            case "drops of a header":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+                while True:
+                    self.wfile.write(b"x")
+                    time.sleep(0.02)
+            case "flood":
+                self.send_response(200)
+                self.end_headers()
+                while True:
+                    self.wfile.write(b" " * (1 << 16))
+            case "gzip":
+                self._send(200, whole, ("Content-Encoding", "gzip"))
             case "half":
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(whole)))

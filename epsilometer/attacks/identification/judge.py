@@ -27,7 +27,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 from pydantic import Field, PositiveInt, model_validator
 
 from epsilometer.attacks.identification.shared.judge_model import JudgeModel
@@ -36,7 +35,7 @@ from epsilometer.core.attack import Context, choose
 from epsilometer.core.component import EMBEDDED, component
 from epsilometer.core.errors import UserError
 from epsilometer.core.mechanism import Rewrites
-from epsilometer.models.chat import Chat, Completion, Message, check_environment
+from epsilometer.models.chat import Chat, Completion, Message, check_environment, store_path
 
 LARGEST_SET = 4  # the embedded judge beats chance and its rivals up to here, and guesses beyond (docs/results.md)
 
@@ -86,7 +85,7 @@ class JudgeAttack:
 
     @cached_property
     def _chat(self) -> Chat:
-        return Chat(str(self.model), user_cache_path("epsilometer") / "verdicts.sqlite", self.workers)
+        return Chat(str(self.model), store_path("verdicts.sqlite"), self.workers)
 
     @cached_property
     def _counts(self) -> defaultdict[float, Counter[str]]:

@@ -51,7 +51,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 from pydantic import Field, PositiveInt, field_validator, model_validator
 from scipy.special import log_softmax
 
@@ -63,7 +62,7 @@ from epsilometer.core.mechanism import PROVIDER, Rewrites, Unread
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 from epsilometer.mechanisms.words.shared.cosine import CosineMechanism
-from epsilometer.models.chat import check_environment
+from epsilometer.models.chat import check_environment, store_path
 from epsilometer.models.embedded import seq2seq
 from epsilometer.models.encoder import Encoder
 from epsilometer.models.locate import ENCODER, locate
@@ -134,7 +133,7 @@ class PrivRewrite:
     def provider(self) -> Provider:
         """Who writes the candidates; sees sanitised texts alone."""
         if self.endpoint is not None:
-            store = user_cache_path("epsilometer") / "candidates.sqlite"
+            store = store_path("candidates.sqlite")
             return Remote(
                 self.endpoint, store, self.prompt, self.temperature, longest=self.max_new_tokens, workers=self.workers
             )

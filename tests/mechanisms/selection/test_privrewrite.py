@@ -410,7 +410,7 @@ def test_the_temperature_is_that_of_the_models_own_softmax(tmp_path: Path) -> No
 @pytest.fixture
 def remote(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivRewrite:
     """PrivRewrite over the four words, its provider behind a real server that turns the text round."""
-    monkeypatch.setattr("epsilometer.mechanisms.selection.privrewrite.user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("epsilometer.models.chat.user_cache_path", lambda name: tmp_path / name)
     server.reply = lambda message: " ".join(message.rpartition("Text: ")[2].split()[::-1])
     return endpoint()
 

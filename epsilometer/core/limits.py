@@ -1,0 +1,39 @@
+"""Bounds on what programs, endpoints and files may take: seconds, bytes, nodes.
+
+Each ends what could otherwise go on for ever or fill the memory. None can change a result, so they stand in the
+environment and not in params.yaml.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from epsilometer.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A whole number > 0, by default `default`, else what the environment gives for `variable`."""
+
+    variable: str
+    default: int
+
+    @property
+    def value(self) -> int:
+        """The bound. Raises UserError for a variable that is no whole number > 0."""
+        text = os.environ.get(self.variable, str(self.default))
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+            raise UserError(
+                f"{self.variable} must be a whole number > 0, got {text[:40]!r}; for instance {self.default}"
+            )
+        return int(text)
+
+    @property
+    def remedy(self) -> str:
+        """How to raise it, for the end of a message."""
+        return f"if that is meant, set {self.variable} (now {self.value}) to more"
+
+
+ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
+ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # of an answer
