@@ -36,6 +36,7 @@ from epsilometer.pipeline.busy import deferred
 from epsilometer.pipeline.dvc_files import digest, recorded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.lockfile import quick
+from epsilometer.pipeline.opening import opened
 from epsilometer.pipeline.parsing import once
 from epsilometer.runtime.unfinished import abandoned
 
@@ -54,7 +55,7 @@ def held(folder: Path, say: Say) -> Iterator[None]:
     if RUNNER in os.environ:
         yield
         return
-    repo = Repo(_wait_for_lock=True)
+    repo = opened()
     with repo, Path(str(repo.tmp_dir), "epsilometer.lock").open("a+") as lock:
         copies = Path(repo.dvc_dir, "cache")
         if Path(repo.cache.local.path).is_relative_to(copies):  # and not one that is shared on purpose

@@ -29,10 +29,12 @@ from epsilometer.corpora.reading import prepare, read
 from epsilometer.project import params
 from epsilometer.project.profiles import with_sections
 from epsilometer.project.schema.confinement import NAME
+from epsilometer.project.site_cache import keep_private
 
 TEMPLATE = PACKAGE / "project/template"
 _IN_WHEEL = TEMPLATE / "stages.yaml"  # by another name, as DVC would look into an environment that lies in a project
 _STAGES = _IN_WHEEL if _IN_WHEEL.is_file() else PACKAGE.parent / "dvc.yaml"
+_HIDDEN = {"dvc", "dvc-site", "dvcignore", "gitignore"}  # names of the template that have a dot in a project
 _WEIGHTS = Path("data/embedded")
 _ROWS = 2000  # of a user's file, unless they ask for more: embedding a million takes hours
 
@@ -74,10 +76,9 @@ def start(folder: Path, texts: Path | None, column: str, mechanism: str) -> None
     dataset = _dataset(texts, column)
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(TEMPLATE.rglob("*")):
-        place = folder / file.relative_to(TEMPLATE)
+        place = folder.joinpath(*("." * (part in _HIDDEN) + part for part in file.relative_to(TEMPLATE).parts))
         if file.is_file() and file.suffix != ".pyc" and _wanted(file, texts, audited):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, place.with_name("." + place.name) if place.name.endswith("ignore") else place)
+            _copy(file, place)
     if texts is not None:
         _copy(texts, folder / "data/texts" / texts.name)
     if audited.own is not None:
@@ -110,8 +111,8 @@ def renew(folder: Path) -> None:
 
 def _set_up(folder: Path) -> None:
     """Make a folder a repository of git and of DVC, with all but the data ready for the first commit."""
-    dvc = [sys.executable, "-m", "dvc", "init", "--quiet"]
-    for command in (["git", "init", "--quiet"], dvc, ["git", "add", "--all"]):
+    keep_private(folder)
+    for command in (["git", "init", "--quiet"], ["git", "add", "--all"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise UserError(f"`{' '.join(command)}` failed in {folder}:\n{done.stdout}{done.stderr}")

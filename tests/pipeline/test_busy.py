@@ -11,9 +11,9 @@ from dvc import rwlock
 from dvc.cli import main as dvc
 from dvc.fs import LocalFileSystem
 from dvc.lock import Lock, LockError
-from dvc.repo import Repo
 
 from epsilometer.pipeline.busy import deferred
+from tests.support.dvc_project import make_project
 
 STAGES = """stages:
   first:
@@ -38,7 +38,7 @@ def test_a_command_finds_what_dvc_notes(tmp_path: Path, monkeypatch: pytest.Monk
         project = tmp_path / name
         project.mkdir()
         monkeypatch.chdir(project)
-        Repo.init(no_scm=True).close()
+        make_project(project)
         Path("dvc.yaml").write_text(STAGES)
         Path("given.txt").write_text("1")
         with mode:

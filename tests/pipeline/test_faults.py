@@ -36,6 +36,7 @@ from epsilometer.pipeline.stages import model
 from epsilometer.project import checking, params
 from epsilometer.runtime import checksums
 from epsilometer.text.vectors import write_arrays
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 from tests.support.processes import at_work, below, command, wait
 
@@ -89,7 +90,6 @@ class Project:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
             "DVC_NO_ANALYTICS": "1",
-            "DVC_SITE_CACHE_DIR": str(folder / ".dvc-site"),
         }
         (folder / "weights").mkdir()
         (folder / "weights/model.safetensors").write_bytes(os.urandom(1000))
@@ -108,8 +108,7 @@ class Project:
         }
         (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
         self.settings(SETTINGS)
-        for start in (["git", "init", "-q"], ["dvc", "init", "-q"]):
-            subprocess.run(start, cwd=folder, env=self.environment, check=True, capture_output=True)
+        make_project(folder)
         self.run()
         self.outputs = self.results()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +21,6 @@ import epsilometer.pipeline.flows.audit  # sets Prefect's environment: before Pr
 
 # isort: split
 from dvc.exceptions import DvcException
-from dvc.repo import Repo
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
@@ -43,6 +41,7 @@ from epsilometer.pipeline.flows import output
 from epsilometer.pipeline.flows.output import environment, show
 from epsilometer.pipeline.flows.reproduce import reproduce
 from epsilometer.report.sections import origin
+from tests.support.dvc_project import make_project
 
 # second passes on the first letter alone, so that a change further on ends there, and refuses an x.
 STAGES = {
@@ -66,8 +65,7 @@ def _server() -> Iterator[None]:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    Repo.init(str(tmp_path)).close()
+    make_project(tmp_path)
     _write_project(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 import yaml
 
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 VARIED = {"epsilon": 1, "trials": 50, "candidates": [2, 4], "temperatures": [0], "seeds": 2}
@@ -118,8 +119,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     sandbox = Project(folder)
-    sandbox.run("git", "init", "-q")
-    sandbox.run("dvc", "init", "-q")
+    make_project(folder)
     assert sandbox.repro() == {
         "prepare@songs", "embed@songs", "trials@songs", "vectors@own", "lists", "instrument", "claims", "similarity",
         "diagnose", "ablations@songs-rr", "ablations@songs-mine", "tokens", "classifiers",

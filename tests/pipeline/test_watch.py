@@ -27,6 +27,7 @@ import pytest
 import yaml
 
 import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 # isort: split
@@ -500,9 +501,7 @@ def _git(folder: Path, *arguments: str) -> str:
 def _dvc_project(folder: Path, stages: dict[str, Any]) -> None:
     (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
     (folder / ".gitignore").write_text("/data\n/.prefect\n__pycache__\n*.txt\n")
-    _git(folder, "init", "-q")
-    environment = os.environ | {"DVC_NO_ANALYTICS": "1"}
-    subprocess.run([sys.executable, "-m", "dvc", "init", "-q"], cwd=folder, env=environment, check=True)
+    make_project(folder)
     _git(folder, "add", "-A")
     _git(folder, "commit", "-q", "-m", "one")
 

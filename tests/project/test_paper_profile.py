@@ -19,6 +19,7 @@ from epsilometer.project.checking import check
 from epsilometer.project.params import read
 from epsilometer.project.profiles import copy
 from tests.support import tiny_models
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 GRID = (0.1, 0.5, 1, 10, 50, 100, 250, 750, 1000, 2500)
@@ -92,8 +93,7 @@ def test_it_says_what_it_would_fetch(folder: Path) -> None:
 def test_dvc_plans_every_stage(folder: Path) -> None:
     """139 stages. Without --force DVC looks for a stage's inputs in its cache first, and fails where none were made."""
     environment = os.environ | {"DVC_NO_ANALYTICS": "1", "PYTHONPATH": str(ROOT)}
-    for command in (["git", "init", "-q"], [sys.executable, "-m", "dvc", "init", "-q"]):
-        subprocess.run(command, cwd=folder, env=environment, check=True)
+    make_project(folder)
     plan = [sys.executable, "-m", "dvc", "repro", "--dry", "--force"]
     done = subprocess.run(plan, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

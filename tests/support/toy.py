@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 STAGES = ("code", "resources", "prepare", "embed", "trials", "rewrite", "attack", "estimate")
@@ -60,7 +61,6 @@ class Toy:
             "SHELL": "/bin/sh",
             "DVC_NO_ANALYTICS": "1",
             "DO_NOT_TRACK": "1",
-            "DVC_SITE_CACHE_DIR": str(folder / ".dvc-site"),
             "PREFECT_HOME": str(folder / ".prefect"),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         }
@@ -68,7 +68,7 @@ class Toy:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in (".dvcignore", "pyproject.toml"):
             shutil.copy(ROOT / name, folder / name)
-        (folder / ".gitignore").write_text("/data/*\n/.prefect/\n/.dvc-site/\n__pycache__/\n")
+        (folder / ".gitignore").write_text("/data/*\n/.prefect/\n__pycache__/\n")
         shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
         shipped["embed"]["do"]["cmd"] = "python embed.py ${key}"
         shipped["resources"]["deps"] = ["data/code", "data/prepared"]
@@ -97,8 +97,7 @@ class Toy:
             "runtime": {"block": 65536, "workers": 1},
         }
         self.write_params()
-        for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
-            subprocess.run(command, cwd=folder, env=self.environment, check=True, capture_output=True)
+        make_project(folder)
 
     def write_params(self) -> None:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(self.params, sort_keys=False))

@@ -22,7 +22,6 @@ from typing import Any
 
 from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
-from dvc.repo import Repo
 from prefect import Flow, flow, get_run_logger
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
@@ -37,6 +36,7 @@ from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.artifacts import publish
 from epsilometer.pipeline.flows.output import Server
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
+from epsilometer.pipeline.opening import opened
 from epsilometer.pipeline.repro import held
 
 _GRACE = 7.0  # seconds to report an end that SIGTERM asked for
@@ -110,7 +110,7 @@ def _bring_up_to_date(folder: str, target: str | None, ended: Callable[[int], No
 def dependencies(folder: str, target: str | None) -> dict[str, list[str]]:
     """The stages to bring up to date, by address, and those that each depends on, all from DVC's graph."""
     file = str(Path(folder, "dvc.yaml"))
-    with Repo(_wait_for_lock=True) as repo, repo.lock:
+    with opened() as repo, repo.lock:
         graph = repo.index.graph  # an edge leads from a stage to what it depends on
         wanted = repo.stage.collect(f"{file}:{target}" if target else file, with_deps=True)
         return {stage.addressing: [need.addressing for need in graph[stage]] for stage in graph if stage in wanted}

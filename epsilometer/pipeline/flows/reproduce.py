@@ -11,13 +11,14 @@ from typing import Any
 
 from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
-from dvc.repo import Repo
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed, Failed, State
 
+from epsilometer.core.errors import UserError
 from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.output import environment, show
+from epsilometer.pipeline.opening import opened
 
 _ONE_READER = threading.Lock()  # DVC does not promise to be thread-safe
 _running: set[subprocess.Popen[str]] = set()
@@ -51,7 +52,7 @@ def reproduce(stage: str) -> State[Any]:
             return Completed(name="Cached")
     except StageFileDoesNotExistError as error:
         return Failed(message=f"{stage}: {error.file} {GONE}")
-    except DvcException as error:
+    except (DvcException, UserError) as error:
         return Failed(message=f"{stage}: {error}")
     command = [sys.executable, "-m", "epsilometer.pipeline.repro", "--single-item", stage]
     with _STARTING:
@@ -97,5 +98,5 @@ def stale(stage: str) -> bool:
     left to the command line.
     """
     # Another stage's `dvc repro` holds the project's lock for as long as it hashes: wait, as `--wait-for-lock` does.
-    with _ONE_READER, Repo(_wait_for_lock=True) as repo:
+    with _ONE_READER, opened() as repo:
         return bool(repo.status(targets=[stage]))

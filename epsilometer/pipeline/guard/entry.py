@@ -14,6 +14,7 @@ from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
 from epsilometer.pipeline.guard.parent import end_with_parent
 from epsilometer.pipeline.guard.withholding import SHOW, report, traceback_of, withhold
+from epsilometer.project.site_cache import keep_private
 from epsilometer.runtime.batches import recorded
 from epsilometer.runtime.progress import say
 
@@ -48,6 +49,8 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     data.chmod(0o700)  # private texts are in it
     written = withhold()
     try:
+        if "DVC_ROOT" in os.environ:  # DVC runs it, and not always below `repro`
+            keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
         with guarded(), recorded("/".join(label.split())):
             main(*arguments)

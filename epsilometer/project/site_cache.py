@@ -1,0 +1,65 @@
+"""DVC's site cache, what it remembers of hashes and links, in a folder of the project that nobody else can enter.
+
+DVC's own default lies under /var/tmp, in folders that every user of the machine may write. DVC deletes files that are
+named in it, and unpickles what lies there, so whoever writes it can have code run. `.dvc/config` names a folder of the
+project; but DVC takes that path from wherever it is called, and makes what is missing writable by everybody. So
+`.dvc/config.local` names the same folder by its whole path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from epsilometer.core.errors import UserError
+
+NAME = ".dvc-site"  # as in .dvc/config
+VARIABLE = "DVC_SITE_CACHE_DIR"  # which overrides both
+_NAMED = re.compile(r"^\s*site_cache_dir\s*=\s*(.*?)\s*$", re.MULTILINE)
+
+
+def keep_private(project: Path) -> None:
+    """Have DVC keep its site cache in the project's own folder, of mode 0700, unless the user names another.
+
+    Raises UserError where the folder that DVC uses belongs to another user, or where somebody may write it who may not
+    write the project.
+    """
+    own = project.resolve() / NAME
+    local = project / ".dvc/config.local"
+    match = _NAMED.search(local.read_text(encoding="utf-8", errors="replace")) if local.is_file() else None
+    named = Path(match[1].strip("\"'")) if match else None
+    if named is None or (named.name == NAME and named != own):  # the project was moved
+        command = [sys.executable, "-m", "dvc", "config", "--local", "core.site_cache_dir", str(own)]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True)
+        if done.returncode:
+            raise UserError(f"{local} cannot be written, and names DVC's site cache: {done.stderr.strip()}")
+        named = own
+    folder = Path(os.environ.get(VARIABLE) or named)
+    folders = [folder, folder / "repo"]  # DVC makes both writable by everybody
+    for one in folders:
+        one.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder == own and not (ignored := own / "repo/.gitignore").exists():  # a project from before this folder
+        ignored.write_text("*\n")
+    for one in (*folders, *folders[1].iterdir()):
+        _check(one, project)
+    for one in folders:
+        if folder == own and one.stat().st_uid == os.geteuid():
+            one.chmod(0o700)
+
+
+def _check(folder: Path, project: Path) -> None:
+    """Raises UserError where somebody who can have nothing run in the project can write this folder."""
+    there, around = folder.stat(), project.stat()
+    remedy = f"delete it (DVC makes it again), or name a folder of yours in {VARIABLE}"
+    if there.st_uid not in (os.geteuid(), 0, around.st_uid):
+        raise UserError(f"{folder}, of DVC's site cache, belongs to another user, number {there.st_uid}; {remedy}")
+    trusted = around.st_mode if there.st_gid == around.st_gid else around.st_mode & ~stat.S_IWGRP
+    if there.st_mode & (stat.S_IWGRP | stat.S_IWOTH) & ~trusted:
+        raise UserError(
+            f"{folder}, of DVC's site cache, can be written by other users (mode {there.st_mode & 0o777:04o}), who can "
+            f"have code run by that; {remedy}"
+        )

@@ -1,0 +1,159 @@
+"""DVC deletes and unpickles what its site cache names, so nobody else may write there: not in a clone, not by hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from epsilometer.core.errors import UserError
+from epsilometer.project.site_cache import NAME, VARIABLE, keep_private
+from epsilometer.project.starting import start
+from tests.support.dvc_project import make_project
+from tests.support.places import ROOT
+
+NOBODY = 65534
+STAGE = "stages:\n  one:\n    cmd: echo 1 > one.txt\n    outs: [one.txt]\n"
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name != VARIABLE},
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "PYTHONPATH": str(ROOT),
+    "DVC_NO_ANALYTICS": "1",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that every user may look into, as a home often is; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def run(folder: Path, *words: str) -> None:
+    done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def kept_by(project: Path) -> Path:
+    """The site cache that `dvc` itself names in this folder."""
+    doctor = [sys.executable, "-m", "dvc", "doctor"]
+    said = subprocess.run(doctor, cwd=project, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+    (line,) = (line for line in said.splitlines() if line.startswith("Repo.site_cache_dir: "))
+    return Path(project, line.removeprefix("Repo.site_cache_dir: "))
+
+
+def open_to_others(token: Path) -> list[str]:
+    """What of a site cache somebody else may write, up to the folder that holds it."""
+    places = [token.parent.parent, token.parent, *token.parent.rglob("*")]
+    return [str(place) for place in places if place.stat().st_mode & 0o022]
+
+
+def test_a_clone_in_which_dvc_is_called_by_hand(readable: Path) -> None:
+    start(readable / "mine", None, "text", "identity")
+    (readable / "mine/dvc.yaml").write_text(STAGE)
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    run(readable / "mine", "git", *identity, "commit", "-q", "-a", "-m", "one")
+    run(readable, "git", "clone", "-q", "mine", "clone")
+    clone = readable / "clone"
+    assert not (clone / ".dvc/config.local").exists()
+    run(clone, "dvc", "repro")
+    token = kept_by(clone)
+    assert token.is_relative_to(clone / NAME)
+    assert (token / "links/cache.db").is_file()
+    assert open_to_others(token) == []
+    if os.geteuid() == 0:
+        script = f"touch {token}/links/x; mv {token} {token}.old; mkdir {token.parent}/x; touch {clone}/{NAME}/x"
+        subprocess.run(["sh", "-c", script], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", capture_output=True)
+        assert (token / "links/cache.db").is_file()
+        assert not [*clone.glob(f"{NAME}/**/x")]
+
+
+@pytest.mark.parametrize("how", [["epsilometer", "repro", "dvc.yaml"], ["dvc", "repro"]])
+def test_after_a_run_it_is_closed_and_named_for_every_folder(readable: Path, how: list[str]) -> None:
+    """By a stage too, where nobody goes through `epsilometer repro`."""
+    project = readable / "mine"
+    project.mkdir()
+    make_project(project)
+    (project / ".dvc/config.local").unlink()
+    (project / NAME).chmod(0o755)
+    stage = "from epsilometer.pipeline.guard.entry import run\nrun(lambda: open('one.txt', 'w').write('1'), 'one')\n"
+    (project / "stage.py").write_text(stage)
+    (project / "params.yaml").write_text("")
+    (project / "dvc.yaml").write_text(STAGE.replace("echo 1 > one.txt", "python stage.py"))
+    run(project, *how)
+    assert (project / NAME).stat().st_mode & 0o777 == 0o700
+    (project / "below").mkdir()
+    assert kept_by(project / "below").is_relative_to(project / NAME)
+    assert not (project / "below" / NAME).exists()
+
+
+@pytest.mark.parametrize("place", [NAME, f"{NAME}/repo", f"{NAME}/repo/token"])
+@pytest.mark.parametrize("how", ["mode", "owner"])
+def test_a_folder_that_somebody_else_can_write_is_refused(tmp_path: Path, place: str, how: str) -> None:
+    make_project(tmp_path)
+    (tmp_path / NAME / "repo/token").mkdir()
+    folder = tmp_path / place
+    if how == "mode":
+        folder.chmod(0o777)
+        reason = "can be written by other users \\(mode 0777\\)"
+    elif os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+        reason = f"belongs to another user, number {NOBODY}"
+    else:
+        pytest.skip("only root can give a folder away")
+    with pytest.raises(UserError, match=f"^{folder}, of DVC's site cache, {reason}.*; delete it"):
+        keep_private(tmp_path)
+    (tmp_path / "dvc.yaml").write_text(STAGE)
+    repro = [sys.executable, "-m", "epsilometer.pipeline.repro"]
+    done = subprocess.run(repro, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert f"error: {folder}, of DVC's site cache" in done.stderr
+    assert not (tmp_path / "one.txt").exists()
+
+
+def test_a_project_whose_group_shares_it_shares_this_too(tmp_path: Path) -> None:
+    """As after a clone under umask 002."""
+    make_project(tmp_path)
+    (tmp_path / NAME).chmod(0o775)
+    tmp_path.chmod(0o775)
+    keep_private(tmp_path)
+    (tmp_path / NAME).chmod(0o775)
+    tmp_path.chmod(0o755)
+    with pytest.raises(UserError, match="can be written by other users"):
+        keep_private(tmp_path)
+
+
+def test_a_folder_that_the_user_names_is_looked_at_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "project").mkdir()
+    make_project(tmp_path / "project")
+    named = tmp_path / "named"
+    monkeypatch.setenv(VARIABLE, str(named))
+    keep_private(tmp_path / "project")
+    named.chmod(0o777)
+    with pytest.raises(UserError, match=f"^{named}, of DVC's site cache, can be written by other users"):
+        keep_private(tmp_path / "project")
+
+
+def test_a_project_that_moves_takes_it_along(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    make_project(tmp_path / "old")
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    keep_private(tmp_path / "new")
+    assert kept_by(tmp_path / "new").is_relative_to(tmp_path / "new" / NAME)
+    local = tmp_path / "new/.dvc/config.local"
+    local.write_text(f"[core]\n    site_cache_dir = {tmp_path}/chosen\n")
+    keep_private(tmp_path / "new")
+    assert kept_by(tmp_path / "new").is_relative_to(tmp_path / "chosen"), "the user's choice stays"
