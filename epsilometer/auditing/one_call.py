@@ -296,6 +296,7 @@ def attacked(
         design.prior,
     )
     _note_departures(rows)
+    _note_length(rows)
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
@@ -353,3 +354,13 @@ def _note_departures(rows: Sequence[Mapping[str, Any]]) -> None:
     if departing:
         at = ", ".join("any" if epsilon is None else f"{epsilon:g}" for epsilon in departing)
         note(f"{DEPARTS} at epsilon {at}: no loss by posteriors is given, and whatever rests on that law is in doubt")
+
+
+def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note on standard error where texts of equally many words still differ in length, and what that proves."""
+    proved = [row["equal_loss"] for row in rows if row["attack"] == "length" and row["equal_loss"]]
+    if proved:
+        note(
+            f"length alone proves up to {max(proved):.2g} nats between texts of equally many words too (equal_loss), by "
+            "their characters, white space or punctuation"
+        )

@@ -37,7 +37,7 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "loss_at_delta_0": pl.Float64,
     "equal_trials": pl.Int64,  # those whose candidates have equally many words
     "equal_successes": pl.Int64,
-    "equal_loss": pl.Float64,  # the loss on these trials, beyond what length gives away; null where there are none
+    "equal_loss": pl.Float64,  # the loss on these trials, beyond the number of words; null where there are none
     "claim": pl.String,
     "covered": pl.Int64,  # trials between whose candidates the claim bounds the loss
     "expected": pl.Float64,  # the largest expected number of successes that the claim allows; null without a claim
@@ -203,7 +203,7 @@ EXACT: Schema = {  # the loss that a cell's law proves without trials; a row a b
     "dataset": pl.String,
     "mechanism": pl.String,
     "epsilon": pl.Float64,
-    "pairs": pl.String,  # "all", or "equal length": those that length does not tell apart
+    "pairs": pl.String,  # "all", or "equal length": those of equally many words
     "compared": pl.Int64,  # pairs in this group
     "share": pl.Float64,  # of all compared pairs
     "sees": pl.String,  # what the law describes: text, units, latents, provider

@@ -93,7 +93,7 @@ class Coins:
     def shown(self, rewrites: Rewrites) -> Rewrites:
         """What came out in the place of each coin: a word, and its unit, where rewrites keep their number."""
         parts = [
-            shown if len(shown := text.split()) == length else repeat(text, length)
+            next((shown for shown in (text.split(), words(text)) if len(shown) == length), repeat(text, length))
             for text, length in zip(rewrites.texts, self.lengths.tolist(), strict=True)
         ]
         units = rewrites.units

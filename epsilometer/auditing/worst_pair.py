@@ -5,7 +5,7 @@ disappears among the others. Here pairs are tried against each other (`halving`)
 left. Pairs come from three groups, each searched by itself:
 
 - `all`: two of the audited texts;
-- `equal length`: two that have equally many words, which length does not tell apart;
+- `equal length`: two that have equally many words, whose number does not tell them apart;
 - `one word`: a text, and the same text with one of its words exchanged for a word of another (a canary). Both have
   equally many words, and what is lost between them is lost about one word.
 

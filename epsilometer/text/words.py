@@ -5,33 +5,59 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from itertools import islice
 
-# Letters and digits of any script, with inner apostrophes ("don't"); punctuation and underscores separate.
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+import regex
+
+# Letters and digits of any script with their combining marks, and inner apostrophes ("don't"); punctuation and
+# underscores separate. Scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose words
+# only a dictionary tells: Thai, Lao, Khmer, Myanmar and their kin) have no words to be seen: each character counts as
+# one, with its marks. A variation selector says how a character looks, and belongs to no word.
+_LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
+_UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
+_SPACED = rf"[{_LETTER}--{_UNSPACED}][[{_LETTER}--{_UNSPACED}]{_MARK}]*"
+_WORD = regex.compile(rf"[{_LETTER}&&{_UNSPACED}]{_MARK}*|{_SPACED}(?:'{_SPACED})*", regex.V1)
+# The same words, found faster: in ASCII, and where there are but Latin letters, signs and emoji beside it.
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
+_LATIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_LATIN = re.compile(r"[\0-\u02ff\u2000-\u20cf\u2100-\u2bff\ufe0f\U0001f000-\U0001faff]*")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: lower-cased, punctuation and layout normalised away (before any noise)."""
-    return _WORD.findall(_normalised(text).lower())
+    """The words of a text: lower-cased, punctuation and layout normalised away (before any noise).
+
+    In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each character is one.
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    lowered = _normalised(text).lower()
+    return (_LATIN_WORD if _LATIN.fullmatch(lowered) else _WORD).findall(lowered)
 
 
 def lay_out(text: str, words: Iterable[str]) -> str:
     """The text with each of its words replaced by the next of these, in its place and with its capitals.
 
-    words: as many as `words(text)` yields.
+    words: as many as `words(text)` yields. Where two replaced ones stand side by side, as in a script without spaces, and
+    would become one word, a space is put between them.
     """
-    left = iter(words)
+    text = _normalised(text)
+    parts, end = [""], 0
+    for match, word in zip(_WORD.finditer(text), words, strict=True):
+        gap, written = text[end : match.start()], _in_case_of(match.group(), word)
+        if gap in ("", "'") and _count(parts[-1] + gap + written) < _count(parts[-1]) + _count(written):
+            gap += " "
+        parts += [gap, written]
+        end = match.end()
+    return "".join([*parts, text[end:]])
 
-    def put(match: re.Match[str]) -> str:
-        source = match.group()
-        # A capital may fall apart when lowered (the Turkish dotted I), and a word with it.
-        word = " ".join(islice(left, len(_WORD.findall(source.lower()))))
-        if source.isupper() and len(source) > 1:
-            return word.upper()
-        return word[:1].upper() + word[1:] if source[:1].isupper() else word
 
-    return _WORD.sub(put, _normalised(text))
+def _in_case_of(source: str, word: str) -> str:
+    if source.isupper() and len(source) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if source[:1].isupper() else word
+
+
+def _count(text: str) -> int:
+    return len(_WORD.findall(text))
 
 
 def _normalised(text: str) -> str:

@@ -282,3 +282,39 @@ def test_a_prior_is_known_to_the_adversary_and_proves_no_more_than_epsilon() -> 
 def test_a_bad_prior_is_named(prior: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match="prior must be 3 positive numbers"):
         Design(3, prior=prior)
+
+
+PEOPLE, PLACES = ("我", "我们", "小王", "她的妹妹", "隔壁的老医生"), ("在家", "在北京", "在图书馆里", "在上海的朋友家")
+DEEDS = ("看书", "写信给母亲", "学习英语和法语", "买了三本关于历史的书")
+CHINESE = [
+    who + where + what + end
+    for who in PEOPLE
+    for where in PLACES
+    for what in DEEDS
+    for end in ("。", "，“真的”！", "……")
+]
+
+
+def hanzi(text: str, epsilon: float, rng: np.random.Generator) -> str:
+    """As many characters, and nothing else of the text."""
+    return "某" * sum(map(str.isalnum, text))
+
+
+def marks(text: str, epsilon: float, rng: np.random.Generator) -> str:
+    """As many characters, and the punctuation."""
+    return "".join("某" if sign.isalnum() else sign for sign in text)
+
+
+def test_equal_length_is_equally_many_characters_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
+    """By words between spaces all trials were of equal length, at which length proved it all. False alarm .005."""
+    quick = Design(temperature=0)
+    (row,) = epsilometer.audit(CHINESE, hanzi, [1.0], ["length"], 4000, design=quick).to_dicts()
+    assert row["loss"] > 1.5
+    assert 200 < row["equal_trials"] < 2000
+    assert row["equal_loss"] == 0
+    assert "length alone" not in capsys.readouterr().err
+    (row,) = epsilometer.audit(CHINESE, marks, [1.0], ["length"], 4000, design=quick).to_dicts()
+    assert row["equal_loss"] > 0.4  # two texts of three have other punctuation
+    assert f"length alone proves up to {row['equal_loss']:.2g} nats between texts of equally many words" in (
+        capsys.readouterr().err
+    )

@@ -140,6 +140,13 @@ def test_a_word_is_compared_with_what_came_out_in_its_place() -> None:
     assert changed.units is None
 
 
+def test_a_character_is_a_word_where_there_are_no_spaces() -> None:
+    """The rewriter may write them without spaces again."""
+    coins = Coins.flip(["我爱你"], 2, seed=0)
+    assert coins.lengths.tolist() == [3, 3]
+    assert coins.shown(Rewrites(["他恨她。", "他 恨 她"], None)).texts == ["他", "恨", "她"] * 2
+
+
 @pytest.mark.parametrize("attack", ["lexical", "length"])
 def test_what_says_nothing_proves_nothing(attack: str) -> None:
     """False alarm .005 each."""

@@ -19,6 +19,7 @@ from epsilometer.auditing.claims.stated import Stated
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.trials.unread import much
 from epsilometer.core.mechanism import Latents
+from epsilometer.text.words import words
 
 # The rows of `estimates` for the best attack, corrected for having chosen it:
 STRONGEST = "strongest"  # of the attacks that see only what is released
@@ -55,7 +56,7 @@ def describe(
     """Returns what rewrites look like. originals, rewrites: one of each per trial; units: [trials], their numbers."""
     count = len(rewrites)
     return Outputs(
-        words=sum(len(text.split()) for text in originals) / count,
+        words=sum(len(words(text)) for text in originals) / count,
         units=None if units is None else float(units.mean()),
         units_max=None if units is None else int(units.max()),
         empty=sum(not text.strip() for text in rewrites) / count,
