@@ -361,6 +361,6 @@ def _note_length(rows: Sequence[Mapping[str, Any]]) -> None:
     proved = [row["equal_loss"] for row in rows if row["attack"] == "length" and row["equal_loss"]]
     if proved:
         note(
-            f"length alone proves up to {max(proved):.2g} nats between texts of equally many words too (equal_loss), by "
-            "their characters, white space or punctuation"
+            f"length alone proves up to {max(proved):.2g} nats between texts of equally many words too (equal_loss), "
+            "by their characters, white space or punctuation"
         )

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import regex
 
 # Letters and digits of any script with their combining marks, and inner apostrophes ("don't"); punctuation and
-# underscores separate. Scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose words
-# only a dictionary tells: Thai, Lao, Khmer, Myanmar and their kin) have no words to be seen: each character counts as
+# underscores separate. Scripts without spaces between words (Han, Kana, and Unicode's line breaking class SA, whose
+# words only a dictionary tells: Thai, Lao, Khmer, Myanmar and their kin) have no words to be seen: each character is
 # one, with its marks. A variation selector says how a character looks, and belongs to no word.
 _LETTER, _MARK = r"[\p{L}\p{N}]", r"[[\p{Mn}\p{Mc}]--\p{Variation_Selector}]"
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{Line_Break=SA}]"
@@ -36,8 +36,8 @@ def words(text: str) -> list[str]:
 def lay_out(text: str, words: Iterable[str]) -> str:
     """The text with each of its words replaced by the next of these, in its place and with its capitals.
 
-    words: as many as `words(text)` yields. Where two replaced ones stand side by side, as in a script without spaces, and
-    would become one word, a space is put between them.
+    words: as many as `words(text)` yields. A space is put between two that stand side by side, as in a script without
+    spaces, and would become one word.
     """
     text = _normalised(text)
     parts, end = [""], 0

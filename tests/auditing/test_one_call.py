@@ -287,10 +287,10 @@ def test_a_bad_prior_is_named(prior: tuple[float, ...]) -> None:
 PEOPLE, PLACES = ("我", "我们", "小王", "她的妹妹", "隔壁的老医生"), ("在家", "在北京", "在图书馆里", "在上海的朋友家")
 DEEDS = ("看书", "写信给母亲", "学习英语和法语", "买了三本关于历史的书")
 CHINESE = [
-    who + where + what + end
+    who + place + deed + end
     for who in PEOPLE
-    for where in PLACES
-    for what in DEEDS
+    for place in PLACES
+    for deed in DEEDS
     for end in ("。", "，“真的”！", "……")
 ]
 
