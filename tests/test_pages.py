@@ -351,7 +351,7 @@ def test_the_template_holds_its_claim_and_a_forgotten_sensitivity_is_seen(
     assert output(shown, capsys) == (shown.partition("\n")[2], 0)
     code = Path("response.py").read_text()
     for name, old, new, verdict, status in (
-        ("double.py", "= epsilon\n", "= 2 * epsilon\n", VIOLATED, 1),
+        ("double.py", "for epsilon in epsilons:", "for epsilon in 2 * np.array(epsilons):", VIOLATED, 1),
         ("silent.py", "def distance(", "def unnamed(", NOT_CHECKED, 3),
     ):
         assert code.count(old) == 1

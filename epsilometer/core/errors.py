@@ -32,6 +32,10 @@ class UserError(ValueError):
         super().__init__(printable(str(message)))
 
 
+class LawError(UserError):
+    """What a mechanism states as its output law is none, or not that of its outputs: no figure can rest on it."""
+
+
 def printable(text: str) -> str:
     """The text without what a terminal obeys: control characters but tabs and line breaks become U+FFFD."""
     return _OBEYED.sub("\ufffd", text)

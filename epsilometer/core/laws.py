@@ -4,26 +4,36 @@ A text is a sequence of units; each unit is governed by one law row, a distribut
 context-free mechanisms a row belongs to a word, for contextual ones to a (text, position) pair. Rows are computed on
 demand in chunks and not kept: at a vocabulary of 30,000 they would be gigabytes. Of the rows that a publication draws
 from, the integer weights are kept within bounds (`epsilometer.core.exact.Table`).
+
+Whoever asks for a row gets one that sums to one, or a LawError: of weights that are no law every loss would come out
+wrong, and still look exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.errors import LawError
 from epsilometer.core.exact import Table, Weights
+from epsilometer.core.guarantees import at_budget
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
 
+Rows = Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
 Entries = Callable[[NDArray[np.integer], Sequence[NDArray[np.integer]], Sequence[float]], Iterable[NDArray[np.float64]]]
 Draw = Callable[
     [NDArray[np.integer], NDArray[np.integer], Sequence[float], Sequence[NDArray[np.float64]]],
     Iterable[NDArray[np.integer]],
 ]
 _CELLS = 1 << 22  # law entries in memory at a time (float64: 32 MB an epsilon)
+_CACHE = 1 << 16  # entries summed at a time, so that they stay in the processor's cache
+_ROUNDING = 1e-6  # nats by which a row may miss a total of one, and an entry its row
+_COMPARED = 4  # rows, in each call for entries, with which these are compared
 
 
 @dataclass(frozen=True)
@@ -40,18 +50,80 @@ class Laws:
                for each epsilon in turn outputs [m] by inverse CDF, where laws stay on the device that computes them.
     table:     where a publication keeps the weights of rows, under (row, epsilon). The same one is handed to all laws
                of a mechanism, so only where a row has one meaning in all of them.
+
+    Rows and entries are checked wherever they are used: LawError, naming text and epsilon, for a row of another shape
+    or whose probabilities do not sum to one (to 1e-6 nats), and for an entry that is not its row's, as far as a few
+    rows a call show.
     """
 
     rows: Ragged
     outputs: int
-    log_probabilities: Callable[[NDArray[np.integer], Sequence[float]], Iterator[NDArray[np.float64]]]
+    log_probabilities: Rows
     entries: Entries | None = None
     draw: Draw | None = None
     table: Table | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_probabilities", partial(self._checked_rows, self.log_probabilities))
+        if self.entries is not None:
+            object.__setattr__(self, "entries", partial(self._checked_entries, self.entries))
+
     def chunk(self) -> int:
         """How many rows to ask for at a time."""
         return max(1, _CELLS // self.outputs)
+
+    def _checked_rows(
+        self, compute: Rows, rows: NDArray[np.integer], epsilons: Sequence[float]
+    ) -> Iterator[NDArray[np.float64]]:
+        for table, epsilon in zip(compute(rows, epsilons), epsilons, strict=True):
+            if table.shape != (len(rows), self.outputs):
+                raise LawError(
+                    f"laws must give a row a unit and a column an output, {(len(rows), self.outputs)} here; got a "
+                    f"table of {table.shape}"
+                )
+            totals = _totals(table)
+            with np.errstate(divide="ignore"):
+                wrong = np.flatnonzero(~(np.abs(np.log(totals)) <= _ROUNDING))
+            if len(wrong):
+                raise LawError(
+                    f"the probabilities of {self._place(rows[wrong[0]], epsilon)} sum to {totals[wrong[0]]:.9g}, not "
+                    "to 1; subtract the log of the sum of their exponentials from `log_probabilities`"
+                )
+            yield table
+
+    def _checked_entries(
+        self,
+        compute: Entries,
+        rows: NDArray[np.integer],
+        outputs: Sequence[NDArray[np.integer]],
+        epsilons: Sequence[float],
+    ) -> Iterator[NDArray[np.float64]]:
+        distinct, first = np.unique(rows, return_index=True)
+        some = np.linspace(0, len(distinct) - 1, min(_COMPARED, len(distinct))).astype(np.int64)
+        tables = self.log_probabilities(distinct[some], epsilons)
+        parts = zip(compute(rows, outputs, epsilons), tables, outputs, epsilons, strict=True)
+        for values, table, output, epsilon in parts:
+            at = first[some]
+            expected = table[np.arange(len(some)), output[at]]
+            with np.errstate(invalid="ignore"):
+                alike = (values[at] == expected) | (np.abs(values[at] - expected) <= _ROUNDING)
+            wrong = np.union1d(np.flatnonzero(~(values <= _ROUNDING)), at[~alike])
+            if len(wrong):
+                raise LawError(
+                    f"`entries` gives an output of {self._place(rows[wrong[0]], epsilon)} the log-probability "
+                    f"{values[wrong[0]]:g}, which is none, or not that of `log_probabilities`; leave `entries` out, or "
+                    "make both agree"
+                )
+            yield values
+
+    def _place(self, row: int, epsilon: float) -> str:
+        """Which unit of which text a row is first the law of, and at which epsilon; never the text itself."""
+        (units,) = np.nonzero(self.rows.values == row)
+        at = at_budget(epsilon)
+        if not len(units):
+            return f"law row {row}{at}"
+        text = int(np.searchsorted(self.rows.offsets, units[0], side="right")) - 1
+        return f"unit {units[0] - self.rows.offsets[text]} of input {text} (counted from 0){at}"
 
 
 def sample(laws: Laws, source: NDArray[np.integer], epsilons: Sequence[float], noises: Sequence[Noise]) -> list[Ragged]:
@@ -146,6 +218,16 @@ def _looked_up(
         for value, output, log_p in zip(values, outputs, laws.log_probabilities(chunk, epsilons), strict=True):
             value[members] = log_p[at, output[members]]
     return values
+
+
+def _totals(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[rows]: the sum of the probabilities in each row of a table of their logarithms."""
+    step = max(1, _CACHE // max(1, table.shape[1]))
+    totals = np.empty(len(table))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(table), step):
+            np.exp(table[start : start + step], dtype=np.float64).sum(axis=1, out=totals[start : start + step])
+    return totals
 
 
 def by_row(

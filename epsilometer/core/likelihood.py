@@ -8,6 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.core.errors import LawError
+from epsilometer.core.guarantees import at_budget
 from epsilometer.core.laws import log_likelihood
 from epsilometer.core.mechanism import LATENTS, TEXT, HasLaws, HasLikelihood, Mechanism, Rewrites, Writes, law_of
 
@@ -40,10 +42,14 @@ def log_likelihoods(
 
     Of what the law describes (`mechanism.law_of`), and of the text where that shows more (`Writes`). candidates: [n, k]
     numbers of texts; rewrites: n an epsilon. All epsilons at once: what a law needs beyond epsilon is computed once.
-    Raises TypeError for rewrites without the units that the law describes.
+    Raises TypeError for rewrites without the units that the law describes, and LawError for likelihoods that are no
+    numbers.
     """
     if isinstance(mechanism, HasLikelihood):
-        return mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
+        tables = mechanism.log_likelihoods(texts, candidates, rewrites, epsilons)
+        for table, epsilon in zip(tables, epsilons, strict=True):
+            _check(table, candidates, epsilon)
+        return tables
     return _by_laws(cast(HasLaws, mechanism), texts, candidates, rewrites, epsilons=epsilons)
 
 
@@ -76,6 +82,21 @@ def posteriors(log_likelihoods: NDArray[np.float64], slots: NDArray[np.integer])
         odds = np.exp(log_likelihoods - best)
         likely: NDArray[np.float64] = odds[np.arange(len(slots)), slots] / odds.sum(axis=1)
     return np.round(likely, 9)  # the last bits of a sum may depend on how trials were cut
+
+
+def _check(table: NDArray[np.float64], candidates: NDArray[np.integer], epsilon: float) -> None:
+    if table.shape != candidates.shape:
+        raise LawError(
+            f"log_likelihoods must return a table of the candidates' shape, {candidates.shape}; got one of "
+            f"{table.shape}"
+        )
+    wrong = np.argwhere(~(table < np.inf))
+    if len(wrong):
+        row, slot = wrong[0]
+        raise LawError(
+            f"log_likelihoods says {table[row, slot]} of rewrite {row} under input {candidates[row, slot]} (counted "
+            f"from 0){at_budget(epsilon)}; it must be a number, or minus infinity for an impossible rewrite"
+        )
 
 
 def _by_laws(

@@ -18,9 +18,8 @@ def some_laws() -> Laws:
     def log_probabilities(rows: np.ndarray, epsilons: Sequence[float]) -> Iterator[np.ndarray]:
         for epsilon in epsilons:
             law = epsilon * SCORES[rows]
-            law = law - np.log(np.exp(law).sum(axis=1, keepdims=True))
             law[:, 4] = np.where(rows == 5, -np.inf, law[:, 4])
-            yield law
+            yield law - np.log(np.exp(law).sum(axis=1, keepdims=True))
 
     return Laws(Ragged.of([[0, 1, 2], [5], [], [3, 3]]), 5, log_probabilities)
 

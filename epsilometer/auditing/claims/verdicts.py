@@ -26,7 +26,8 @@ from scipy.special import betainc
 
 from epsilometer.auditing.estimation.successes import Prior, loss_at, success_bound
 from epsilometer.auditing.trials.sampling import is_shared
-from epsilometer.core.guarantees import Granularity, Guarantee
+from epsilometer.core.errors import UserError
+from epsilometer.core.guarantees import Granularity, Guarantee, at_budget
 from epsilometer.core.mechanism import HasDistance, Mechanism
 
 VIOLATED, NOT_REFUTED, NO_CLAIM = "violated", "not refuted", "no claim"
@@ -68,7 +69,7 @@ def pair_claims(
 ) -> NDArray[np.float64]:
     """[n]: the claimed loss between the two texts of each pair; pairs: [n, 2] text numbers. Infinite without a claim.
 
-    A claim for whole texts counts once however different the texts are.
+    A claim for whole texts counts once however different the texts are. Raises UserError for distances below 0 or NaN.
     """
     guarantee = mechanism.guarantee(epsilon)
     if guarantee is None:
@@ -77,6 +78,11 @@ def pair_claims(
         whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
         return np.full(len(pairs), guarantee.epsilon if whole else np.inf)
     distance = mechanism.distance(texts, pairs, epsilon)
+    if len(wrong := np.flatnonzero(~(distance >= 0))):
+        raise UserError(
+            f"distance says {distance[wrong[0]]} of the inputs {pairs[wrong[0]].tolist()} (counted from 0)"
+            f"{at_budget(epsilon)}; it must be a number >= 0, infinite where the claim does not cover the pair"
+        )
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(distance), np.inf, guarantee.epsilon * distance)
 

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from epsilometer.auditing.conformance.rules import FALSE_ALARM, TEXTS, Check, Rule, checked, refuses
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.core import mechanism as powers
+from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee
 from epsilometer.core.mechanism import (
     HasDistance,
@@ -34,7 +35,6 @@ _DRAWS = 4000  # rewrites of a text whose distribution is looked at
 _FEW = 16  # that are looked at before so many are drawn
 _TRIALS = 300  # of one text, to see whether they differ
 _BINS = 20  # groups of outputs that are compared with a law, at most
-_ROUNDING = 1e-6  # nats by which a law may miss a total of one
 _OUT = (0.0, -1.0, math.nan, math.inf)  # no privacy budgets
 _COLUMNS = 1024  # numbers of a latent that are compared with each other, at most
 _ALIKE = 0.99  # correlation from which two noises are one: independent ones reach it with probability < 1e-50
@@ -222,13 +222,10 @@ class _Checks:
         assert isinstance(self.mechanism, HasLaws)
         laws = self.mechanism.laws(self._read)
         rows = np.unique(laws.rows.values)[: laws.chunk()]
-        for table in laws.log_probabilities(rows, [self.epsilon]):
-            if table.shape != (len(rows), laws.outputs):
-                return f"a table has the shape {table.shape}; give a row a law and {laws.outputs} outputs"
-            with np.errstate(divide="ignore"):
-                total = np.log(np.exp(table).sum(axis=1))
-            if not (np.abs(total) <= _ROUNDING).all():
-                return f"probabilities sum to e^{np.nanmax(np.abs(total)):.3g} or are NaN; divide by the sum"
+        try:
+            list(laws.log_probabilities(rows, [self.epsilon]))
+        except UserError as error:
+            return str(error)
         return None
 
     def _by_laws(self) -> str | None:

@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.bracket import Bracket
-from epsilometer.auditing.exact_loss.importance import AT_LEAST, IMPORTANCE, Sampling, stages
+from epsilometer.auditing.exact_loss.importance import AT_LEAST, IMPORTANCE, Sampling, of_own_rewrites, stages
 from epsilometer.auditing.exact_loss.losses import Effort, Request
 from epsilometer.auditing.exact_loss.pairs import CandidateSets
 from epsilometer.auditing.exact_loss.rows import ALL, EQUAL
 from epsilometer.core.between import tilted
 from epsilometer.core.guarantees import restored
 from epsilometer.core.laws import Laws, log_likelihood
-from epsilometer.core.mechanism import HasLaws, HasLikelihood, Mechanism
+from epsilometer.core.mechanism import HasLaws, Mechanism
 from epsilometer.core.randomness import Noise
 
 Array = NDArray[np.float64]
@@ -158,8 +158,7 @@ def _by_likelihood(mechanism: Mechanism, texts: Sequence[str], sets: CandidateSe
         candidates = sets.numbers[np.minimum(np.searchsorted(cdf, which, side="right"), len(cdf) - 1)]
         sources = candidates[np.arange(len(candidates)), (slot * k).astype(int)]
         rewrites = mechanism.rewrite([texts[i] for i in sources], epsilon, noise)
-        assert isinstance(mechanism, HasLikelihood)
-        (log_p,) = mechanism.log_likelihoods(texts, candidates, [rewrites], [epsilon])
+        log_p = of_own_rewrites(mechanism, texts, candidates, rewrites, epsilon=epsilon)
         return _weight(log_p.T, np.logaddexp.reduce(log_p.T))
 
     return weigh

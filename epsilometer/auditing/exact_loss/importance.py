@@ -27,12 +27,15 @@ from numpy.typing import NDArray
 from epsilometer.auditing.estimation.betting import interval
 from epsilometer.auditing.exact_loss.bracket import Bracket, guess_losses
 from epsilometer.core.between import Between, tilted
-from epsilometer.core.errors import UserError
-from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mechanism
+from epsilometer.core.errors import LawError, UserError
+from epsilometer.core.guarantees import at_budget
+from epsilometer.core.likelihood import log_likelihoods
+from epsilometer.core.mechanism import DrawsBetween, HasLaws, HasLikelihood, Mechanism, Rewrites
 from epsilometer.core.randomness import Noise
 
 IMPORTANCE, AT_LEAST = "importance", "at least"
 _NAT = 1.0  # nats: the upper end of a wider interval is not worth stating, and the row says "at least"
+_ROUNDING = 1e-6  # nats
 # The numbers of the uniforms that choose one text of two, and one pair; beyond all numbers that mechanisms use.
 _COIN, _WHICH = 1 << 33, 1 << 34
 
@@ -140,7 +143,7 @@ def draws(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
     given: object = mechanism
     if isinstance(given, DrawsBetween):
         between = given.draws_between
-        return lambda numbers, noise: between(texts, pairs[numbers], epsilon, noise)
+        return lambda numbers, noise: _checked(between(texts, pairs[numbers], epsilon, noise), pairs[numbers], epsilon)
     if isinstance(given, HasLikelihood):
         return lambda numbers, noise: mixed(mechanism, texts, pairs[numbers], (epsilon, noise))
     if isinstance(given, HasLaws):
@@ -157,11 +160,48 @@ def mixed(mechanism: Mechanism, texts: Sequence[str], pairs: NDArray[np.integer]
     epsilon, noise = at
     heads = noise.uniforms(1, _COIN)[:, 0] < 0.5
     rewrites = mechanism.rewrite([texts[i] for i in np.where(heads, *pairs.T)], epsilon, noise)
-    assert isinstance(mechanism, HasLikelihood)
-    (log_p,) = mechanism.log_likelihoods(texts, pairs, [rewrites], [epsilon])
+    log_p = of_own_rewrites(mechanism, texts, pairs, rewrites, epsilon=epsilon)
     loss = log_p[:, 0] - log_p[:, 1]
     size = np.abs(loss)
     return Between(math.log(2) - size / 2 - np.log1p(np.exp(-size)), loss, np.zeros(len(loss)))
+
+
+def of_own_rewrites(
+    mechanism: Mechanism,
+    texts: Sequence[str],
+    candidates: NDArray[np.integer],
+    rewrites: Rewrites,
+    *,
+    epsilon: float,
+) -> NDArray[np.float64]:
+    """Returns [n, k] log-likelihoods of rewrites, each of one of its candidates [n, k].
+
+    Raises LawError for a rewrite that is impossible under all of its candidates: the mechanism does not follow its
+    likelihood, and no loss can be computed from it.
+    """
+    (log_p,) = log_likelihoods(mechanism, texts, candidates, [rewrites], epsilons=[epsilon])
+    impossible = np.flatnonzero(np.isneginf(log_p).all(axis=1))
+    if len(impossible):
+        raise LawError(
+            f"a rewrite of one of the inputs {candidates[impossible[0]].tolist()} (counted from 0){at_budget(epsilon)} "
+            "is impossible under each of them by log_likelihoods; it must be of what rewrite draws"
+        )
+    return log_p
+
+
+def _checked(between: Between, pairs: NDArray[np.integer], epsilon: float) -> Between:
+    """Returns the draws; raises LawError where they are no numbers, or exceed the bound that is stated for them."""
+    size = between.log_rho - np.abs(between.loss) / 2
+    possible = ~np.isneginf(between.log_rho)
+    wrong = np.flatnonzero(possible & ~(size <= between.log_bound + _ROUNDING))
+    if len(wrong):
+        one = wrong[0]
+        raise LawError(
+            f"draws_between of the inputs {pairs[one].tolist()} (counted from 0){at_budget(epsilon)} gives log_rho "
+            f"{between.log_rho[one]:g} and a loss of {between.loss[one]:g}, beyond its log_bound of "
+            f"{between.log_bound[one]:g} or no numbers"
+        )
+    return between
 
 
 def stages(sampling: Sampling) -> Iterator[int]:

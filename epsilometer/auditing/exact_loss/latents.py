@@ -21,10 +21,11 @@ from scipy.special import log_ndtr
 from epsilometer.auditing.exact_loss import laplace
 from epsilometer.auditing.exact_loss.bracket import Bracket
 from epsilometer.auditing.exact_loss.losses import LEVELS, Losses, Request
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import LawError, UserError
+from epsilometer.core.guarantees import at_budget
 from epsilometer.core.mechanism import HasLatentNoise, HasLatents, Mechanism
 from epsilometer.mechanisms.latents.shared.base import slices
-from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, LatentNoise, gaussian_log_delta
+from epsilometer.mechanisms.latents.shared.noise import Gaussian, Laplace, gaussian_log_delta
 
 Array = NDArray[np.float64]
 _DELTA, _SHARE = 1e-3, 1e-2  # errors allowed in a delta under Laplace noise: absolute, and relative at a claim
@@ -40,21 +41,27 @@ def losses(request: Request) -> list[Losses]:
     mechanism = cast(HasLatentNoise, request.mechanism)
     used, at = np.unique(request.pairs, return_inverse=True)
     encoded, pairs = mechanism.encode([request.texts[i] for i in used]), at.reshape(-1, 2)
+    if len(wrong := np.flatnonzero(~np.isfinite(encoded).all(axis=1))):
+        raise LawError(
+            f"encode gives input {used[wrong[0]]} (counted from 0) a latent with numbers that are not finite"
+        )
     results = []
     for epsilon, claims in zip(request.epsilons, request.claims, strict=True):
-        noise: LatentNoise = mechanism.law(epsilon)
-        if isinstance(noise, Gaussian):
-            distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, pairs)]
-            results.append(gaussian(np.concatenate(distances) / noise.scale, claims))
-        elif isinstance(noise, Laplace):
-            each = (np.abs(row) / noise.scale for part in _differences(encoded, pairs) for row in part)
-            results.append(_laplace(each, claims, request.width))
-        else:
+        noise = mechanism.law(epsilon)
+        if not isinstance(noise, (Gaussian, Laplace)):
             given = type(noise).__name__
             raise UserError(
                 f"law must return a Gaussian or a Laplace of mechanisms.latents.shared.noise, got {given}; leave `law` "
                 "out of a mechanism with other noise"
             )
+        if not 0 < noise.scale < math.inf:
+            raise LawError(f"the scale of law must be a finite number > 0, got {noise.scale}{at_budget(epsilon)}")
+        if isinstance(noise, Gaussian):
+            distances = [np.linalg.norm(part, axis=1) for part in _differences(encoded, pairs)]
+            results.append(gaussian(np.concatenate(distances) / noise.scale, claims))
+        else:
+            each = (np.abs(row) / noise.scale for part in _differences(encoded, pairs) for row in part)
+            results.append(_laplace(each, claims, request.width))
     return results
 
 

@@ -23,7 +23,7 @@ from epsilometer.auditing.exact_loss.one_call import TRIALS, chosen
 from epsilometer.auditing.exact_loss.pairs import Pairs, first_trials, of_trials
 from epsilometer.auditing.exact_loss.rows import average_loss
 from epsilometer.auditing.trials.design import Design
-from epsilometer.core.errors import UserError
+from epsilometer.core.errors import LawError, UserError
 from epsilometer.core.mechanism import Mechanism, has_budget, law_of, releases
 from epsilometer.project import cells
 from epsilometer.project.params import Params
@@ -105,6 +105,8 @@ def row(
     try:
         compared = compare()
         met = meet(figure(compared, aim), aim.target, *compared.ends, width=width or WIDTH, watch=watch)
+    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+        raise
     except UserError as error:
         return {**of, "status": "not searched", **nothing, "reason": str(error)}
     sees = law_of(compared.mechanism)

@@ -28,7 +28,7 @@ from epsilometer.auditing.trials.unread import say, unread
 from epsilometer.core import tables
 from epsilometer.core.attack import Embedded
 from epsilometer.core.component import file
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import LawError, UserError, unknown
 from epsilometer.core.mechanism import build_mechanism, has_budget
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.calibrating.attributes import ATTRIBUTE
@@ -280,6 +280,8 @@ def _row(of: Mapping[str, Any], run: Callable[[], tuple[Calibrated, bool]]) -> d
     """A row about what `of` says; run: the search, and whether the candidates were of equal length."""
     try:
         calibrated, matched = run()
+    except LawError:  # no reason why nothing was searched, but a fault of the mechanism
+        raise
     except UserError as error:
         nothing = {"epsilon": None, "low": None, "high": None, "trials": 0, "by": None}
         return {**of, "status": NOT_SEARCHED, **nothing, "reason": str(error)}
