@@ -65,10 +65,10 @@ class Guarantee:
     metric: str | None = None
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            raise UserError(f"epsilon must be a finite number > 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
             raise UserError(f"delta must be in [0, 1), got {self.delta}")
+        if not (math.isfinite(self.epsilon) and (self.epsilon > 0 or (self.epsilon == 0 and self.delta > 0))):
+            raise UserError(f"epsilon must be a finite number > 0, or 0 with a delta > 0, got {self.epsilon}")
 
     def describe(self) -> str:
         """The claim in a few words, for tables: `0.5 per word, times L2 distance; same length`."""

@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.component import component
-from epsilometer.core.errors import UserError
 from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
 from epsilometer.core.laws import Laws, sample
 from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
 from epsilometer.core.ragged import Ragged
 from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.shared.public_list import PublicList
 
 
 @component
@@ -45,30 +44,16 @@ class RandomizedResponse:
     resource: Path | tuple[str, ...]
 
     @cached_property
+    def _list(self) -> PublicList:
+        return PublicList(self.resource)
+
+    @property
     def outputs(self) -> list[str]:
         """The public list."""
-        if isinstance(self.resource, tuple):
-            texts = list(dict.fromkeys(self.resource))
-        else:
-            try:
-                texts = pl.read_parquet(self.resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise UserError(
-                    f"resource must be a Parquet file with a column `text`, the public list of texts, and "
-                    f"{str(self.resource)!r} is none that can be read; an audit without a resource takes its own texts"
-                ) from error
-        if len(texts) < 2:
-            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")
-        return texts
-
-    @cached_property
-    def _number(self) -> dict[str, int]:
-        return {text: i for i, text in enumerate(self.outputs)}
+        return self._list.texts
 
     def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        if isinstance(texts, Repeated):
-            return self._numbers(texts.texts)[texts.numbers]
-        return np.array([self._number.get(text, 0) for text in texts], np.int64)
+        return self._list.numbers(texts, elsewhere=0)
 
     @property
     def inputs(self) -> list[str]:

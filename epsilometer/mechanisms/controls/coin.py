@@ -1,0 +1,127 @@
+"""The coin: the text itself with probability tanh(l / 2), else one fixed public sentence. What no ranking may prefer.
+
+With tau = tanh(l / 2) and s the sentence,
+
+    P(x | x) = tau,    P(s | x) = 1 - tau.
+
+Whoever sees a text knows it for certain; whoever sees the sentence must guess. Of two equally likely candidates the
+best adversary therefore names the source with probability (1 + tau) / 2 = e^l / (1 + e^l): its average loss is exactly
+l for any two texts, k = 2. At one nat it publishes 46 % of the texts verbatim, so that it keeps more worth than any
+mechanism in use, and nobody would use it: an average loss alone cannot rank mechanisms.
+
+Claim: (0, tau)-differential privacy for whole documents, any two: the total variation between the outputs of two texts
+is tau, and no smaller delta holds at any finite epsilon, since P(x | x') = 0. So `delta_at_4` is tau as well.
+
+Assumptions: the sentence is public; every input is on the public list (any other text always becomes the sentence).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.core.component import component
+from epsilometer.core.guarantees import Granularity, Guarantee, Neighbours
+from epsilometer.core.laws import Laws, sample
+from epsilometer.core.mechanism import TEXT, UNITS, Repeated, Rewrites
+from epsilometer.core.ragged import Ragged
+from epsilometer.core.randomness import Noise
+from epsilometer.mechanisms.controls.shared.public_list import PublicList
+
+
+@component
+class Coin:
+    """A coin decides whether the text is released. The privacy budget is the average loss l.
+
+    resource: the public list: a Parquet file with a column `text`, or the texts; by default the audited ones.
+    sentence: what is released otherwise.
+    """
+
+    among_texts: ClassVar[bool] = True
+    takes_repeated: ClassVar[bool] = True
+    control: ClassVar[bool] = True
+    releases: ClassVar[frozenset[str]] = frozenset({TEXT, UNITS})  # the text is the unit
+
+    resource: Path | tuple[str, ...]
+    sentence: str = "This text is withheld."
+
+    @cached_property
+    def _list(self) -> PublicList:
+        return PublicList(self.resource)
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """The public list."""
+        return self._list.texts
+
+    @cached_property
+    def output_texts(self) -> list[str]:
+        """The public list, then the sentence."""
+        return [*self.inputs, self.sentence]
+
+    def _numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The output that shows each text; the sentence's for a text that is not on the list."""
+        return self._list.numbers(texts, elsewhere=len(self.inputs))
+
+    def guarantee(self, epsilon: float) -> Guarantee | None:
+        """(0, tanh(l / 2)) for a whole text; None where that rounds to 1, and nothing is claimed."""
+        delta = math.tanh(epsilon / 2)
+        return Guarantee(0.0, Granularity.DOCUMENT, Neighbours.ANY, delta=delta) if delta < 1 else None
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        """One uniform a text; a publication draws exactly."""
+        if noise.exact is not None:
+            (units,) = sample(self.laws(texts), np.arange(len(texts)), [epsilon], [noise])
+            return Rewrites([self.output_texts[i] for i in units.values], units)
+        shown = noise.uniforms()[:, 0] < math.tanh(epsilon / 2)
+        output = np.where(shown, self._numbers(texts), len(self.inputs))
+        units = Ragged.from_lengths(output.astype(np.int32), np.ones(len(texts), np.int64))
+        return Rewrites(Repeated(self.output_texts, output), units)
+
+    def laws(self, texts: Sequence[str]) -> Laws:
+        """One unit a text: what is released, a text of the list or the sentence."""
+        sentence = len(self.inputs)
+
+        def log_probabilities(rows: NDArray[np.integer], epsilons: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+            for epsilon in epsilons:
+                law = np.full((len(rows), sentence + 1), -np.inf)
+                law[:, sentence] = _log_withheld(epsilon)
+                law[np.arange(len(rows)), rows] = np.where(rows == sentence, 0.0, _log_shown(epsilon))
+                yield law
+
+        rows = Ragged.from_lengths(self._numbers(texts), np.ones(len(texts), np.int64))
+        return Laws(rows, sentence + 1, log_probabilities)
+
+    def log_likelihoods(
+        self,
+        texts: Sequence[str],
+        candidates: NDArray[np.integer],
+        rewrites: Sequence[Rewrites],
+        epsilons: Sequence[float],
+    ) -> list[NDArray[np.float64]]:
+        """As `HasLikelihood`, [n, k] an epsilon."""
+        numbers, sentence = self._numbers(texts)[candidates], len(self.inputs)
+        values = []
+        for rewrite, epsilon in zip(rewrites, epsilons, strict=True):
+            assert rewrite.units is not None
+            released = rewrite.units.values[:, None]
+            withheld = np.where(numbers == sentence, 0.0, _log_withheld(epsilon))
+            own = np.where(numbers == released, _log_shown(epsilon), -np.inf)
+            values.append(np.where(released == sentence, withheld, own))
+        return values
+
+
+def _log_shown(epsilon: float) -> float:
+    """ln tanh(l / 2)."""
+    return math.log(math.tanh(epsilon / 2))
+
+
+def _log_withheld(epsilon: float) -> float:
+    """ln(1 - tanh(l / 2)) = ln 2 - ln(1 + e^l), finite at any l."""
+    return math.log(2) - float(np.logaddexp(0, epsilon))

@@ -1,0 +1,49 @@
+"""A public list of texts, and the number of a text on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.mechanism import Repeated
+
+
+class PublicList:
+    """resource: a Parquet file with a column `text`, or the texts themselves; equal ones count once."""
+
+    def __init__(self, resource: Path | tuple[str, ...]) -> None:
+        self._resource = resource
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The distinct texts, in their order. Raises UserError for a file without them, and for fewer than two."""
+        resource = self._resource
+        if isinstance(resource, tuple):
+            texts = list(dict.fromkeys(resource))
+        else:
+            try:
+                texts = pl.read_parquet(resource, columns=["text"])["text"].unique(maintain_order=True).to_list()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise UserError(
+                    f"resource must be a Parquet file with a column `text`, the public list of texts, and "
+                    f"{str(resource)!r} is none that can be read; an audit without a resource takes its own texts"
+                ) from error
+        if len(texts) < 2:
+            raise UserError(f"the public list must hold at least 2 distinct texts, got {len(texts)}")
+        return texts
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {text: i for i, text in enumerate(self.texts)}
+
+    def numbers(self, texts: Sequence[str], elsewhere: int) -> NDArray[np.int64]:
+        """The place of each of n texts on the list [n]; `elsewhere` for one that is not on it."""
+        if isinstance(texts, Repeated):
+            return self.numbers(texts.texts, elsewhere)[texts.numbers]
+        return np.array([self._number.get(text, elsewhere) for text in texts], np.int64)
