@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attacks, embed, say_what_is_left_out
+from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.sampling import Trials, sample
 from epsilometer.core.errors import UserError, unknown
@@ -149,7 +150,7 @@ def audit_recorded(
         # Sorted by text, an original's rewrites stand together.
         rewrites = rows.filter(epsilon=epsilon).sort("number", maintain_order=True)["rewrite"].gather(row)
         audits.append(attacked(pool, sampled, {epsilon: Rewrites(rewrites.to_list())}, chosen, design=design))
-    return pl.concat(audits)
+    return Losses(pl.concat(audits))
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -19,7 +19,8 @@ from epsilometer.auditing.claims.verdicts import trial_claims
 from epsilometer.auditing.estimation.posteriors import DEPARTS
 from epsilometer.auditing.results.diagnostics import CHOSEN, STRONGEST_INSIDE
 from epsilometer.auditing.results.estimates import Attacked, estimates
-from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.auditing.results.losses import Losses
+from epsilometer.auditing.schemas import AUDIT
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.rewriting import Job, rewrite_all
 from epsilometer.auditing.trials.sampling import Trials, of_all, sample, variety
@@ -92,11 +93,10 @@ def audit(
     in `epsilometer.attacks`, paths of files, objects, or a mapping from names and paths to settings, as in
     `{"embedding": {"model": "..."}, "lexical": {}}`; by default all that need no large model. What is not run is said
     on standard error. trials: how many at each epsilon; design: how they are drawn and judged.
-    Returns one row per epsilon and attack, with the columns of `ESTIMATES` from `epsilon` on: what the attack
-    sees, its successes, `loss` (in nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it;
-    then `unknown_words`, the share of words outside the mechanism's vocabulary, and `cut_texts`, the share of texts
-    longer than its limit (null without one); and `distinct` and `five_commonest`, how many texts serve as distractors
-    and the share of the five commonest (`sampling.variety`). All are said on standard error as well.
+    Returns one row per epsilon and attack, with the columns of `AUDIT`: what the attack sees, its successes, `loss` (in
+    nats, the lower bound at confidence 1 - alpha/2), the claim and the verdict on it; how much of the texts the
+    mechanism reads, and how many serve as distractors, which is said on standard error as well. The table prints the
+    six columns `losses.SHORT` and holds all: `table.columns`.
     Of several attacks the `strongest` has a row of its own (Bonferroni), chosen among those that see what is released;
     where some see more, `strongest_inside` is chosen among all. The adversaries share the same trials.
     Raises UserError for values outside their range, before any model loads.
@@ -300,18 +300,10 @@ def attacked(
     seen = {row["attack"]: row["released"] for row in rows if row["attack"] not in CHOSEN}
     repeated = CHOSEN if len(seen) == 1 else (STRONGEST_INSIDE,) if all(seen.values()) else ()
     shown = [row for row in rows if row["attack"] not in repeated]
-    columns = {name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")}
-    left, distractors = unread(mechanism, texts), variety(candidates)
-    return (
-        pl.DataFrame(shown, schema=columns, orient="row")
-        .sort("epsilon", maintain_order=True)
-        .with_columns(
-            pl.lit(left.unknown_share, pl.Float64).alias("unknown_words"),
-            pl.lit(left.cut_share, pl.Float64).alias("cut_texts"),
-            pl.lit(distractors["distinct"], pl.Int64).alias("distinct"),
-            pl.lit(distractors["five_commonest"], pl.Float64).alias("five_commonest"),
-        )
-    )
+    left = unread(mechanism, texts)
+    on_texts = {"unknown_words": left.unknown_share, "cut_texts": left.cut_share, **variety(candidates)}
+    table = pl.DataFrame([row | on_texts for row in shown], schema=dict(AUDIT), orient="row")
+    return Losses(table.sort("epsilon", maintain_order=True))
 
 
 def _guesses(

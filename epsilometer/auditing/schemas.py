@@ -62,6 +62,14 @@ ESTIMATES: Schema = {  # a row an attack, and the rows `strongest` and `stronges
     "departs": pl.Boolean,  # whether that refutes the law, alpha divided by the tests of the audit
 }
 
+AUDIT: Schema = {  # as ESTIMATES, of the one call (`one_call.audit`): of one mechanism on the texts that it is given
+    **{name: kind for name, kind in ESTIMATES.items() if name not in ("dataset", "mechanism")},
+    "unknown_words": pl.Float64,  # the share of words outside the mechanism's vocabulary
+    "cut_texts": pl.Float64,  # the share of texts longer than its limit; null without one
+    "distinct": pl.Int64,  # texts that serve as distractors
+    "five_commonest": pl.Float64,  # the share of places that the five commonest of them take
+}
+
 CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witness are null where inputs are private
     "mechanism": pl.String,
     "epsilon": pl.Float64,

@@ -13,6 +13,7 @@ import typer
 from epsilometer.cli.options import (
     A_MECHANISM,
     TEXTS,
+    Columns,
     Encoding,
     Json,
     NoHeader,
@@ -104,15 +105,17 @@ def audit(
     attack_settings: Annotated[
         list[str], typer.Option("--attack-set", metavar="ATTACK.KEY=VALUE", help="A setting of an attack.")
     ] = [],  # noqa: B006
+    columns: Columns = None,
     as_json: Json = False,
 ) -> None:
     """Measure a mechanism's empirical privacy loss.
 
-    Prints a row an epsilon and attack: how often the adversary was right, the loss that this proves in nats, what it
-    could have proved at most (ceiling), the loss by averaged posteriors where the law is known (posterior_loss), the
-    loss between texts of equally many words, the largest pure loss that its surest guesses prove (worst_output), and
-    the verdict on the claim.
-    With --json all that was measured. With --units a row says how many of the words, each chosen by a coin, were
+    Prints a row an epsilon and attack: how often the adversary was right (success_rate), the loss that this proves in
+    nats, marked ≥ where every trial proved all that it could (ceiling), the upper end of its interval, and the verdict
+    on the claim.
+    With --columns all (and with --json) all that was measured: also the loss by averaged posteriors where the law is
+    known (posterior_loss), the loss between texts of equally many words (equal_loss), and the largest pure loss that
+    the surest guesses prove (worst_output). With --units a row says how many of the words, each chosen by a coin, were
     guessed, how many of them right, the loss for one word that this proves, and of how many the claim says something
     (covered). With --worst there is a row for the worst of some pairs of
     texts, and one for the worst pair that one word tells apart; texts and words are numbered from 0.
@@ -127,10 +130,10 @@ def audit(
 
         if mechanism or command or epsilons or units or worst:
             raise UserError("--attribute is for recorded rewrites; give --rewrites, which brings its own epsilons")
-        if attacks or trials or fpr or prior or settings or attack_settings:
+        if attacks or trials or fpr or prior or settings or attack_settings or columns:
             raise UserError(
-                "--attacks, --trials, --fpr, --prior, --set and --attack-set have no effect with --attribute, which "
-                "has attackers of its own (--kinds); leave them out"
+                "--attacks, --trials, --fpr, --prior, --set, --attack-set and --columns have no effect with "
+                "--attribute, which has attackers of its own (--kinds); leave them out"
             )
         labels = Recorded(
             file, rewrites, attribute, keep, labelled=labelled, group=group, kinds=kinds, text=tuple(text), rows=rows
@@ -145,6 +148,7 @@ def audit(
     _check_game(source, units=units, worst=worst, prior=prior is not None)
     design = _design(size, temperature, alpha, seed, fpr=fpr, prior=prior)
     chosen = _attacks(attacks, attack_settings)
+    shown = _shown(columns, units=units, worst=worst, rates=fpr is not None)
     if rewrites is not None:
         from epsilometer.auditing.external import audit_recorded, recorded
 
@@ -153,8 +157,10 @@ def audit(
         budgets, measure = source.budgets, _measure(units, worst, trials)
         texts = read_texts(str(file), text, rows, layout)
         losses = measure(texts, source.rewriter, budgets, chosen, settings=read_settings(settings), design=design)
-    line = _line_of_units if units else _line_of_pairs if worst else partial(_line, rates=fpr is not None)
-    show(losses.to_dicts() if as_json else [line(row) for row in losses.iter_rows(named=True)], as_json)
+    if as_json:
+        show(losses.to_dicts(), as_json, shown if columns else None)
+    else:
+        show([_named(row) for row in losses.iter_rows(named=True)], as_json, shown)
 
 
 @dataclass(frozen=True)
@@ -237,32 +243,25 @@ def _size(text: str) -> int | Literal["all"]:
         raise UserError(f"--candidates must be a whole number, or all, got {text!r}") from None
 
 
-def _line_of_units(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a row of an audit over units fits on a terminal."""
-    guessed = ("rewrites", "coins", "guesses", "right")
-    shown = ("sees", *guessed, "loss", "ceiling", "covered", "claimed", "verdict", "claim")
-    return {"epsilon": row["epsilon"], "attack": _named(row)} | {key: row[key] for key in shown}
+def _shown(columns: str | None, *, units: bool, worst: bool, rates: bool) -> Sequence[str]:
+    """The columns to print: those asked for, or what fits on a terminal."""
+    from epsilometer.auditing.results.losses import SHORT, chosen
+    from epsilometer.auditing.schemas import AUDIT, UNIT_LOSSES, WORST_PAIRS
+
+    proved = ("loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
+    pair = ("x", "other", "place", "other_place", "method", "attack", "trials", "successes")
+    guessed = ("rewrites", "coins", "guesses", "right", "loss", "ceiling", "covered", "claimed", "verdict", "claim")
+    if units:
+        return chosen(columns, list(UNIT_LOSSES), ("epsilon", "attack", "sees", *guessed))
+    if worst:
+        return chosen(columns, list(WORST_PAIRS), ("epsilon", "pairs", *pair, *proved))
+    return chosen(columns, list(AUDIT), (*SHORT, "tpr", "tpr_low") if rates else SHORT)
 
 
-def _line_of_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a row of a search for the worst pair fits on a terminal."""
-    pair = ("x", "other", "place", "other_place")
-    losses = ("trials", "successes", "loss", "ceiling", "worst_output", "claimed", "verdict", "claim")
-    return {key: row[key] for key in ("epsilon", "pairs", *pair, "method", "attack", *losses)}
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    best = row["best_attack"]
-    return str(row["attack"]) if best is None else f"{row['attack']}: {best}"
-
-
-def _line(row: Mapping[str, Any], rates: bool) -> dict[str, Any]:
-    """What of a row of an audit fits on a terminal; the strongest attack is named."""
-    counted = ("trials", "successes", "success_rate")
-    losses = ("loss", "point", "upper", "ceiling", "posterior_loss", "equal_loss", "worst_output")
-    named = {"epsilon": row["epsilon"], "attack": _named(row)}
-    shown = (*counted, *losses, *(("tpr", "tpr_low") if rates else ()), "verdict", "claim")
-    return named | {"sees": row["sees"]} | {key: row[key] for key in shown}
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose `strongest` attack is named."""
+    best = row.get("best_attack")
+    return {**row, "attack": row["attack"] if best is None else f"{row['attack']}: {best}"}
 
 
 def _attacks(names: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]] | None:

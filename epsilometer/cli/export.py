@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from epsilometer.cli.options import Json
+from epsilometer.cli.options import Columns, Json
 from epsilometer.cli.output import show
 from epsilometer.core.errors import UserError
 
@@ -16,23 +16,29 @@ def export(
     file: Annotated[Path | None, typer.Argument(help="Where to: .csv, .json, .md (Markdown) or .tex (LaTeX).")] = None,
     run: Annotated[Path, typer.Option(help="The folder of the audit.")] = Path(),
     table: Annotated[str, typer.Option(help="Which table: claims, exact, similarity, ...")] = "estimates",
-    columns: Annotated[str | None, typer.Option(help="Only these: dataset,mechanism,loss,verdict.")] = None,
+    columns: Columns = None,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV; without FILE it is printed.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="As LaTeX (booktabs).")] = False,
 ) -> None:
-    """Write or print a table of an audit, for a paper or a spreadsheet; by default its estimates and verdicts."""
-    from epsilometer.report.export import chosen, read_table, rendered, write
+    """Write or print a table of an audit, for a paper or a spreadsheet; by default its estimates and verdicts.
+
+    Of the estimates a few columns are written, of another table all. In Markdown and LaTeX bounds are rounded so that
+    they stay true, and a loss that reached its ceiling is marked ≥.
+    """
+    from epsilometer.auditing.results.losses import chosen
+    from epsilometer.report.export import ESTIMATED, SHORT, read_table, rendered, write
 
     asked = [suffix for suffix, given in {".csv": csv, ".json": json, ".md": markdown, ".tex": latex}.items() if given]
     if len(asked) > 1 or (file is None and not asked):
         raise UserError("give a FILE, or one of --csv, --json, --markdown and --latex")
-    wanted = chosen(read_table(run, table), columns.split(",") if columns else [])
+    every = read_table(run, table)
+    wanted = chosen(columns, every.columns, SHORT if table == ESTIMATED else every.columns)
     if file is None:
-        print(rendered(wanted, *asked), end="", flush=True)
+        print(rendered(every, *asked, columns=wanted), end="", flush=True)
     else:
-        write(wanted, file, *asked)
+        write(every, file, *asked, columns=wanted)
         print(file.resolve(), flush=True)
 
 

@@ -28,6 +28,8 @@ TEXTS = "The texts: .parquet, .csv, .tsv, .jsonl, .txt (also .gz, .zst), or a fo
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting of the mechanism.")]
 
+Columns = Annotated[str | None, typer.Option(help="Which columns, separated by commas, or all; a few by default.")]
+
 # How texts are read.
 Text = Annotated[list[str], typer.Option(help="The column of the texts; of several each row is one text.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Only the first rows.")]

@@ -8,11 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from epsilometer.core.errors import printable
+from epsilometer.core.rounding import written
 
 
-def show(result: Any, as_json: bool) -> None:
-    """Print JSON, or an aligned table of rows."""
-    print(json.dumps(_finite(result), indent=1) if as_json else printable(_table(result)), flush=True)
+def show(result: Any, as_json: bool, columns: Sequence[str] | None = None) -> None:
+    """Print JSON, or an aligned table of rows; only these columns of each row where they are named."""
+    if as_json:
+        rows = result if columns is None else [{name: row[name] for name in columns} for row in result]
+        print(json.dumps(_finite(rows), indent=1), flush=True)
+    else:
+        print(printable(_table(result, columns)), flush=True)
 
 
 def shown(value: Any) -> str:
@@ -31,17 +36,21 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None) -> str:
     if not rows:
         return "nothing was estimated"
-    cells = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows]
+    names = list(rows[0] if columns is None else columns)
+    cells = [names] + [[_cell(name, row) for name in names] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    text = [isinstance(value, str) for value in rows[0].values()]
+    text = [isinstance(rows[0][name], str) for name in names]
     return "\n".join(
         "  ".join(c.ljust(w) if t else c.rjust(w) for c, w, t in zip(row, widths, text, strict=True)).rstrip()
         for row in cells
     )
 
 
-def _cell(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+def _cell(name: str, row: Mapping[str, Any]) -> str:
+    value = row[name]
+    if isinstance(value, float):
+        return written(name, value, row.get("ceiling"))
+    return "-" if value is None else str(value)

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.auditing.claims.verdicts import overall
+from epsilometer.auditing.results.losses import presented
 from epsilometer.auditing.schemas import CLAIMS, ESTIMATES, EXACT
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
@@ -15,6 +16,7 @@ from epsilometer.core.errors import UserError, unknown
 _MARKUP = {".md": "github", ".tex": "latex_booktabs"}
 FORMATS = (".csv", ".json", *_MARKUP)
 ESTIMATED = "estimates"
+SHORT = ("dataset", "mechanism", "epsilon", "attack", "success_rate", "loss", "upper", "overall")  # of the estimates
 # The other tables of results, and where they lie under data/; * is a cell. None holds a text of a data set.
 TABLES = {
     **{name: name for name in ("claims", "deniability", "instrument", "outputs", "estimators", "disagreements")},
@@ -67,45 +69,34 @@ def with_overall(estimates: pl.DataFrame, claims: pl.DataFrame, exact: pl.DataFr
     return estimates.join(verdicts, on=["mechanism", "epsilon"], how="left", nulls_equal=True, maintain_order="left")
 
 
-def chosen(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """These columns in this order; all of them where none is named. Raises UserError for one that is not there."""
-    for name in columns:
-        if name not in table.columns:
-            raise unknown("column", name, table.columns)
-    return table.select(columns) if columns else table
-
-
-def write(table: pl.DataFrame, path: Path, suffix: str | None = None) -> None:
+def write(table: pl.DataFrame, path: Path, suffix: str | None = None, columns: Sequence[str] | None = None) -> None:
     """Write a table as `rendered`, in the format of this suffix, or of the path's."""
     if (suffix or path.suffix) not in FORMATS:
         raise UserError(f"a file to export to must end in {', '.join(FORMATS)}, got {path.name!r}")
-    tables.write_text(rendered(table, suffix or path.suffix), path)
+    tables.write_text(rendered(table, suffix or path.suffix, columns), path)
 
 
-def rendered(table: pl.DataFrame, suffix: str) -> str:
+def rendered(table: pl.DataFrame, suffix: str, columns: Sequence[str] | None = None) -> str:
     """Returns a table as CSV, JSON, Markdown or LaTeX (booktabs): the format that this suffix stands for.
 
-    Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and null, and four in Markdown and
-    LaTeX. What is missing is empty. Columns of lists are in JSON alone.
+    columns: all by default. Numbers have all their digits in CSV and JSON, where an infinite one is `inf` and null; in
+    Markdown and LaTeX as `core.rounding.written`. What is missing is empty. Columns of lists are in JSON alone.
     """
+    wanted = table.select(table.columns if columns is None else columns)
     if suffix == ".json":
         finite = pl.when(pl.selectors.float().is_finite()).then(pl.selectors.float())
-        return table.with_columns(finite).write_json() + "\n"
-    flat = table.select(~pl.selectors.nested())
-    return flat.write_csv() if suffix == ".csv" else markup(flat, suffix)
+        return wanted.with_columns(finite).write_json() + "\n"
+    flat = wanted.select(~pl.selectors.nested())
+    return flat.write_csv() if suffix == ".csv" else markup(table, suffix, flat.columns)
 
 
-def markup(table: pl.DataFrame, suffix: str = ".md") -> str:
-    """Returns a table as Markdown (`.md`) or LaTeX (`.tex`)."""
+def markup(table: pl.DataFrame, suffix: str = ".md", columns: Sequence[str] | None = None) -> str:
+    """Returns these columns of a table, by default all, as Markdown (`.md`) or LaTeX (`.tex`)."""
     from tabulate import tabulate  # of an extra, which CSV and JSON do without
 
+    shown = presented(table, table.columns if columns is None else columns)
     pipe = "\\|" if suffix == ".md" else "|"  # tabulate leaves it as it is, and it would end a cell
-    rows = [[_written(value).replace("|", pipe) for value in row] for row in table.iter_rows()]
-    right = ["right" if kind.is_numeric() else "left" for kind in table.dtypes]
-    return str(tabulate(rows, table.columns, _MARKUP[suffix], colalign=right, disable_numparse=True)) + "\n"
-
-
-def _written(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "" if value is None else str(value)
+    rows = [[value.replace("|", pipe) for value in row] for row in shown.iter_rows()]
+    right = ["right" if table.schema[name].is_numeric() else "left" for name in shown.columns]
+    markup = str(tabulate(rows, shown.columns, _MARKUP[suffix], colalign=right, disable_numparse=True)) + "\n"
+    return markup if suffix == ".md" else markup.replace("≥", r"$\geq$").replace("∞", r"$\infty$")

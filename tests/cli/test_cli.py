@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from epsilometer.auditing.schemas import ESTIMATES
+from epsilometer.auditing.schemas import AUDIT, ESTIMATES
 from epsilometer.cli import main
 from epsilometer.cli import project as commands
 from epsilometer.core import tables
@@ -77,17 +77,26 @@ def test_audit_of_a_shipped_mechanism(capsys: pytest.CaptureFixture[str], texts:
     assert rows[0]["loss"] == rows[0]["ceiling"] > 3
     assert rows[0]["upper"] is None  # JSON has no infinity
     assert 0 < rows[1]["loss"] < rows[0]["loss"]  # three words each, but not as many characters
-    assert err.splitlines() == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
+    notes = err.splitlines()
+    assert notes[:2] == ["note: 1 texts without a word dropped", "note: 1 duplicate texts merged"]
+    assert "length alone proves" in notes[2]  # of equally many words
     code, out, _ = call(capsys, *arguments)
     header, first, _, strongest, *_ = out.split("\n")
-    assert header.split() == [
-        "epsilon", "attack", "sees", "trials", "successes",
-        "success_rate", "loss", "point", "upper", "ceiling", "posterior_loss", "equal_loss", "worst_output", "verdict",
-        "claim",
-    ]  # fmt: skip
-    assert first.split()[:5] == ["0.5", "lexical", "text", "300", "300"]
+    assert header.split() == ["epsilon", "attack", "success_rate", "loss", "upper", "verdict"]
+    assert first.split()[:4] == ["0.5", "lexical", "1", "≥"]  # all guesses were right, and nothing bounds the loss
+    assert first.endswith("∞  no claim")
     assert strongest.split()[1:3] == ["strongest:", "lexical"]
-    assert first.endswith("no claim  no claim")
+
+
+def test_any_columns_on_request(capsys: pytest.CaptureFixture[str], texts: Path) -> None:
+    arguments = ["audit", texts, "--text", "query", "--mechanism", "identity", "--epsilons", 1, "--temperature", 0]
+    arguments += ["--trials", 20, "--attacks", "lexical"]
+    assert call(capsys, *arguments, "--columns", "all")[1].splitlines()[0].split() == list(AUDIT)
+    assert call(capsys, *arguments, "--columns", "trials,ceiling")[1].splitlines()[0].split() == ["trials", "ceiling"]
+    assert json.loads(call(capsys, *arguments, "--columns", "trials", "--json")[1]) == [{"trials": 20}]
+    code, out, err = call(capsys, *arguments, "--columns", "epsilon,ceilling")
+    assert (code, out) == (2, "")
+    assert err == "error: unknown column 'ceilling'; did you mean 'ceiling'?\n"  # before anything is rewritten
 
 
 def test_audit_of_an_own_mechanism_a_program_and_recorded_rewrites(
@@ -513,8 +522,8 @@ def test_report_prints_estimates_and_place(
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
-        ("--trials 60", "worst_output"),
-        ("--trials 60 --candidates all", "ceiling"),
+        ("--trials 60", "upper"),
+        ("--trials 60 --candidates all", "loss"),
         ("--trials 60 --fpr 0.1", "tpr_low"),
         ("--trials 60 --prior .7,.3", "loss"),
         ("--trials 20 --units", "coins"),

@@ -1,0 +1,73 @@
+"""The columns of a table of losses that a reader starts with, and how its numbers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import polars as pl
+
+from epsilometer.core.errors import unknown
+from epsilometer.core.rounding import written
+
+SHORT = ("epsilon", "attack", "success_rate", "loss", "upper", "verdict")
+ALL = "all"
+
+
+class Losses(pl.DataFrame):
+    """An audit's table. It prints the columns `SHORT`, and holds all; what is selected of it prints as it is."""
+
+    def __str__(self) -> str:
+        """The columns `SHORT` as text."""
+        with _PLAIN:
+            shown = str(presented(self, SHORT))
+        return f"{shown}\n{self.width} columns in all: table.columns, and table.select(...) prints them"
+
+    def __repr__(self) -> str:
+        """As `str`."""
+        return str(self)
+
+    def _repr_html_(self, *, _from_series: bool = False) -> str:
+        """The same in a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+_PLAIN = pl.Config(
+    tbl_hide_column_data_types=True,
+    tbl_hide_dataframe_shape=True,
+    tbl_rows=-1,
+    fmt_str_lengths=60,
+    apply_on_context_enter=True,
+)
+
+
+def presented(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns as text, with numbers as `core.rounding.written` writes them; what is missing is empty."""
+    ceilings = table["ceiling"] if "ceiling" in table.columns else [None] * len(table)
+    return pl.DataFrame(
+        {
+            name: [_text(name, value, ceiling) for value, ceiling in zip(table[name], ceilings, strict=True)]
+            for name in columns
+        },
+        schema=dict.fromkeys(columns, pl.String),
+    )
+
+
+def chosen(asked: str | None, there: Sequence[str], short: Sequence[str]) -> Sequence[str]:
+    """The columns that a user names, separated by commas, of those that are there; `all`, or None for the short list.
+
+    Raises UserError for one that is not there.
+    """
+    if asked is None or asked == ALL:
+        return there if asked else short
+    names = asked.split(",")
+    for name in names:
+        if name not in there:
+            raise unknown("column", name, [ALL, *there])
+    return names
+
+
+def _text(name: str, value: object, ceiling: float | None) -> str:
+    if isinstance(value, float):
+        return written(name, value, ceiling)
+    return "" if value is None else str(value)
