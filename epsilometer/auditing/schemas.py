@@ -90,7 +90,7 @@ CLAIMS: Schema = {  # what `worst_case` found; the words x, x' and y of the witn
     "testable": pl.Float64,  # the largest claim that so many draws could refute; null where the law is computed
     "noise_p": pl.Float64,  # of continuous noise: how likely noise of the claimed density fits it no better
     "largest": pl.Float64,  # the largest loss of one unit of the mechanism in use, over its whole vocabulary
-    "largest_method": pl.String,  # exact, bound (the claim at its largest distance), sampled (a lower bound)
+    "largest_method": pl.String,  # exact, lower bound, or draws (a lower bound)
 }
 
 DENIABILITY: Schema = {"mechanism": pl.String, "epsilon": pl.Float64, "method": pl.String} | {

@@ -271,15 +271,6 @@ class MovesVectors(Protocol):
 
 
 @runtime_checkable
-class HasLargestDistance(Protocol):
-    """A mechanism that knows how far apart two of its inputs can be."""
-
-    def largest_distance(self, epsilon: float) -> float:
-        """Between two inputs of one unit; infinite where the claim at this budget does not cover some pair."""
-        ...
-
-
-@runtime_checkable
 class HasBound(Protocol):
     """A mechanism whose law bounds by how much any loss can exceed its claim, without going through all outputs."""
 

@@ -236,12 +236,9 @@ class WordVectors:
                 targets.append(target + first)
         return np.concatenate(rows), np.concatenate(targets)
 
-    def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest distance between two different words."""
-        return self.survey(2)[2:]
-
     def survey(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.float64], float, float]:
-        """`neighbours` of every word, [V, count] each, and `extremes`, from one pass over all pairs; count >= 2."""
+        """`neighbours` of every word, [V, count] each, and the smallest and the largest distance of two words, from one
+        pass over all pairs; count >= 2."""
         nearest, far = np.empty((len(self), count), np.int32), np.empty((len(self), count))
         high = 0.0
         for start in range(0, len(self), _SLICE):

@@ -318,7 +318,7 @@ def tables_of_all() -> dict[str, pl.DataFrame]:
                 "draws": 4000,
                 "testable": 4.58,
                 "largest": 17.0,
-                "largest_method": "bound",
+                "largest_method": "draws",
             },
             {
                 "mechanism": HOSTILE,

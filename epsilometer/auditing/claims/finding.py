@@ -10,17 +10,18 @@ class Finding:
     """What is known about a claim at one privacy budget.
 
     method:   "exact" (all pairs of `inputs`, all outputs), "largest found" (all pairs of a sample of `inputs`, all
-              outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`), "not checked" (a
-              mechanism that lists no inputs can only be audited) or "none" (no claim).
+              outputs), "Monte Carlo" (a lower bound from `draws` draws for each of `inputs`, on events that half of
+              them chose), "not checked" (a mechanism that lists no inputs can only be audited) or "none" (no claim).
     verdict:  violated, not refuted, not testable, not checked, or no claim.
-    reason:   why a claim is not testable or not checked and what to do about it, and whether noise is as claimed; or
-              None.
+    reason:   why a claim is not testable or not checked and what to do about it, what a check by draws could not see,
+              and whether noise is as claimed; or None.
     worst:    the loss of the witness, at least 0; infinite where an output is possible under one input only. claimed:
               what is claimed for its pair. The witness is where their difference is least. None where nothing was
               compared.
-    witness:  the inputs x, x' and the output y.
+    witness:  the inputs x, x' and the output y; of draws it may be an event, in words.
     bound:    where the structure of the law gives one: no pair of the whole vocabulary exceeds its claim by more.
-    testable: the largest claim that so many draws could refute; None where the law is computed.
+    testable: the largest claim that so many draws could refute, had the most frequent output at one input never come
+              at the other; None where the law is computed.
     noise_p:  of continuous noise, how likely noise of the claimed density fits it no better (`noise_fit`).
     largest:  the largest loss between any two of the inputs that were compared, whatever is claimed for them; from
               draws a lower bound.

@@ -5,8 +5,8 @@ and another pair, within its claim, 800. The largest loss over all pairs of inpu
 
     max over y of (max over x of ln P(y | x) - min over x of ln P(y | x)),
 
-one pass over the laws. Where they are too many, or there are none, the claim bounds it: epsilon times the largest
-distance that the claim covers.
+one pass over the laws. Where they are too many, a sample of the inputs gives a lower bound; so do the draws of a check,
+where there are no laws. What the claim allows is no answer: it is what is in doubt.
 """
 
 from __future__ import annotations
@@ -17,36 +17,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from epsilometer.auditing.claims.finding import Finding
-from epsilometer.auditing.claims.verdicts import VIOLATED
 from epsilometer.auditing.claims.worst_case import one_law_each
 from epsilometer.core.laws import Laws
-from epsilometer.core.mechanism import HasDistance, HasInputs, HasLargestDistance, HasLaws, Mechanism
+from epsilometer.core.mechanism import HasInputs, HasLaws, Mechanism
+from epsilometer.core.randomness import Noise
 
 _ENTRIES = 1e8  # inputs times outputs whose laws are computed: seconds
+_SAMPLED = 1e7  # of a sample, where they are more
 
 
 def largest_losses(mechanism: Mechanism, findings: Sequence[Finding]) -> list[tuple[float, str] | None]:
     """The loss at the epsilon of each finding, and how it is known.
 
-    It is "exact", a "bound" (what the claim allows) or "sampled" (a lower bound); None where nothing is known.
-    findings: what checks of the claim came to, of this mechanism or one over a part of its vocabulary.
+    It is "exact", a "lower bound" (of some inputs, and all outputs) or by "draws" (a lower bound for the words that the
+    finding is about); None where nothing is known. findings: what checks of the claim came to, of this mechanism or one
+    over a part of its vocabulary.
     """
-    if isinstance(mechanism, HasLaws) and isinstance(mechanism, HasInputs):
-        laws = mechanism.laws(mechanism.inputs[:1])
-        if len(mechanism.inputs) * laws.outputs <= _ENTRIES:
-            epsilons = [finding.epsilon for finding in findings]
-            return [(loss, "exact") for loss in _over_all(mechanism.laws(mechanism.inputs), epsilons)]
-    return [_bound(mechanism, finding) for finding in findings]
-
-
-def _bound(mechanism: Mechanism, finding: Finding) -> tuple[float, str] | None:
-    claim = mechanism.guarantee(finding.epsilon)
-    if claim is not None and not claim.delta and finding.verdict != VIOLATED:
-        if isinstance(mechanism, HasLargestDistance):
-            return claim.epsilon * mechanism.largest_distance(finding.epsilon), "bound"
-        if not isinstance(mechanism, HasDistance):  # a claim for whole texts
-            return claim.epsilon, "bound"
-    return None if finding.largest is None else (finding.largest, "sampled")
+    if not isinstance(mechanism, HasLaws) or not isinstance(mechanism, HasInputs):
+        return [None if finding.largest is None else (finding.largest, "draws") for finding in findings]
+    texts, outputs, how = list(mechanism.inputs), mechanism.laws(mechanism.inputs[:1]).outputs, "exact"
+    if len(texts) * outputs > _ENTRIES:
+        order = np.argsort(Noise.named(len(texts), "largest loss").uniforms()[:, 0])
+        texts, how = [texts[i] for i in np.sort(order[: max(2, int(_SAMPLED / outputs))])], "lower bound"
+    return [(loss, how) for loss in _over_all(mechanism.laws(texts), [finding.epsilon for finding in findings])]
 
 
 def _over_all(laws: Laws, epsilons: Sequence[float]) -> list[float]:

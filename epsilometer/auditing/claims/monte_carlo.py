@@ -1,9 +1,9 @@
 """A lower bound of a mechanism's largest excess over its claim, from draws. Losses are in nats.
 
-A claim of c with delta says P(y | x) <= e^c P(y | x') + delta for every output y. n draws at each of two inputs prove
-no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right: 5 nats
-from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and is taken
-out of the correction for multiple tests before any draw is made (Tarone 1990, "A modified Bonferroni method for
+A claim of c with delta says P(S | x) <= e^c P(S | x') + delta for every set S of outputs. n draws at each of two inputs
+prove no loss above ln((a - delta) / (1 - a)) with a = error^(1/n), the Clopper-Pearson limit when every draw is right:
+5 nats from a thousand draws. A larger claim cannot be refuted, whatever the mechanism does. It is not testable, and is
+taken out of the correction for multiple tests before any draw is made (Tarone 1990, "A modified Bonferroni method for
 discrete data"). The same code can be tested at a smaller epsilon, where it claims less (`refutable_epsilons`).
 """
 
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsilometer.auditing.claims.events import Events
 from epsilometer.auditing.claims.finding import Finding
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED, pair_claims
 from epsilometer.core.mechanism import Mechanism
@@ -24,6 +26,14 @@ METHOD = "Monte Carlo"
 COVERS_NOTHING = (
     "the claim covers no pair of the inputs; give the mechanism a method `distance(texts, pairs, epsilon)` that is "
     "finite where it does"
+)
+_RARE = (
+    "no output, and nothing that a classifier takes for an input, came often enough in {draws:,} draws for each input "
+    "to refute claims above {testable:.2f} nats, even if it never came at another; the smallest is {claims:.2f}"
+)
+_NEVER_TWICE = (
+    "most outputs never came again, so the claim was tested by what they have in common and by a classifier; a leak of "
+    "another form would go unseen"
 )
 _TARGETS = (1.0, 3.0)  # nats that the largest claim among the inputs should come to
 
@@ -39,8 +49,10 @@ def monte_carlo(
 ) -> Finding:
     """The largest excess that draws at a few inputs prove.
 
-    Half of the draws choose, for each pair of inputs, the output whose loss looks largest; the other half bounds that
-    loss from below. Each bound may fail with probability alpha over the number of bounds, so together with alpha.
+    Half of the draws choose, for each pair of inputs, the event whose loss looks largest (`events`); the other half
+    bounds that loss from below. Each bound may fail with probability alpha over the number of bounds, so together with
+    alpha. Where even the most frequent output at one input, and what is taken for it, could not refute the claim if
+    they never came at the other, the claim is not testable.
     """
     guarantee = mechanism.guarantee(epsilon)
     delta = guarantee.delta if guarantee else 0.0
@@ -58,33 +70,55 @@ def monte_carlo(
         )
         return Finding(epsilon, METHOD, NOT_TESTABLE, reason, inputs=len(chosen), testable=ceiling)
     pairs, claims = pairs[claims < ceiling], claims[claims < ceiling]
+    return _by_events(
+        mechanism, epsilon, chosen, pairs, claims=claims, draws=draws, error=alpha / (2 * tests), seed=seed
+    )
+
+
+def _by_events(
+    mechanism: Mechanism,
+    epsilon: float,
+    chosen: Sequence[str],
+    pairs: NDArray[np.integer],
+    *,
+    claims: NDArray[np.float64],
+    draws: int,
+    error: float,
+    seed: int,
+) -> Finding:
+    """Tests the claims [n] for ordered pairs [n, 2] of the chosen inputs; error: of each of two limits a pair."""
+    claim = mechanism.guarantee(epsilon)
+    delta = claim.delta if claim else 0.0
     source = [text for text in chosen for _ in range(draws)]
     rewrites = mechanism.rewrite(source, epsilon, Noise.named(len(source), "monte carlo", seed, epsilon)).texts
     outputs, number = np.unique(np.array(rewrites, dtype=object).astype(str), return_inverse=True)
-    number = number.reshape(len(chosen), 2, -1)
-    counts = np.array([[np.bincount(half, minlength=len(outputs)) for half in row] for row in number])
-    first = np.log(counts[:, 0] + 0.5)
-    output = np.array([(first[i] - first[j]).argmax() for i, j in pairs])
-    error = alpha / (2 * tests)
-    low = _lower(counts[pairs[:, 0], 1, output], draws // 2, error)
-    high = 1 - _lower(draws // 2 - counts[pairs[:, 1], 1, output], draws // 2, error)
-    with np.errstate(divide="ignore"):
-        loss = np.log(np.maximum(low - delta, 0)) - np.log(high)
-    loss = np.maximum(loss, 0)  # some output of a pair has a loss of 0 or more
-    best = int((loss - claims).argmax())
-    left, right = pairs[best]
-    return Finding(
+    learn, choose, test = np.split(number.reshape(len(chosen), draws), [draws // 4, draws // 2], axis=1)
+    events = Events(chosen, outputs.tolist(), (learn, choose), lower_limits(choose.shape[1], error), delta=delta)
+    best = [events.best(i, j) for i, j in pairs]
+    held = np.array([[event.holds[test[i]].sum() for i in pair] for pair, event in zip(pairs, best, strict=True)])
+    often = np.array([round(events.frequency(i, j) * test.shape[1]) for i, j in pairs])
+    lower = lower_limits(test.shape[1], error)
+    loss = np.maximum(_proved(held[:, 0], held[:, 1], lower, delta), 0)  # some event of a pair has 0 or more
+    testable = _proved(often, np.zeros_like(often), lower, delta)
+    worst = int((loss - claims).argmax())
+    finding = Finding(
         epsilon,
         METHOD,
-        VIOLATED if loss[best] > claims[best] else NOT_REFUTED,
-        claimed=float(claims[best]),
-        worst=float(loss[best]),
-        witness=(chosen[left], chosen[right], str(outputs[output[best]])),
+        NOT_REFUTED,
+        claimed=float(claims[worst]),
+        worst=float(loss[worst]),
+        witness=(chosen[pairs[worst, 0]], chosen[pairs[worst, 1]], best[worst].name),
         inputs=len(chosen),
         draws=draws,
-        testable=ceiling,
+        testable=float(testable.max()),
         largest=float(loss.max()),
     )
+    if loss[worst] > claims[worst]:
+        return replace(finding, verdict=VIOLATED)
+    if (testable <= claims).all():
+        reason = _RARE.format(draws=draws, testable=testable.max(), claims=claims.min())
+        return replace(finding, verdict=NOT_TESTABLE, reason=reason)
+    return finding if 2 * len(outputs) <= number.size else replace(finding, reason=_NEVER_TWICE)
 
 
 def refutable_epsilons(
@@ -133,9 +167,17 @@ def _ceiling(draws: int, error: float, delta: float) -> float:
     return math.log(1 - never - delta) - math.log(never) if 1 - never > delta else -math.inf
 
 
-def _lower(successes: NDArray[np.integer], trials: int, error: float) -> NDArray[np.float64]:
-    """The one-sided lower Clopper-Pearson limit."""
+def lower_limits(trials: int, error: float) -> NDArray[np.float64]:
+    """[trials + 1]: the one-sided lower Clopper-Pearson limits of 0, ..., n successes in n trials."""
     from scipy.stats import beta  # takes a second to load
 
-    limit = beta.ppf(error, successes, trials - successes + 1)
-    return np.where(successes == 0, 0.0, limit)
+    successes = np.arange(1, trials + 1)
+    return np.concatenate([[0.0], beta.ppf(error, successes, trials - successes + 1)])
+
+
+def _proved(
+    here: NDArray[np.integer], there: NDArray[np.integer], lower: NDArray[np.float64], delta: float
+) -> NDArray[np.float64]:
+    """The loss that an event proves which held so often at one input, and so often at the other."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(lower[here] - delta, 0)) - np.log1p(-lower[::-1][there])

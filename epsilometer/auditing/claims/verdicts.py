@@ -76,7 +76,7 @@ def pair_claims(
         return np.full(len(pairs), np.inf)
     if not isinstance(mechanism, HasDistance):
         whole = guarantee.granularity in (Granularity.SENTENCE, Granularity.DOCUMENT) and guarantee.metric is None
-        return np.full(len(pairs), guarantee.epsilon if whole else np.inf)
+        return np.full(len(pairs), guarantee.epsilon if whole else np.inf, np.float64)
     distance = mechanism.distance(texts, pairs, epsilon)
     if len(wrong := np.flatnonzero(~(distance >= 0))):
         raise UserError(

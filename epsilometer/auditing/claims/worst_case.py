@@ -3,10 +3,10 @@
 For inputs x, x' and an output y the loss is L = ln P(y | x) - ln P(y | x'), and the claim allows c(x, x'). A mechanism
 with laws is enumerated, each input being a text of one unit, or of equally many with one law where a mechanism always
 releases that many (units are drawn independently, so their losses add up): the least slack c - L over all pairs of
-inputs and all outputs decides, to 1e-9. A mechanism without laws is sampled (`monte_carlo`): the loss is then a lower
-bound at confidence 1 - alpha over everything that was tried, and can refute the claim but never confirm it; where the
-mechanism is continuous noise on a vector, the noise itself is compared with the density that the proof needs
-(`noise_fit`).
+inputs and all outputs decides, to 1e-9. A mechanism without laws, and a claim with a delta, which no single output can
+break, is sampled (`monte_carlo`): the loss is then a lower bound at confidence 1 - alpha over all that was tried, and
+can refute the claim but never confirm it; where the mechanism is continuous noise on a vector, the noise itself is
+compared with the density that the proof needs (`noise_fit`).
 
 An audit sees an average adversary on real texts; this sees the worst pair, however rare.
 """
@@ -39,7 +39,6 @@ _LISTS_NOTHING = (
     "the mechanism lists no inputs; give it `inputs` and `output_texts`, and `laws` for an exact check "
     "(docs/your-own-mechanism.md)"
 )
-_HAS_DELTA = "the claim has a delta, and losses of single outputs decide claims without one alone; audit it"
 _NEVER = -1e300  # stands for ln 0, so that differences stay numbers
 _ALIKE = -1e300  # the excess of two inputs that are one to the mechanism: no witness while there is another pair
 
@@ -54,10 +53,8 @@ def check_claim(
     if not isinstance(mechanism, HasInputs):
         return Finding(epsilon, "not checked", NOT_CHECKED, _LISTS_NOTHING)
     texts = list(mechanism.inputs)
-    if not isinstance(mechanism, HasLaws):
+    if claim.delta or not isinstance(mechanism, HasLaws):
         return _sampled(mechanism, epsilon, texts, alpha, seed=seed)
-    if claim.delta:
-        return Finding(epsilon, "not checked", NOT_CHECKED, _HAS_DELTA, inputs=len(texts))
     bound = mechanism.excess_bound(epsilon) if isinstance(mechanism, HasBound) else None
     outputs = mechanism.laws(texts[:1]).outputs
     if len(texts) <= max(inputs, SAMPLED) and len(texts) ** 2 * outputs <= _ENTRIES:
@@ -67,14 +64,16 @@ def check_claim(
     return exact(mechanism, epsilon, [texts[i] for i in np.sort(chosen)], "largest found", bound=bound)
 
 
-def is_sampled(mechanism: Mechanism) -> bool:
+def is_sampled(mechanism: Mechanism, epsilon: float) -> bool:
     """Whether `check_claim` draws, so that its verdict may be wrong with probability alpha."""
-    return isinstance(mechanism, HasInputs) and not isinstance(mechanism, HasLaws)
+    claim = mechanism.guarantee(epsilon)
+    by_law = isinstance(mechanism, HasLaws) and not (claim and claim.delta)
+    return claim is not None and isinstance(mechanism, HasInputs) and not by_law
 
 
 def extra_epsilons(mechanism: Mechanism, epsilon: float, seed: int = 0) -> list[float]:
     """Where a mechanism is sampled: privacy budgets small enough that draws can refute its claim; from one budget."""
-    if not is_sampled(mechanism) or not isinstance(mechanism, HasInputs):
+    if not is_sampled(mechanism, epsilon) or not isinstance(mechanism, HasInputs):
         return []
     return refutable_epsilons(mechanism, epsilon, list(mechanism.inputs), seed=seed)
 

@@ -32,7 +32,6 @@ CusText+ (`stop_words: kept`) leaves stop-words unchanged, which drops the claim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Annotated, Literal
@@ -137,10 +136,6 @@ class CusText(WordVectorMechanism):
             return np.where(covered, left != right, np.inf)
 
         return self.vocabulary.distance(texts, pairs, between)
-
-    def largest_distance(self, epsilon: float) -> float:
-        """1 where all words are in one group, or claimed to be; else infinite."""
-        return 1.0 if self.as_published or self._sets[0].max() == 0 else math.inf
 
     def excess_bound(self, epsilon: float) -> float | None:
         """The largest excess within any group, exactly (none for the published claim)."""

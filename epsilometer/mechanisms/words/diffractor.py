@@ -242,12 +242,12 @@ class Diffractor(WordMechanism):
 
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of d_max, with tem at most gamma each; infinite for texts of different lengths."""
-        place, largest = self.lists.place, self.largest_distance(epsilon)
+        place, largest = self.lists.place, self._farthest(epsilon)
         return self.vocabulary.distance(
             texts, pairs, lambda left, right: np.minimum(np.abs(place[:, left] - place[:, right]).max(axis=0), largest)
         )
 
-    def largest_distance(self, epsilon: float) -> float:
+    def _farthest(self, epsilon: float) -> float:
         """The distance from one end of a list to the other, with tem at most gamma."""
         ends = len(self.vocabulary) - 1
         return float(min(ends, self._moves.cut(epsilon)) if isinstance(self._moves, Truncated) else ends)

@@ -27,7 +27,6 @@ from pydantic import Field
 from epsilometer.core.component import component
 from epsilometer.core.guarantees import Guarantee
 from epsilometer.mechanisms.words.shared.moved import MovedWords
-from epsilometer.text.vectors import WordVectors
 
 
 @component
@@ -51,10 +50,6 @@ class Mahalanobis(MovedWords):
         """The words in coordinates in which the Mahalanobis distance is Euclidean, [V, d]."""
         values, axes = self._axes
         return self.vectors.exact @ (axes / np.sqrt(values))
-
-    @cached_property
-    def _diameter(self) -> float:
-        return WordVectors(self.vectors.words, self._white).extremes()[1]
 
     def relaxed(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns M^(-1/2) x of points [n, d]."""

@@ -56,11 +56,6 @@ class TEM(KernelMechanism):
         """The log-weights, -epsilon / 2 times the distance, cut off at gamma."""
         return -epsilon / 2 * np.minimum(distances, self.gamma(epsilon))
 
-    def largest_distance(self, epsilon: float) -> float:
-        """The largest distance, in the paper's form at most gamma: words farther apart lose no more."""
-        farthest = super().largest_distance(epsilon)
-        return farthest if self.as_published else min(farthest, self.gamma(epsilon))
-
     def excess_bound(self, epsilon: float) -> float | None:
         """The bound by normalisers, for the exponential mechanism; the reference code's law is none."""
         return None if self.as_published else super().excess_bound(epsilon)

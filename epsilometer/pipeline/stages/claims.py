@@ -45,7 +45,7 @@ def main() -> None:
         }
         smaller = {name: _build(params, cell, few[name]) for name, cell in cells.items()}
         budgets = {name: _budgets(params, name, smaller[name]) for name in cells}
-        sampled = sum(len(budgets[name]) for name in cells if is_sampled(smaller[name]))
+        sampled = sum(is_sampled(smaller[name], epsilon) for name in cells for epsilon in budgets[name])
         alpha = params.audit.alpha / max(1, sampled)  # of each check that may err: together they err with at most alpha
         for name, cell in track(cells.items(), len(cells), "check claims"):
             whole = _build(params, cell, cell.resource)

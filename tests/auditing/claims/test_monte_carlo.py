@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
+from epsilometer.auditing.claims.largest_loss import largest_losses
 from epsilometer.auditing.claims.monte_carlo import monte_carlo
 from epsilometer.auditing.claims.noise_fit import fit, noise_p_value
 from epsilometer.auditing.claims.verdicts import NOT_CHECKED, NOT_REFUTED, NOT_TESTABLE, VIOLATED
@@ -149,6 +151,127 @@ def test_a_claim_that_covers_no_pair_is_not_checked() -> None:
     assert finding.verdict == NOT_CHECKED
     assert "`distance(texts, pairs, epsilon)`" in finding.reason
     assert extra_epsilons(Silent(), 1.0) == []
+
+
+WORDS = ("alpha", "bravo", "charlie", "delta")
+
+
+class Response:
+    """Randomised response, exactly as private as it says: epsilon, and with probability delta the word itself.
+
+    Each output carries a random number of so many digits, so that outputs hardly ever repeat. factor: of the epsilon
+    that it says, what it has; leak: what comes with it, of the word and a generator.
+    """
+
+    def __init__(self, words: int = 4, digits: int = 0, delta: float = 0, factor: float = 1, leak: Any = None) -> None:
+        self.inputs = self.output_texts = WORDS[:words]
+        self.digits, self.delta, self.factor, self.leak = digits, delta, factor, leak
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=self.delta)
+
+    def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
+        return Rewrites([self._rewritten(text, epsilon, noise.generator(i)) for i, text in enumerate(texts)])
+
+    def _rewritten(self, text: str, epsilon: float, rng: np.random.Generator) -> str:
+        others = [word for word in self.inputs if word != text]
+        true = rng.random() < 1 / (1 + len(others) * np.exp(-self.factor * epsilon))
+        clear = rng.random() < self.factor * self.delta
+        word = f"it is {text}" if clear else text if true else others[rng.integers(len(others))]
+        parts = [word, *([str(rng.integers(10**self.digits))] if self.digits else [])]
+        return " ".join([*parts, self.leak(text, rng)] if self.leak else parts)
+
+
+class Clear(Response):
+    """Claims what randomised response claims, and writes the word beside a number."""
+
+    def _rewritten(self, text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return f"{text} {rng.integers(10**self.digits)}" if self.digits else text
+
+
+class Beside(Response):
+    """Writes a number and what leaks, no word."""
+
+    def _rewritten(self, text: str, epsilon: float, rng: np.random.Generator) -> str:
+        return f"{rng.integers(10**12)}{self.leak(text, rng)}"
+
+
+@pytest.mark.parametrize("digits", [0, 2, 3, 6, 12])
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_a_word_in_clear_is_seen_beside_any_number(digits: int, epsilon: float) -> None:
+    """Among so many draws hardly a number comes twice, so no single output says anything."""
+    finding = check_claim(Clear(digits=digits), epsilon)
+    assert finding.verdict == VIOLATED
+    assert finding.worst == pytest.approx(finding.testable)
+    assert finding.worst > 4.5
+    assert "alpha" in finding.witness[2]
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        lambda text, rng: text[::-1],
+        lambda text, rng: "".join(letter + str(rng.integers(10)) for letter in text),
+        lambda text, rng: hashlib.sha256(text.encode()).hexdigest(),
+        lambda text, rng: hashlib.sha256(f"{text}{rng.integers(300)}".encode()).hexdigest(),  # one of 300 codes
+        lambda text, rng: "." * len(text),
+        lambda text, rng: f" {rng.normal() + 2 * WORDS.index(text):.9f}",
+    ],
+)
+def test_a_leak_in_another_form_is_seen(leak: Any) -> None:
+    finding = check_claim(Beside(leak=leak), 1)
+    assert finding.verdict == VIOLATED
+    assert finding.worst > 2
+
+
+def test_a_loss_beyond_the_claim_is_seen_where_outputs_never_repeat() -> None:
+    """Twice the epsilon: each output is 2 nats likelier at its own input than at the others."""
+    finding = check_claim(Response(digits=12, factor=2), 1)
+    assert finding.verdict == VIOLATED
+    assert 1 < finding.worst < 2
+
+
+@pytest.mark.parametrize("digits", [0, 6])
+def test_a_delta_too_small_is_seen(digits: int) -> None:
+    """Eight times as often in clear as it says, with the epsilon that it says."""
+
+    class Often(Response):
+        def guarantee(self, epsilon: float) -> Guarantee:
+            return Guarantee(epsilon, Granularity.DOCUMENT, Neighbours.ANY, delta=self.delta / 8)
+
+    assert check_claim(Often(digits=digits, delta=0.4), 1).verdict == VIOLATED
+    assert check_claim(Response(digits=digits, delta=0.4), 1).verdict == NOT_REFUTED
+
+
+@pytest.mark.parametrize(("digits", "delta", "runs"), [(0, 0.0, 150), (0, 0.05, 150), (6, 0.0, 40), (6, 0.05, 40)])
+def test_claims_that_are_met_exactly_are_refuted_as_seldom_as_stated(digits: int, delta: float, runs: int) -> None:
+    """At level 0.2, seeds fixed: more alarms than allowed have a probability below 1e-4 if it holds (seen: 2 %)."""
+    mechanism = Response(words=2, digits=digits, delta=delta)
+    verdicts = [monte_carlo(mechanism, 1, mechanism.inputs, draws=400, alpha=0.2, seed=s).verdict for s in range(runs)]
+    allowed = int(binom.isf(1e-4, runs, 0.2))
+    assert set(verdicts) <= {VIOLATED, NOT_REFUTED}
+    assert verdicts.count(VIOLATED) <= allowed < runs / 2
+
+
+def test_what_no_count_could_refute_is_not_testable() -> None:
+    """Numbers alone: what a classifier takes for an input comes in some 60 % of its draws, which refutes 4.2 nats."""
+    numbers = Beside(leak=lambda text, rng: "")
+    low, high = check_claim(numbers, 1), check_claim(numbers, 4.5)
+    assert low.verdict == NOT_REFUTED
+    assert "never came again" in low.reason
+    assert high.verdict == NOT_TESTABLE
+    assert high.testable < 4.5
+    assert high.draws == 2000
+
+
+def test_a_claim_is_no_loss() -> None:
+    """Where nothing is computed, the largest loss is what draws prove, or unknown."""
+    mechanism = Response()
+    findings = [check_claim(mechanism, epsilon) for epsilon in (1, 50)]
+    (low, how), untested = largest_losses(mechanism, findings)
+    assert how == "draws"
+    assert 0.5 < low < 1
+    assert untested is None
 
 
 def bits(rng: np.random.Generator, count: int) -> np.ndarray:

@@ -59,10 +59,6 @@ class MaskMechanism:
         apart = np.where(length[left] == length[right], length[left], np.inf)
         return np.where(which[left] == which[right], 0.0, apart)
 
-    def largest_distance(self, epsilon: float) -> float:
-        """1, the length of texts of one word."""
-        return 1.0
-
     def logits(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Parts [words, pieces] of the logits before the clip: what `epsilometer bounds` measures."""
         split = [words(text) for text in texts]

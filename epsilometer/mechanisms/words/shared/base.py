@@ -116,11 +116,3 @@ class WordVectorMechanism(WordMechanism, ABC):
     def distance(self, texts: Sequence[str], pairs: NDArray[np.integer], epsilon: float) -> NDArray[np.float64]:
         """Sum over positions of the words' Euclidean distances; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, self.vectors.between)
-
-    @cached_property
-    def _diameter(self) -> float:
-        return self.vectors.extremes()[1]
-
-    def largest_distance(self, epsilon: float) -> float:
-        """The largest distance of two words of the vocabulary."""
-        return self._diameter

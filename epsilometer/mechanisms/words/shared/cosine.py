@@ -39,10 +39,6 @@ class CosineMechanism(KernelMechanism):
         """How many words differ; infinite for texts of different lengths."""
         return self.vocabulary.distance(texts, pairs, np.not_equal)
 
-    def largest_distance(self, epsilon: float) -> float:
-        """1: any two words are equally far apart."""
-        return 1.0
-
     def excess_bound(self, epsilon: float) -> float | None:
         """The normalisers' change less epsilon / 2: weights change by at most that, and the claim is epsilon."""
         (log_total,) = self.log_normalisers(np.arange(len(self.vectors)), [epsilon])

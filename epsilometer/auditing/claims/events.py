@@ -1,0 +1,110 @@
+"""Events that tell the outputs of one input from those of another, learnt from draws. Losses are in nats.
+
+Where outputs hardly ever repeat, no single output can prove a loss, and one that has the input in clear beside a random
+number looks private. So events are considered too: what outputs have in common (the output itself, an input in it, a
+word, its beginning, three characters in a row, its length), and what a naive Bayes classifier over these takes for one
+input rather than for another, at any odds. A claim with a delta is about events alone.
+
+One part of the draws teaches the classifier, another chooses an event for each pair of inputs: that which would prove
+the largest loss. Whoever tests the chosen events on further draws makes one test a pair, however many were considered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsilometer.text.words import words
+
+_LONG = 200  # characters in whose groups of three an output is looked for; its words are looked for in all of it
+_GRID = 1e6  # of log-odds: the bits below depend on the processor
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outputs. name: in words, or the output itself; holds: of each distinct output, whether it is in it."""
+
+    name: str
+    holds: NDArray[np.bool_]
+
+
+class Events:
+    """What draws at a few inputs teach.
+
+    inputs: n texts. outputs: m distinct texts. draws: numbers of outputs at each input, [n, a] for the classifier to
+    learn and [n, b] to choose by. lower: [b + 1] how probable an event is at least that held so many times; delta: of
+    the claim.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        draws: tuple[NDArray[np.integer], NDArray[np.integer]],
+        lower: NDArray[np.float64],
+        *,
+        delta: float,
+    ) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer  # loads slowly
+        from sklearn.naive_bayes import BernoulliNB
+
+        learn, choose = draws
+        self._inputs, self._choose = inputs, choose
+        vectorizer = CountVectorizer(analyzer=lambda text: _traits(text, inputs), binary=True)
+        vectorizer.fit([outputs[i] for i in np.unique(learn)])
+        names = vectorizer.get_feature_names_out()
+        rank = dict.fromkeys(map(_containing, inputs), 1) | dict.fromkeys(outputs, 0)  # of equal events the plainest
+        order = np.argsort([rank.get(name, 2) for name in names], kind="stable")
+        self._names, self._traits = names[order], vectorizer.transform(outputs).tocsc()[:, order]
+        classifier = BernoulliNB().fit(self._traits[learn.ravel()], np.repeat(np.arange(len(inputs)), learn.shape[1]))
+        self._scores = np.round(classifier.predict_joint_log_proba(self._traits) * _GRID) / _GRID
+        with np.errstate(divide="ignore"):
+            self._gain, self._cost = np.log(np.maximum(lower - delta, 0)), np.log1p(-lower[::-1])
+        counts = np.array([np.bincount(row, minlength=len(outputs)) for row in choose])
+        self._most = counts.max(axis=1)
+        held = np.rint(counts @ self._traits).astype(np.int64)
+        self._gains, self._costs = self._gain[held], self._cost[held]
+
+    def best(self, one: int, other: int) -> Event:
+        """The event that would prove the largest loss of input number `one` against the `other`."""
+        proved = self._gains[one] - self._costs[other]
+        trait = int(proved.argmax())
+        odds = self._scores[:, one] - self._scores[:, other]
+        cuts, here, there = (np.sort(part) for part in (odds[self._choose[i]] for i in (one, one, other)))
+        often, seldom = (len(part) - np.searchsorted(part, cuts) for part in (here, there))
+        above = self._gain[often] - self._cost[seldom]
+        if above.max() > proved[trait]:
+            cut = cuts[above.argmax()]
+            likelier = f"any text that a classifier takes for {self._inputs[one]} at log-odds of {cut:.2f} or more"
+            return Event(likelier, odds >= cut)
+        return Event(str(self._names[trait]), self._traits[:, [trait]].toarray()[:, 0] > 0)
+
+    def frequency(self, one: int, other: int) -> float:
+        """How often input number `one` has its most frequent output, or what is taken for it rather than the other."""
+        outputs = self._choose[one]
+        likelier = int((self._scores[outputs, one] > self._scores[outputs, other]).sum())
+        return max(int(self._most[one]), likelier) / len(outputs)
+
+
+def _traits(text: str, inputs: Sequence[str]) -> Iterator[str]:
+    """What an output is and has, each in words."""
+    yield text
+    for source in inputs:
+        if source.casefold() in text.casefold():
+            yield _containing(source)
+    parts = words(text)
+    for word in parts:
+        yield f"any text with the word {word}"
+    for i in range(min(len(text), _LONG) - 2):
+        yield _containing(text[i : i + 3])
+    for length in (1, 2, 4):
+        yield f"any text that begins with {text[:length]}"
+    yield f"any text of {len(parts)} words"
+    yield f"any text of {len(text)} characters"
+
+
+def _containing(part: str) -> str:
+    return f"any text with {part} in it"
