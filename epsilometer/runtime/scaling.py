@@ -352,9 +352,11 @@ def cluster(engine: Engine) -> Iterator[Any]:
     with ExitStack() as ending:
         if not ray.is_initialized():
             if address is None:
-                # A folder of its own, so that no other stage mistakes this cluster for a permanent one.
-                folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
+                # A folder of its own, so that no other stage mistakes this cluster for a permanent one; in one of mode
+                # 0700, as Ray lets everybody write the folder that it is told to use.
+                around = ending.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
                 cores = max(os.cpu_count() or 1, engine.workers)
+                folder = os.path.join(around, "0")  # short, as names of sockets are
                 options: dict[str, Any] = {"address": "local", "_temp_dir": folder, "num_cpus": cores}
                 options["include_dashboard"] = False
             else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +99,20 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
     done = stage(tmp_path, "raise KeyboardInterrupt(text)")
     assert done.returncode == 130
     assert done.stderr.splitlines()[1:] == [INTERRUPTED]
+
+
+def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
+    """Also of a program that the stage runs, and where the user's limit allows a core dump."""
+    body = "import resource, subprocess\nassert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)\n"
+    body += "subprocess.run([sys.executable, '-c', 'import os; os.abort()'])\nos.abort()"
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    try:
+        done = stage(tmp_path, body)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+    assert done.returncode == -signal.SIGABRT, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "stage.py"}
 
 
 def test_no_other_user_reads_what_stages_write(tmp_path: Path) -> None:

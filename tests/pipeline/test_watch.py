@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,16 +27,23 @@ import psutil
 import pytest
 import yaml
 
+import epsilometer.pipeline.flows.audit
 import epsilometer.pipeline.flows.ui  # sets Prefect's environment: before Prefect is imported
 from tests.support.dvc_project import make_project
 from tests.support.places import ROOT
 
 # isort: split
 from prefect.exceptions import ParameterTypeError
-from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_HOME,
+    PREFECT_SERVER_API_AUTH_STRING,
+    temporary_settings,
+)
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import artifacts, pages
+from epsilometer.pipeline.flows import artifacts, listening, pages
 from epsilometer.pipeline.flows.calibrate import calibrate
 from epsilometer.project.calibrating.losses import STANDARD_SEARCH, Search
 from epsilometer.report import page
@@ -134,6 +142,113 @@ def test_a_taken_port_is_refused(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} is taken.*make ui PORT={port + 10}"):
             epsilometer.pipeline.flows.ui.start(port)
+
+
+def test_a_port_is_held_before_it_is_served() -> None:
+    """By the first that has the socket and by all that it is handed to; nobody else can take it meanwhile."""
+    port = _free_ports()
+    with listening.held(port) as socket_:
+        wait = [sys.executable, "-c", "input()"]
+        worker = subprocess.Popen(wait, stdin=subprocess.PIPE, pass_fds=[socket_.fileno()])
+    take = f"import socket; socket.create_server(('127.0.0.1', {port}))"  # with SO_REUSEADDR
+    other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    taken = subprocess.run(["python3", "-c", take], cwd="/", capture_output=True, text=True, **other)  # type: ignore[call-overload]
+    assert "Address already in use" in taken.stderr
+    with pytest.raises(UserError, match=f"port {port} is taken"):
+        listening.held(port)
+    assert listening.is_own(port)
+    worker.communicate()
+    assert not listening.is_own(port)
+    with listening.held(port):
+        pass
+
+
+@contextlib.contextmanager
+def _another_users(port: int) -> Iterator[Path]:
+    """A server of another user at that port, and the file to which it writes what it is sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        heard = Path(folder, "heard")
+        code = (
+            f"import socket\none = socket.create_server(('127.0.0.1', {port}))\nopen({str(heard)!r}, 'w').close()\n"
+            f"while True:\n    two, _ = one.accept()\n    open({str(heard)!r}, 'ab').write(two.recv(65536))\n"
+            "    two.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\ntrue')\n    two.close()\n"
+        )
+        python = shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin")
+        if python is None:
+            pytest.skip("needs a Python that another user may run")
+        process = subprocess.Popen([python, "-c", code], cwd="/", user=65534, group=65534, extra_groups=[])
+        try:
+            until = time.monotonic() + PATIENCE
+            while not heard.exists():
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            yield heard
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
+def test_nothing_is_sent_to_another_users_server() -> None:
+    """Where the profile names a server that has died, and somebody has taken its port."""
+    port = _free_ports()
+    url = {PREFECT_API_URL: f"http://127.0.0.1:{port}/api", PREFECT_API_AUTH_STRING: "epsilometer:planted"}
+    with _another_users(port) as heard, temporary_settings(url):
+        assert not listening.is_own(port)
+        with pytest.raises(UserError, match=r"is another user's\."):
+            epsilometer.pipeline.flows.audit.server()
+        assert heard.read_bytes() == b""
+
+
+def test_the_secret_is_a_new_one_at_each_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from epsilometer.pipeline import flows
+
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    first = flows._secret(tmp_path / "secret")
+    monkeypatch.setenv("PREFECT_SERVER_API_AUTH_STRING", first)
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "of:the user")
+    flows.new_secret()
+    second = (tmp_path / "secret").read_text()
+    assert second != first
+    assert os.environ["PREFECT_SERVER_API_AUTH_STRING"] == second
+    assert os.environ["PREFECT_API_AUTH_STRING"] == "of:the user"
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("path", ["docs", "redoc", "openapi.json", "docs/oauth2-redirect"])
+def test_the_description_of_the_api_is_for_who_knows_the_secret(path: str) -> None:
+    from starlette.testclient import TestClient
+
+    from epsilometer.pipeline.flows.server import app
+
+    with temporary_settings({PREFECT_SERVER_API_AUTH_STRING: "someone:secret"}):
+        client = TestClient(app(80), base_url="http://127.0.0.1")  # services do not start
+        assert client.get(f"/{path}").status_code == 401
+        assert client.get(f"/{path}", auth=("someone", "other")).status_code == 401
+        assert client.get(f"/{path}", auth=("someone", "secret")).status_code == 200
+        assert client.get("/api/health").status_code == 200
+
+
+def test_a_worker_ends_with_its_server(tmp_path: Path) -> None:
+    """With its runs, also where they ignore a request to end."""
+    server = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    code = (
+        "import subprocess, sys, psutil\nfrom epsilometer.pipeline.flows import processes, worker\n"
+        "processes._GRACE = 0.5\n"
+        "stubborn = 'import signal; signal.signal(15, signal.SIG_IGN); print(1, flush=True); input()'\n"
+        "run = subprocess.Popen([sys.executable, '-c', stubborn], stdin=subprocess.PIPE)\n"
+        f"worker.end_with(psutil.Process({server.pid}))\nprint(run.pid, flush=True)\nrun.wait()\ninput()\n"
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert worker.stdout is not None
+    run = psutil.Process(max(int(worker.stdout.readline()), int(worker.stdout.readline())))
+    server.kill()  # and nobody fetches it yet
+    assert worker.wait(timeout=60) == 1
+    assert not run.is_running() or run.status() == psutil.STATUS_ZOMBIE
+    server.wait()
 
 
 def test_another_process_of_the_same_number_is_none_of_the_parts(tmp_path: Path) -> None:
@@ -455,6 +570,25 @@ def test_a_failed_run_in_the_browser(watched: Watched, browser: Any) -> None:
 
 
 @pytest.mark.slow
+def test_the_worker_ends_when_the_server_is_killed(watched: Watched) -> None:
+    """The next start brings both up, with another secret."""
+    recorded, secret = json.loads((watched.folder / ".prefect/ui.json").read_text()), watched.secret
+    server, worker = (psutil.Process(recorded[part][0]) for part in ("server", "worker"))
+    for one in (server, worker):
+        assert any(c.status == "LISTEN" and c.laddr.port == watched.port for c in one.net_connections())
+    server.kill()
+    worker.wait(timeout=60)
+    started = watched.make("epsilometer.pipeline.flows.ui", "start", "--port", str(watched.port))
+    assert started.startswith(watched.url)
+    assert watched.secret != secret
+    asked = f"{watched.url}/api/deployments/name/audit/audit"
+    assert httpx.get(asked, auth=tuple(secret.split(":")), timeout=60).status_code == 401
+    assert httpx.get(asked, auth=tuple(watched.secret.split(":")), timeout=60).status_code == 200
+    del watched.__dict__["client"]
+    assert watched.ask("deployments/filter")
+
+
+@pytest.mark.slow
 def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
     """Also not the stage of a run that is under way."""
     (watched.folder / "long.py").write_text(LONG + "# changed\n")
@@ -470,8 +604,8 @@ def test_make_ui_stop_leaves_nothing_running(watched: Watched) -> None:
         time.sleep(0.2)
     assert "stopped" in watched.make("epsilometer.pipeline.flows.ui", "stop")
     assert not [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-    assert not epsilometer.pipeline.flows.ui._in_use(watched.port)
-    assert not epsilometer.pipeline.flows.ui._in_use(watched.port + 1)
+    for port in (watched.port, watched.port + 1):
+        listening.held(port).close()
     assert "PREFECT_API_URL" not in (watched.folder / ".prefect/profiles.toml").read_text()
     assert "nothing was running" in watched.make("epsilometer.pipeline.flows.ui", "stop")
 

@@ -192,6 +192,13 @@ def test_a_local_cluster_listens_on_this_machine_alone_and_has_no_dashboard(ray:
     assert ray.nodes()[0]["NodeManagerAddress"] == "127.0.0.1"
 
 
+def test_nobody_else_enters_the_folder_of_a_local_cluster(ray: Any) -> None:
+    """In which are its sockets, and logs with what workers write. Ray itself gives it the mode 0777."""
+    folder = Path(ray._private.worker._global_node.get_temp_dir_path())
+    assert folder.is_dir()
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+
+
 def _descendants(parent: int) -> list[int]:
     children = []
     for status in Path("/proc").glob("[0-9]*/stat"):

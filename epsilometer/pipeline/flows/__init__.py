@@ -31,17 +31,18 @@ _DEFAULTS = {
     "DVC_NO_ANALYTICS": "1",
 }
 
+SERVERS_SECRET, _CLIENTS_SECRET = "PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING"
+
 for _name, _value in _DEFAULTS.items():
     os.environ.setdefault(_name, _value)
 
 
-def _secret(home: Path) -> str:
+def _secret(file: Path) -> str:
     """The secret of server and clients: random, a project's own, in a file that only its user can read."""
-    home.mkdir(parents=True, exist_ok=True)
-    home.chmod(0o700)  # Prefect's database, logs and profile are in it, too
-    file = home / "secret"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.chmod(0o700)  # Prefect's database, logs and profile are in it, too
     if not file.exists():
-        with tempfile.NamedTemporaryFile("w", dir=home) as new:  # of mode 0600
+        with tempfile.NamedTemporaryFile("w", dir=file.parent) as new:  # of mode 0600
             new.write(f"epsilometer:{secrets.token_urlsafe(24)}")
             new.flush()
             with suppress(FileExistsError):  # another process was first
@@ -49,7 +50,19 @@ def _secret(home: Path) -> str:
     return file.read_text()
 
 
-_own = _secret(Path(os.environ["PREFECT_HOME"]))
-os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", _own)
-if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1", "localhost"):  # no server elsewhere
-    os.environ.setdefault("PREFECT_API_AUTH_STRING", _own)
+def new_secret() -> None:
+    """Replace the secret, here too, for a server that is about to start; one that the user has set stays."""
+    file = Path(os.environ["PREFECT_HOME"], "secret")
+    earlier = _secret(file)
+    file.unlink()
+    secret = _secret(file)
+    for name in (SERVERS_SECRET, _CLIENTS_SECRET):
+        if os.environ.get(name) == earlier:
+            os.environ[name] = secret
+
+
+_own = _secret(Path(os.environ["PREFECT_HOME"], "secret"))
+os.environ.setdefault(SERVERS_SECRET, _own)
+# For no server elsewhere. `localhost` may be another address, at which anybody may listen.
+if urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname in (None, "127.0.0.1"):
+    os.environ.setdefault(_CLIENTS_SECRET, _own)

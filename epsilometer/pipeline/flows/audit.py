@@ -19,6 +19,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 from dvc.dvcfile import StageFileDoesNotExistError
 from dvc.exceptions import DvcException
@@ -34,7 +35,9 @@ from epsilometer.core.errors import UserError
 from epsilometer.pipeline import INTERRUPTED
 from epsilometer.pipeline.dvc_files import GONE
 from epsilometer.pipeline.flows.artifacts import publish
+from epsilometer.pipeline.flows.listening import is_own
 from epsilometer.pipeline.flows.output import Server
+from epsilometer.pipeline.flows.pages import HOSTS
 from epsilometer.pipeline.flows.reproduce import reproduce, stopped_with_this
 from epsilometer.pipeline.opening import opened
 from epsilometer.pipeline.repro import held
@@ -140,15 +143,18 @@ def main() -> None:
 def server() -> subprocess.Popen[bytes] | None:
     """Prefect's server for this process: the one at PREFECT_API_URL, or one that ends with what is returned.
 
-    Raises UserError when there is none at that address: a flow would try for minutes.
+    Raises UserError when there is none at that address, as a flow would try for minutes, and when it is another
+    user's: nothing is sent there, neither the secret nor a run.
     """
-    if PREFECT_API_URL.value() is None:
+    url = urlsplit(PREFECT_API_URL.value() or "")
+    if not url.hostname:
         return _start_server()
-    with get_client(sync_client=True) as client:
-        if client.api_healthcheck() is None:
-            return None
+    if url.hostname not in HOSTS or is_own(url.port or 80):
+        with get_client(sync_client=True) as client:
+            if client.api_healthcheck() is None:
+                return None
     raise UserError(
-        f"Prefect's server at {PREFECT_API_URL.value()} does not answer. `make ui` starts this project's server; "
+        f"Prefect's server at {url.geturl()} does not answer, or is another user's. `make ui` starts this project's; "
         "`make ui-stop` forgets it, and the flow then brings one of its own (as it does without PREFECT_API_URL "
         "in the environment); `make audit` needs none"
     )
@@ -217,6 +223,9 @@ def _start_server() -> subprocess.Popen[bytes]:
     server = SubprocessASGIServer()
     server.start()
     assert server.server_process is not None
+    if not is_own(server.port or 0):  # another user took the port while it loaded
+        server.stop()
+        raise UserError("another user listens where Prefect's server was to; run again")
     wait = ["sh", "-c", 'read _; kill "$0"', str(server.server_process.pid)]  # until our end of the pipe is closed
     ending = subprocess.Popen(wait, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

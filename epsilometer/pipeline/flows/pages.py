@@ -1,12 +1,15 @@
 """Serves the report pages of this project, and nothing else of it, on 127.0.0.1: browsers follow no link from a page
 of Prefect's to a file. Other sites' pages, and other names for this address, are refused as by `server.py`.
 
-usage: python -m epsilometer.pipeline.flows.pages PORT
+usage: python -m epsilometer.pipeline.flows.pages PORT SOCKET
+
+SOCKET: the number of the inherited socket that listens at the port.
 """
 
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -38,4 +41,8 @@ class Pages(SimpleHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), partial(Pages, directory=str(ROOT))).serve_forever()
+    port, number = map(int, sys.argv[1:])
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Pages, directory=str(ROOT)), bind_and_activate=False)
+    server.socket.close()
+    server.socket = socket.socket(fileno=number)
+    server.serve_forever()

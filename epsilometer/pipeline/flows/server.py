@@ -1,18 +1,23 @@
 """Prefect's server for this project: on 127.0.0.1, for whoever knows the project's secret, and for its own pages alone.
 
-usage: python -m epsilometer.pipeline.flows.server PORT
+usage: python -m epsilometer.pipeline.flows.server PORT SOCKET
 
-Prefect asks for the secret (flows/__init__.py). Refused here, before Prefect sees them: requests that a browser sends
-for another site's page, which name that page as their origin; and requests for another host, since a site whose name
-resolves to 127.0.0.1 would otherwise count as the server's own.
+SOCKET: the number of the inherited socket that listens at the port. Prefect asks for the secret (flows/__init__.py),
+except where it describes its API, for which it is asked here. Refused, before Prefect sees them: requests that a
+browser sends for another site's page, which name that page as their origin; and requests for another host, since a site
+whose name resolves to 127.0.0.1 would otherwise count as the server's own.
 """
 
 from __future__ import annotations
 
+import base64
+import hmac
+import socket
 import sys
 
 import uvicorn
 from prefect.server.api.server import create_app
+from prefect.settings import PREFECT_SERVER_API_AUTH_STRING
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
@@ -39,10 +44,36 @@ class OwnOrigin:
             await PlainTextResponse("requests of other sites are refused", 403)(scope, receive, send)
 
 
+class Described:
+    """Asks for the secret where Prefect's API is described, as the API itself does."""
+
+    pages = ("docs", "redoc", "openapi.json")
+
+    def __init__(self, app: ASGIApp, secret: str) -> None:
+        self.app = app
+        self.authorization = f"Basic {base64.b64encode(secret.encode()).decode()}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on requests that know the secret, or that are for something else."""
+        known = True
+        if scope["type"] == "http" and scope["path"].split("/")[1] in self.pages:
+            said = Headers(scope=scope).get("authorization", "")
+            known = hmac.compare_digest(said.encode(), self.authorization.encode())
+        if known:
+            await self.app(scope, receive, send)
+        else:
+            ask = {"WWW-Authenticate": "Basic"}
+            await PlainTextResponse("the project's secret is asked for", 401, ask)(scope, receive, send)
+
+
 def app(port: int) -> ASGIApp:
-    """Prefect's API and pages, behind both checks."""
-    return TrustedHostMiddleware(OwnOrigin(create_app(final=True), port), allowed_hosts=HOSTS, www_redirect=False)
+    """Prefect's API and pages, behind all checks."""
+    secret = PREFECT_SERVER_API_AUTH_STRING.value()
+    inner = OwnOrigin(Described(create_app(final=True), secret), port)
+    return TrustedHostMiddleware(inner, allowed_hosts=HOSTS, www_redirect=False)
 
 
 if __name__ == "__main__":
-    uvicorn.run(app(int(sys.argv[1])), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    port, number = map(int, sys.argv[1:])
+    with socket.socket(fileno=number) as listening:
+        uvicorn.Server(uvicorn.Config(app(port), log_level="warning")).run([listening])

@@ -3,7 +3,9 @@
 usage: python -m flows.ui start [--port 4200] | stop
 
 They listen on 127.0.0.1 alone and keep data and logs in PREFECT_HOME (.prefect in the project). While they are up,
-the server's address and secret stand in Prefect's profile there, so that `make flow` and `prefect` find it.
+the server's address and secret stand in Prefect's profile there, so that `make flow` and `prefect` find it. Any user
+of the machine may take a port that is free: so the sockets listen before anything else begins, and are handed over,
+also to the worker, which ends with the server. The secret is a new one at each start.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import argparse
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
@@ -33,14 +35,15 @@ from prefect.settings import (
 )
 
 from epsilometer.core.errors import UserError
-from epsilometer.pipeline.flows import PROJECT
+from epsilometer.pipeline.flows import PROJECT, SERVERS_SECRET, new_secret
+from epsilometer.pipeline.flows.listening import HOST, held
+from epsilometer.pipeline.flows.processes import end, is_alive
+from epsilometer.pipeline.flows.worker import POOL
 
 ROOT = PROJECT
-POOL = "epsilometer"  # as in prefect.yaml
 PARTS = ("worker", "pages", "server")  # in the order in which they end: the server hears of the worker's runs
-_SECRET = "PREFECT_API_AUTH_STRING"  # set when this package is imported
 _PATIENCE = 600.0  # seconds until a part must be up; 10 do on an idle machine
-_GRACE = 10.0  # seconds between asking processes to end and ending them
+_ANSWER = 5.0  # seconds that the server is given for an answer before it is asked again
 
 
 def start(port: int) -> str:
@@ -48,34 +51,40 @@ def start(port: int) -> str:
 
     The pages are at the next port. Raises UserError when a port is taken or a part does not start.
     """
-    running, recorded = _running(), _recorded()
-    if "server" in running:
-        port = recorded["port"]
-    for part, number in (("server", port), ("pages", port + 1)):
-        if part not in running and _in_use(number):
-            raise UserError(f"port {number} is taken, and not by this project; try `make ui PORT={port + 10}`")
-    url = f"http://127.0.0.1:{port}"
-    commands = {
-        "server": ["epsilometer.pipeline.flows.server", str(port)],
-        "pages": ["epsilometer.pipeline.flows.pages", str(port + 1)],
-        "worker": ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL],
-    }
-    _record({"port": port, "reports": f"http://127.0.0.1:{port + 1}"})
+    running = _running()
+    if "server" in running and "worker" in running:
+        port = _recorded()["port"]
+    else:  # one without the other is of no use, and knows the earlier secret
+        for part in running.values():
+            end([part, *part.children(recursive=True)])
+        running = {}
+        new_secret()
+    url, secret = f"http://{HOST}:{port}", os.environ[SERVERS_SECRET]
+    environment = _environment(url) | {PREFECT_API_AUTH_STRING.name: secret}
+    with contextlib.ExitStack() as handed_over:
 
-    def up(part: str) -> psutil.Process:
-        return running.get(part) or _spawn(part, commands[part], _environment(url))
+        def socket(number: int) -> int:
+            return handed_over.enter_context(contextlib.closing(held(number))).fileno()
 
-    server, _ = up("server"), up("pages")
-    with temporary_settings({PREFECT_API_URL: f"{url}/api"}), get_client(sync_client=True) as client:
-        _wait(server, "server", lambda: client.api_healthcheck() is None)
-        update_current_profile({PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: os.environ[_SECRET]})
-        _set_up_pool(client)
-        worker = up("worker")
-        deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-        done = subprocess.run(deploy, cwd=ROOT, env=_environment(url), capture_output=True, text=True)
-        if done.returncode:
-            raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}")
-        _wait(worker, "worker", lambda: _polls(client, since=worker.create_time()))
+        ports = {"server": port, "pages": port + 1}
+        sockets = {part: socket(number) for part, number in ports.items() if part not in running}
+        _record({"port": port, "reports": f"http://{HOST}:{port + 1}"})
+        for part, number in sockets.items():
+            command = [f"epsilometer.pipeline.flows.{part}", str(ports[part]), str(number)]
+            running[part] = _spawn(part, command, environment, number)
+        settings: dict[Any, Any] = {PREFECT_API_URL: f"{url}/api", PREFECT_API_AUTH_STRING: secret}
+        with temporary_settings(settings), get_client(sync_client=True) as client:
+            _wait(running["server"], "server", lambda: _answers(url))
+            update_current_profile(settings)
+            _set_up_pool(client)
+            if "server" in sockets:
+                command = ["epsilometer.pipeline.flows.worker", str(running["server"].pid)]
+                running["worker"] = _spawn("worker", command, environment, sockets["server"])
+            deploy = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
+            done = subprocess.run(deploy, cwd=ROOT, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                raise UserError(f"`prefect deploy --all` failed:\n{done.stdout}{done.stderr}")
+            _wait(running["worker"], "worker", lambda: _polls(client, since=running["worker"].create_time()))
     return url
 
 
@@ -83,7 +92,7 @@ def stop() -> bool:
     """End all parts with all that they started; returns whether there were any."""
     running = _running()
     for part in filter(running.get, PARTS):
-        _end(running[part])
+        end([running[part], *running[part].children(recursive=True)])
     update_current_profile({PREFECT_API_URL: None, PREFECT_API_AUTH_STRING: None})
     _file().unlink(missing_ok=True)
     return bool(running)
@@ -118,6 +127,13 @@ def _set_up_pool(client: SyncPrefectClient) -> None:
         )
     except ObjectAlreadyExists:  # of an earlier start, perhaps of an earlier version
         client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template, concurrency_limit=1))
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/api/health", timeout=_ANSWER, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
 
 
 def _polls(client: SyncPrefectClient, since: float) -> bool:
@@ -156,17 +172,13 @@ def _running() -> dict[str, psutil.Process]:
     for part in PARTS:
         number, created = _recorded().get(part, (0, None))
         with contextlib.suppress(psutil.NoSuchProcess):
-            if number and (process := psutil.Process(number)).create_time() == created and _is_alive(process):
+            if number and (process := psutil.Process(number)).create_time() == created and is_alive(process):
                 running[part] = process
     return running
 
 
-def _is_alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def _spawn(part: str, command: list[str], environment: dict[str, str]) -> psutil.Process:
-    """Start a part in a session of its own, so that it outlives this one, and record it."""
+def _spawn(part: str, command: list[str], environment: dict[str, str], socket: int) -> psutil.Process:
+    """Start a part in a session of its own, so that it outlives this one, hand it a socket, and record it."""
     with _log(part).open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", *command],
@@ -176,6 +188,7 @@ def _spawn(part: str, command: list[str], environment: dict[str, str]) -> psutil
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=[socket],
         )
     process = psutil.Process(child.pid)
     _record({part: [process.pid, process.create_time()]})
@@ -185,30 +198,11 @@ def _spawn(part: str, command: list[str], environment: dict[str, str]) -> psutil
 def _wait(process: psutil.Process, part: str, is_up: Callable[[], bool]) -> None:
     until = time.monotonic() + _PATIENCE
     while not is_up():
-        if not _is_alive(process):
+        if not is_alive(process):
             raise UserError(f"the {part} ended; its log, {_log(part)}, ends with\n{_log(part).read_text()[-2000:]}")
         if time.monotonic() > until:
             raise UserError(f"the {part} is not up after {_PATIENCE:.0f} s; its log is {_log(part)}")
         time.sleep(0.2)
-
-
-def _end(process: psutil.Process) -> None:
-    """Ask a process and its descendants to end, then kill those that are left."""
-    family = [process, *process.children(recursive=True)]
-    for one in family:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.terminate()
-    _, left = psutil.wait_procs(family, timeout=_GRACE)
-    for one in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
-    psutil.wait_procs(left, timeout=_GRACE)
-
-
-def _in_use(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def main() -> None:

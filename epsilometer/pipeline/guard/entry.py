@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -44,6 +45,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
     that mechanisms, attacks and libraries print. EPSILOMETER_SHOW_ERRORS=1 shows it all.
     """
     end_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of its memory would hold texts
     data = Path("data")
     data.mkdir(exist_ok=True)
     data.chmod(0o700)  # private texts are in it

@@ -1,0 +1,46 @@
+"""Ports of 127.0.0.1, which any user of the machine may take: held before anything is sent there, or not trusted."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from pathlib import Path
+
+import psutil
+
+from epsilometer.core.errors import UserError
+
+HOST = "127.0.0.1"
+_LISTENS = "0A"  # a state in the kernel's tables
+
+
+def held(port: int) -> socket.socket:
+    """Returns a socket that listens at a port from now on, to be handed to the process that serves it.
+
+    Nobody else can take the port while a process has the socket. Connections wait until they are served. Raises
+    UserError where the port is taken.
+    """
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was closed a minute ago
+    try:
+        listening.bind((HOST, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise UserError(
+            f"port {port} is taken, and not by this project ({error.strerror}); try `make ui PORT={port + 10}`"
+        ) from None
+    return listening
+
+
+def is_own(port: int) -> bool:
+    """Whether a process of this user, or of root, listens at a port of this machine, and nobody else at any address."""
+    tables = [file for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if file.is_file()]
+    if not tables:  # not Linux: psutil shows a user the sockets of own processes alone
+        own = (process for process in psutil.process_iter() if process.username() == getpass.getuser())
+        sockets = (one for process in own for one in process.net_connections("tcp"))
+        return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in sockets)
+    rows = [line.split() for file in tables for line in file.read_text().splitlines()[1:]]
+    owners = {int(row[7]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port}
+    return bool(owners) and owners <= {os.geteuid(), 0}

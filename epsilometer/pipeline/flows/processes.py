@@ -1,0 +1,29 @@
+"""Whether a process is at work, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psutil
+
+_GRACE = 10.0  # seconds between asking processes to end and ending them
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether a process runs; one that has ended and that its parent has not fetched does not."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Ask processes to end, then kill those that are left."""
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            one.terminate()
+    _, left = psutil.wait_procs(processes, timeout=_GRACE)
+    for one in left:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(left, timeout=_GRACE)

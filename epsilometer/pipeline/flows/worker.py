@@ -1,0 +1,40 @@
+"""Prefect's worker for this project: it runs what the server tells it, so it ends with the server, before anybody else
+can stand in for that.
+
+usage: python -m epsilometer.pipeline.flows.worker NUMBER-OF-THE-SERVER'S-PROCESS
+
+It has inherited the server's socket, so the port stays taken until it and its runs have ended.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+import psutil
+from prefect.cli import app
+
+from epsilometer.pipeline.flows.processes import end, is_alive
+
+POOL = "epsilometer"  # as in prefect.yaml
+_PAUSE = 0.5  # seconds between looks at the server
+
+
+def end_with(server: psutil.Process) -> None:
+    """Watch the server from now on; when it has ended, end the runs of this worker, then this process."""
+
+    def watch() -> None:
+        while is_alive(server):
+            time.sleep(_PAUSE)
+        end(psutil.Process().children(recursive=True))
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-server", daemon=True).start()
+
+
+if __name__ == "__main__":
+    end_with(psutil.Process(int(sys.argv[1])))
+    sys.argv[1:] = ["worker", "start", "--pool", POOL, "--type", "process", "--name", POOL]
+    app()
