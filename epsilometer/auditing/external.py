@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,14 @@ from epsilometer.auditing.one_call import Attacks, Pool, attacked, chosen_attack
 from epsilometer.auditing.results.losses import Losses
 from epsilometer.auditing.trials.design import STANDARD, Design, as_installed
 from epsilometer.auditing.trials.sampling import Trials, sample
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import no_column
 from epsilometer.core.guarantees import NO_BUDGET, Guarantee, at_budget, check_epsilons
 from epsilometer.core.mechanism import Rewrites
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import layout_free, prepare
+from epsilometer.runtime import program
 from epsilometer.runtime.progress import note
 
 COLUMNS = ("original", "epsilon", "rewrite")
@@ -39,7 +40,7 @@ class CommandMechanism:
 
     command: split as a shell would, but run without one; `{epsilon}` stands for the privacy budget. One process makes
     one batch. Its randomness is its own, so a seed of the audit does not reach it, and it claims nothing. Raises
-    UserError for a program that does not exist, fails, or does not give one line for each text.
+    UserError for a program that does not exist, fails, does not end, or does not give one line for each text.
     """
 
     command: str
@@ -61,17 +62,16 @@ class CommandMechanism:
 
     def rewrite(self, texts: Sequence[str], epsilon: float, noise: Noise) -> Rewrites:
         """Line breaks within a text become spaces; `noise` is not used."""
-        lines = "".join(" ".join(text.splitlines()) + "\n" for text in texts)
-        arguments = self._arguments(epsilon)
+        lines = [" ".join(text.splitlines()) for text in texts]
         try:
-            done = subprocess.run(arguments, input=lines.encode(), capture_output=True, check=False)
+            done = program.run(self._arguments(epsilon), lines, self._named(epsilon))
         except OSError as error:
             raise UserError(f"{self._named(epsilon)} cannot be run ({error.strerror})") from error
-        if done.returncode:
-            said = "\n".join(done.stderr.decode(errors="replace").splitlines()[-5:])
-            raise UserError(f"{self._named(epsilon)} failed with exit status {done.returncode}:\n{said}".rstrip(":\n"))
+        if done.status:
+            said = "\n".join(done.said.decode(errors="replace").splitlines()[-5:])
+            raise UserError(f"{self._named(epsilon)} failed with exit status {done.status}:\n{said}".rstrip(":\n"))
         try:
-            written = done.stdout.decode()
+            written = done.written.decode()
         except UnicodeDecodeError as error:
             raise UserError(f"{self._named(epsilon)} wrote what is not UTF-8 (byte {error.start})") from error
         rewrites = [line.removesuffix("\r") for line in written.removesuffix("\n").split("\n")] if written else []
@@ -158,12 +158,10 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     columns = COLUMNS if budgeted else tuple(column for column in COLUMNS if column != "epsilon")
     for column in columns:
         if column not in table.columns:
-            raise UserError(
-                f"{name} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
-            )
+            raise no_column(name, "column", column, table.columns)
     for column in ("original", "rewrite"):
         if table.schema[column] != pl.String:
-            raise UserError(f"{name}: {column} must hold strings, got {table.schema[column]}")
+            raise UserError(f"{name}: {column} must hold strings, got {table.schema[column].base_type()}")
     numbers = pl.col("epsilon").cast(pl.Float64, strict=False)
     checked = table.select("original", *([numbers] if budgeted else []), "rewrite")
     if checked.is_empty():

@@ -21,8 +21,9 @@ import polars as pl
 
 from epsilometer.auditing.trials.rewriting import Job
 from epsilometer.auditing.trials.unread import unread
-from epsilometer.core.errors import UserError, printable, unknown
+from epsilometer.core.errors import UserError, printable
 from epsilometer.core.exact import SLACK
+from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.mechanism import Mechanism, Unread
 from epsilometer.core.randomness import Noise
 from epsilometer.corpora import files
@@ -71,13 +72,11 @@ def publish_table(
     table = table if rows is None else table.head(rows)
     for column in columns:
         if column not in table.columns:
-            raise UserError(
-                f"{file} has the columns {', '.join(table.columns)}: {unknown('text column', column, table.columns)}"
-            )
+            raise no_column(file, "text column", column, table.columns)
         check_strings(table, column, str(file))
     others = [name for name in table.columns if name not in columns]
     if others:
-        note(f"only {', '.join(columns)} is rewritten; as they are stay {', '.join(others)}")
+        note(f"only {', '.join(columns)} is rewritten; as they are stay {listed(others, 'column')}")
     texts = [" ".join(text.split()) for column in columns for text in table[column].fill_null("")]
     length = sum(len(text) + 1 for text in texts)
     rewritten = [text for block in _paced(publisher, iter(texts), length, len(texts)) for text in block]

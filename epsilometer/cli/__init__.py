@@ -7,6 +7,7 @@ command.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,8 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stage(*words[1:])
         else:
             from epsilometer.cli.app import app
+            from epsilometer.core.file_names import SHOW, names_shown
 
-            app(words)
+            with names_shown(sys.stderr.isatty() or bool(os.environ.get(SHOW))):
+                app(words)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

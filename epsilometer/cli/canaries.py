@@ -10,7 +10,8 @@ import typer
 
 from epsilometer.cli.options import Encoding, Json, NoHeader, NoQuotes, Separator, number
 from epsilometer.cli.output import show
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import no_column
 from epsilometer.runtime.progress import note
 
 if TYPE_CHECKING:
@@ -62,9 +63,7 @@ def canaries(
     table = files.read(file, layout)
     for column in (text, label):
         if column not in table.columns:
-            raise UserError(
-                f"{file} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
-            )
+            raise no_column(file, "column", column, table.columns)
     streams = Noise.operating_system(1) if seed is None else Noise.named(1, seed, "canaries")
     planted = plant(table, asked, streams.generator(0))
     _write_private(key, files.write(planted.key, None, ".csv"))
@@ -115,9 +114,7 @@ def _joined(scores: pl.DataFrame, key: pl.DataFrame, scored: Path, keyed: Path) 
     for table, path, columns in ((scores, scored, ("canary", "score")), (key, keyed, ("canary", "included"))):
         for column in columns:
             if column not in table.columns:
-                raise UserError(
-                    f"{path} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
-                )
+                raise no_column(path, "column", column, table.columns)
     known = key.select(pl.col("canary", "included").cast(pl.String))
     given = scores.select(pl.col("canary").cast(pl.String), pl.col("score").cast(pl.Float64, strict=False))
     if given["canary"].is_duplicated().any():

@@ -35,5 +35,8 @@ class Limit:
         return f"if that is meant, set {self.variable} (now {self.value}) to more"
 
 
+YAML_NODES = Limit("EPSILOMETER_YAML_NODES", 100_000)  # that aliases repeat in a parameter file
+COMMAND_SECONDS = Limit("EPSILOMETER_COMMAND_SECONDS", 3600)  # for one batch of an audited program
+COMMAND_BYTES = Limit("EPSILOMETER_COMMAND_BYTES", 1 << 28)  # that it writes
 ENDPOINT_SECONDS = Limit("EPSILOMETER_ENDPOINT_SECONDS", 60)  # for a request, from the first byte to the last
 ENDPOINT_BYTES = Limit("EPSILOMETER_ENDPOINT_BYTES", 1 << 24)  # of an answer

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed, quoted_error
 
 _LONGEST = (1 << 31) - 1  # characters of a field; the library's own limit of 131,072 is in the way of long texts
 _COMPRESSED = (".gz", ".zst")
@@ -123,7 +124,7 @@ def _parquet(path: Path, _: Layout) -> pl.DataFrame:
     try:
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise UserError(f"{path} is no readable Parquet file ({error}); write it anew") from error
+        raise UserError(f"{path} is no readable Parquet file ({quoted_error(error)}); write it anew") from error
 
 
 def content(path: Path) -> bytes:
@@ -180,8 +181,8 @@ def _delimited(path: Path, layout: Layout) -> pl.DataFrame:
     if not layout.header:
         rows = [[str(number) for number in range(1, len(rows[0]) + 1)], *rows] if rows else []
     header = rows[0] if rows else []
-    if len(set(header)) < len(header):
-        raise UserError(f"{path}: the header names a column twice: {', '.join(header)}; rename one of them")
+    if twice := [name for number, name in enumerate(header) if name in header[:number]]:
+        raise UserError(f"{path}: the header names a column twice: {listed(twice, 'column')}; rename one of each")
     return pl.DataFrame(rows[1:], schema=dict.fromkeys(header, pl.String), orient="row")
 
 
@@ -201,7 +202,7 @@ def _json_lines(path: Path, layout: Layout) -> pl.DataFrame:
             if not isinstance(row, dict):
                 raise UserError(f"{path}, line {number}: {type(row).__name__} where an object is due") from error
         raise UserError(
-            f"{path}: a column mixes values of different kinds ({error}); give each column one kind"
+            f"{path}: a column mixes values of different kinds ({quoted_error(error)}); give each column one kind"
         ) from error
 
 

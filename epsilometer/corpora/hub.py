@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from epsilometer.core import yaml_text
 from epsilometer.core.component import describe
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import quoted_error
 from epsilometer.runtime import hub
 from epsilometer.runtime.hub import Repository
 
@@ -113,10 +114,9 @@ def load(dataset: str, config: str | None = None, revision: str | None = None, r
             for split, part in splits.items()
         ]
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:  # no such configuration, or broken files
-        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise UserError(
-            f"data set {dataset!r} cannot be read from {folder} ({reason}); correct its configuration, or give a local "
-            "file of it (Parquet, CSV, JSON lines)"
+            f"data set {dataset!r} cannot be read from {folder} ({quoted_error(error)}); correct its configuration, "
+            "or give a local file of it (Parquet, CSV, JSON lines)"
         ) from error
     read = []
     for split, features, table in tables:
@@ -147,7 +147,7 @@ def _whole(repository: Repository) -> Path | None:
 def _patterns(card: str, config: str | None) -> list[str] | None:
     """The files that a data set's card names for a configuration, as patterns; None where it names none."""
     head = re.match(r"---\n(.*?\n)---", card, re.DOTALL)
-    configs = (yaml.safe_load(head[1]) or {}).get("configs") if head else None
+    configs = (yaml_text.load(head[1]) or {}).get("configs") if head else None
     if not configs:
         return None
     named: dict[str, Any] = {one.get("config_name", "default"): one for one in configs}

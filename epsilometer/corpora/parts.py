@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import absent, listed
 from epsilometer.core.randomness import Noise
 from epsilometer.text.words import words
 
@@ -31,7 +32,7 @@ def groups(table: pl.DataFrame, columns: Sequence[str] = ()) -> NDArray[np.int64
 
     for column in columns:
         if column not in table.columns:
-            raise unknown("grouping column", column, table.columns)
+            raise absent("grouping column", column, table.columns)
     keys = [pl.Series([" ".join(words(text)) for text in table["text"]])]
     if columns:
         unnamed = pl.any_horizontal(pl.col(columns).is_null())
@@ -91,11 +92,11 @@ def check_apart(table: pl.DataFrame, of: NDArray[np.int64], place: str) -> None:
     parts = table.select("split").with_columns(pl.Series("_group", of))
     shared = parts.group_by("_group").agg(pl.col("split").unique().sort()).filter(pl.col("split").list.len() > 1)
     if len(shared):
-        one, two, *_ = shared.sort("_group")["split"][0]
+        between = shared.sort("_group")["split"][0].to_list()
         raise UserError(
             f"{place}: {len(shared)} texts, pairs or authors (rows that `group` or an equal text holds together) are "
-            f"in more than one part, as in {one!r} and {two!r}, so that what is tested on was seen in training; set "
-            "resplit: {validation: 0.1, test: 0.2}, which draws the splits by group"
+            f"in more than one part, as in {listed(between, 'part')}, so that what is tested on was seen in training; "
+            "set resplit: {validation: 0.1, test: 0.2}, which draws the splits by group"
         )
 
 

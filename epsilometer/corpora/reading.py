@@ -12,7 +12,8 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.component import module
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed, no_column
 from epsilometer.core.tables import Schema
 from epsilometer.corpora import files, hub, tab
 from epsilometer.corpora.parts import GROUP
@@ -77,10 +78,7 @@ def read(
     )
     for kind, column in wanted:
         if column not in raw.columns:
-            there = ", ".join(raw.columns)
-            mark = next((mark for mark in ";\t|" if raw.width == 1 and mark in there), None)
-            hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
-            raise UserError(f"{source} has the columns {there}: {unknown(f'{kind} column', column, raw.columns)}{hint}")
+            raise no_column(source, f"{kind} column", column, raw.columns)
     for column in texts:
         check_strings(raw, column, str(source))
     if split and (missing := raw[split].null_count()):
@@ -100,8 +98,8 @@ def check_strings(table: pl.DataFrame, column: str, source: str) -> None:
     if table.schema[column] != pl.String:
         strings = [name for name, dtype in table.schema.items() if dtype == pl.String]
         raise UserError(
-            f"{source}: the text column {column!r} must hold strings, got {table.schema[column]}; "
-            f"columns of strings: {', '.join(strings) or 'none'}"
+            f"{source}: the text column {column!r} must hold strings, got {table.schema[column].base_type()}; "
+            f"strings stand in {listed(strings, 'column')}"
         )
 
 

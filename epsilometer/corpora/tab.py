@@ -91,6 +91,8 @@ def _mentions(text: str, marked: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
         if not 0 <= start < end <= len(text):
             raise ValueError(f"offsets {start} to {end} are outside the text")
         entity = str(mention["entity_id"])
+        if mention["identifier_type"] not in KINDS:
+            raise ValueError(f"identifier_type must be one of {', '.join(KINDS)}")
         kind = KINDS[mention["identifier_type"]]
         if kind is None or not (words := _content(text[start:end])):
             continue

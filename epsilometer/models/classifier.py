@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 
 TRANSFORMER, LINEAR, ENCODER = "transformer", "linear", "encoder"
@@ -107,7 +108,7 @@ def train(
     classes = sorted({*examples.labels})
     if len(classes) < 2:
         raise UserError(
-            f"a classifier needs examples of at least 2 classes, got {', '.join(map(repr, classes)) or 'none'}; leave "
+            f"a classifier needs examples of at least 2 classes, got {listed(classes, 'class')}; leave "
             "this label out, or give texts of another class"
         )
     if kind == TRANSFORMER:

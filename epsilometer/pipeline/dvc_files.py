@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from epsilometer.core import atomic
+from epsilometer.core import atomic, yaml_text
 from epsilometer.core.errors import UserError
 
 IGNORED = ("__pycache__", "*.pyc", "*.partial")  # as in .dvcignore
@@ -25,7 +25,6 @@ GONE = (
     "is gone: was another commit checked out while the audit ran? What is finished is kept; run again when it is back"
 )
 _TEXTS = 4  # remembered: dvc.lock, dvc.yaml, params.yaml, and one of them before an edit
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 
 
 def settings() -> dict[str, Any]:
@@ -151,7 +150,7 @@ def _load(path: Path) -> dict[str, Any]:
 @lru_cache(_TEXTS)
 def parsed(text: bytes) -> dict[str, Any]:
     """Returns what a YAML text means, parsed once: to be read, not to be changed."""
-    return yaml.load(text, _Loader) or {}
+    return yaml_text.load(text) or {}
 
 
 def _written(listing: Mapping[str, str]) -> str:

@@ -19,6 +19,8 @@ import dpath
 from dvc.utils import strictyaml
 from dvc.utils.serialize import _yaml
 
+from epsilometer.core.yaml_text import check_aliases
+
 _TEXTS = 8  # remembered: a project's few files, in their latest versions
 _PATTERN = frozenset("*?[")  # what makes a pattern of a name
 
@@ -31,6 +33,7 @@ def once() -> Iterator[None]:
 
     @lru_cache(_TEXTS)
     def plain(text: str, path: str) -> tuple[Any, str | None]:
+        check_aliases(text)
         content = parse(text, path)
         try:
             written = json.dumps(content)

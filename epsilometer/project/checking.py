@@ -13,6 +13,7 @@ from epsilometer.attacks.identification import KIND
 from epsilometer.core.attack import Checked
 from epsilometer.core.component import EMBEDDED, build, find
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import absent
 from epsilometer.core.mechanism import Mechanism, build_mechanism
 from epsilometer.corpora import tab
 from epsilometer.mechanisms.anonymisers.shared.auxiliaries import Auxiliaries, ReadsAuxiliaries, read_relations
@@ -233,7 +234,7 @@ def _check_dataset(params: Params, name: str, dataset: Dataset) -> None:
         sampled, table = False, corpus(params, name).table
     splits = table["split"]
     if dataset.use not in splits:
-        raise unknown(f"split in datasets.{name}.use", dataset.use, splits.unique())
+        raise absent(f"split in datasets.{name}.use", dataset.use, splits.unique())
     if (texts := (splits == dataset.use).sum()) < params.trials.candidates:
         raise UserError(
             f"trials.candidates (k) must be at most the number of distinct texts, {texts} in the split {dataset.use!r} "

@@ -8,6 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from epsilometer.core.errors import unknown
+from epsilometer.core.file_names import absent
 from epsilometer.corpora.files import Layout
 from epsilometer.corpora.parts import GROUP, groups, resplit
 from epsilometer.corpora.reading import Asked, Corpus, prepare, read
@@ -58,5 +59,5 @@ def _of_classes(table: pl.DataFrame, label: str, classes: Sequence[str], place: 
         raise unknown(f"label in {place}", label, table.columns)
     for one in classes:
         if one not in table[label]:
-            raise unknown(f"class in {place}.{label}", one, table[label].drop_nulls().unique())
+            raise absent(f"class in {place}.{label}", one, table[label].drop_nulls().unique())
     return table.with_columns(pl.when(pl.col(label).is_in(list(classes))).then(pl.col(label)).alias(label))

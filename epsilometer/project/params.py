@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError, field_validator, model_validator
 
+from epsilometer.core import yaml_text
 from epsilometer.core.component import describe, shipped
 from epsilometer.core.device import Device, choose
 from epsilometer.core.errors import UserError, unknown
@@ -170,11 +171,13 @@ def read(path: Path | str = "params.yaml") -> Params:
     Raises UserError naming the field, the rule and the value.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        raw = yaml_text.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give another parameter file, or note that {NO_PROJECT}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not readable YAML: {error}") from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path} must hold settings, got {type(raw).__name__}")
     for setting, text in confinement.strings(raw):

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.corpora.parts import GROUP, check_apart, groups, places
 from epsilometer.project.params import Params
 from epsilometer.project.paths import prepared
@@ -75,8 +76,9 @@ def check_classes(table: pl.DataFrame, labels: Iterable[str], dataset: str) -> N
         for part in needed:
             if missing := sorted(every - {*parts.get(part, [])}):
                 raise UserError(
-                    f"datasets.{dataset}: the part {part!r} has no text of class {missing[0]!r} of label {label!r}, "
-                    "which another part has; leave out or merge rare classes, or draw the parts anew (resplit)"
+                    f"datasets.{dataset}: the part {part!r} has no text of {listed(missing, 'class')} of label "
+                    f"{label!r}, which another part has; leave out or merge rare "
+                    "classes, or draw the parts anew (resplit)"
                 )
 
 

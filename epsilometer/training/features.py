@@ -141,7 +141,7 @@ def _blocks(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Rows and their states, block by block; those that an earlier run has left are read."""
     starts = range(0, len(order), BLOCK)
-    for start in track(starts, len(starts), f"states of {unfinished.name}"):
+    for start in track(starts, len(starts), "states"):
         rows, path = order[start : start + BLOCK], unfinished / f"{start}.npy"
         if not path.exists():
             tables.write_array(frozen.states([texts[i] for i in rows]), path)

@@ -8,6 +8,7 @@ from functools import partial
 import polars as pl
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import Examples
 
@@ -79,19 +80,13 @@ def _check(rows: pl.DataFrame, label: str, least: int) -> None:
         raise UserError(f"label {label!r} has no text in the split {TEST!r}, which classifiers are tested on; add one")
     if len(known) < 2:
         raise UserError(
-            f"label {label!r} must have at least 2 classes among the training texts, got {_some(known)} alone; leave "
-            "the label out of classification.labels"
+            f"label {label!r} must have at least 2 classes among the training texts, got "
+            f"{listed(sorted(known), 'class')}; leave the label out of classification.labels"
         )
     for missing, split, other in ((known - tested, TEST, TRAIN), (tested - known, TRAIN, TEST)):
         if missing:
             raise UserError(
-                f"label {label!r}: the chosen {split} texts have none of class {_some(missing)}, which the {other} "
-                "texts have, so F1 is not defined for it; take more texts (classification.texts), or leave "
+                f"label {label!r}: the chosen {split} texts have none of {listed(sorted(missing), 'class')}, which the "
+                f"{other} texts have, so F1 is not defined for it; take more texts (classification.texts), or leave "
                 "out or merge rare classes"
             )
-
-
-def _some(classes: set[str]) -> str:
-    """A few names of classes, which are labels of the data set and no private texts."""
-    names = sorted(classes)
-    return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.file_names import no_column
 from epsilometer.core.randomness import Noise
 from epsilometer.models.classifier import ENCODER, LINEAR, Classifier, Examples, FineTuning
 from epsilometer.models.classifier import train as train_classifier
@@ -144,10 +145,7 @@ def _training(table: pl.DataFrame, names: Sequence[str], group: str | None) -> t
     """The training texts, and whether their rewrites are known; those without a rewrite are then left out."""
     for column in ("text", *names, *([group] if group else [])):
         if column not in table.columns:
-            raise UserError(
-                f"the training texts have the columns {', '.join(table.columns)}: "
-                f"{unknown('column', column, table.columns)}"
-            )
+            raise no_column("the table of training texts", "column", column, table.columns)
     rewritten = REWRITE in table.columns and table[REWRITE].null_count() < len(table)
     if rewritten:
         table = table.filter(pl.col(REWRITE).is_not_null())

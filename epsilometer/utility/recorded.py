@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import no_column
 from epsilometer.corpora import files
 from epsilometer.corpora.reading import check_strings, layout_free
 from epsilometer.utility.one_call import REWRITE, STANDARD, AnonymityDesign, anonymity
@@ -27,9 +28,7 @@ def pairs(path: Path, layout: files.Layout = files.PLAIN) -> pl.DataFrame:
     table = files.read(path, layout)
     for column in (_ORIGINAL, REWRITE):
         if column not in table.columns:
-            raise UserError(
-                f"{path} has the columns {', '.join(table.columns)}: {unknown('column', column, table.columns)}"
-            )
+            raise no_column(path, "column", column, table.columns)
         check_strings(table, column, str(path))
     epsilon = pl.col("epsilon") if "epsilon" in table.columns else pl.lit(None)
     recorded = table.select(

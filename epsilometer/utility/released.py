@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.core.outcomes import Outcomes
 from epsilometer.models.classifier import Examples
 
@@ -72,8 +73,8 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> NDArray[np.int64]
     known = {name: number for number, name in enumerate(classes)}
     if missing := sorted({*labels} - {*known}):
         raise UserError(
-            f"the class {missing[0]!r} of the test texts is none of those trained on, {', '.join(known)}; every class "
-            "must stand in every part of the data"
+            f"{listed(missing, 'class')} of the test texts: none of those trained on, "
+            f"{listed(known, 'class')}; every class must stand in every part of the data"
         )
     return np.array([known[one] for one in labels], np.int64)
 
@@ -84,8 +85,8 @@ def check_classes(test: Released, label: str, classes: Sequence[str]) -> None:
     numbered(sorted(present), classes)
     if missing := sorted({*classes} - present):
         raise UserError(
-            f"label {label!r}: the test texts have none of class {missing[0]!r}; every class must stand in every part "
-            "of the data"
+            f"label {label!r}: the test texts have none of {listed(missing, 'class')}; every class must stand "
+            "in every part of the data"
         )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import psutil
 import pytest
 
 from epsilometer import audit
@@ -60,6 +63,53 @@ def test_a_program_that_misbehaves_is_named(code: str, message: str) -> None:
     assert message in str(error.value)
     assert "--eps 0.5" in str(error.value)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "bounds", "message"),
+    [
+        ("import time; time.sleep(60)", {"SECONDS": "1"}, "did not end within 1 s; .*EPSILOMETER_COMMAND_SECONDS"),
+        ("while True: print('x')", {}, "writes more than 2 lines for 2"),
+        ("while True: print('x', end='')", {"BYTES": "100000"}, "more than 100000 bytes; .*EPSILOMETER_COMMAND_BYTES"),
+        ("import os\nos.close(1), os.close(2)\nwhile True: pass", {"SECONDS": "1"}, "did not end within 1 s"),
+    ],
+    ids=["hangs", "lines without end", "a line without end", "closes its output and goes on"],
+)
+def test_a_program_without_end_is_ended_and_named(
+    code: str, bounds: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in bounds.items():
+        monkeypatch.setenv(f"EPSILOMETER_COMMAND_{name}", value)
+    start = time.monotonic()
+    with pytest.raises(UserError, match=message):
+        rewrite(program(code), ["secret", "words"])
+    assert time.monotonic() - start < 20
+
+
+def test_a_child_that_keeps_the_output_is_ended(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("epsilometer.runtime.program._KEPT", 0.5)
+    number = tmp_path / "number"
+    code = (
+        "import subprocess\nprint('a\\nb')\nchild = subprocess.Popen(['sleep', '60'])\n"
+        f"open({str(number)!r}, 'w').write(str(child.pid))"
+    )
+    start = time.monotonic()
+    assert rewrite(program(code), ["secret", "words"]) == ["a", "b"]
+    assert time.monotonic() - start < 20
+    assert "left a process behind that holds its output; it was ended" in capfd.readouterr().err
+    with suppress(psutil.NoSuchProcess):
+        child = psutil.Process(int(number.read_text()))  # whoever fetches orphans may not have yet
+        assert child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_much_is_read_and_written_at_once() -> None:
+    """More than pipes hold, in both directions and on standard error."""
+    code = "import sys\nfor line in sys.stdin:\n print(line.strip()), print('e' * 1000, file=sys.stderr)"
+    texts = [f"{i} {'x' * 500}" for i in range(2000)]
+    assert rewrite(program(code), texts) == texts
+    assert rewrite(program("print('\\n' * 1999)"), texts) == [""] * 2000  # one that reads nothing
 
 
 @pytest.mark.parametrize("command", ["", "no-such-program --eps {epsilon}", "'unclosed"])

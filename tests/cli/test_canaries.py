@@ -70,7 +70,7 @@ def test_a_seed_repeats_the_coins(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--label", "lable"), "unknown column 'lable'; did you mean 'label'?"),
+        (("--label", "lable"), "unknown column 'lable'; the file's names"),
         (("--label", "label", "--kind", "gradient"), "spoil a model"),
         (("--label", "label", "--count", "1"), "count must be >= 2"),
         (("--label", "label", "--count", "9", "--key", "no/key.csv"), "there is no folder no"),

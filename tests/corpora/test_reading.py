@@ -71,13 +71,13 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "settings", "message"),
     [
-        ("a.csv", "text\nhi\n", {"text": "txet"}, "has the columns text: unknown text column 'txet'; did you mean 'te"),
+        ("a.csv", "text\nhi\n", {"text": "txet"}, "has column 'text': unknown text column 'txet'; did you mean 'te"),
         ("a.csv", "text,intent\nhi,x\n", {"labels": ["intend"]}, "unknown label column 'intend'; did you mean 'inten"),
         ("a.csv", "text,part\nhi,x\n", {"split": "prat"}, "unknown split column 'prat'; did you mean 'part'"),
         ("a.csv", "text,words\nhi,1\n", {"labels": ["words"]}, "a label cannot be called 'words'"),
         ("a.csv", "text\nhi\n", {"asked": Asked(part="queries")}, "part and count are for a generator"),
         ("a.csv", "", {}, "is empty"),
-        ("a.csv", "\n", {}, "has the columns : unknown text column 'text'"),
+        ("a.csv", "\n", {}, "has no columns: unknown text column 'text'"),
         ("a.csv", "text,x\na,b\nc\n", {}, "line 3: 1 fields where the first line has 2"),
         ("a.csv", 'text,x\na,b\n"c,d\ne,f\n', {}, "line 4: unexpected end of data"),
         ("a.csv", 'text,x\n"a"b,c\n', {}, "line 2: ',' expected after '\"'"),
@@ -87,7 +87,7 @@ def test_other_columns_are_taken_on_request(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n', {}, "line 3: not JSON"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', {}, "line 2: list where an object is due"),
         ("a.jsonl", '{"text": "a", "x": [1]}\n{"text": "b", "x": {"y": 1}}\n', {}, "mixes values of different kinds"),
-        ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; columns of strings: t"),
+        ("a.jsonl", '{"text": 1, "t": "a"}\n', {}, "must hold strings, got Int64; strings stand in column 't'"),
         ("a.jsonl", '{"text": "a", "split": "x"}\n{"text": "b"}\n', {}, "1 rows have no value in the split column"),
         ("a.parquet", b"PAR1 and then something else", {}, "no readable Parquet file"),
         ("a.xlsx", "x", {}, "unknown suffix '.xlsx'; known: .parquet, .csv"),
@@ -216,9 +216,11 @@ def test_real_data(name: str, labels: list[str], train: int, rows: int) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data, the real data sets, is not there")
 def test_real_data_without_a_column_text() -> None:
-    with pytest.raises(UserError, match="text_a, text_b, score, genre, split: unknown text column 'text'"):
+    with pytest.raises(UserError, match="'text_a', 'text_b', 'score', 'genre', 'split': unknown text column 'text'"):
         read(SHARED / "data" / "stsb.parquet")
-    with pytest.raises(UserError, match="must hold strings, got Float64; columns of strings: text_a, text_b, genre"):
+    with pytest.raises(
+        UserError, match="must hold strings, got Float64; strings stand in columns 'text_a', 'text_b', 'genre'"
+    ):
         read(SHARED / "data" / "stsb.parquet", text="score")
 
 

@@ -141,7 +141,7 @@ def test_the_best_of_several_epochs_by_validation_loss_is_restored(tiny: FineTun
 
 @pytest.mark.parametrize(
     ("kind", "labels", "complaint"),
-    [("forest", ["a", "b"], "unknown kind of classifier"), ("linear", ["a", "a"], "at least 2 classes, got 'a'")],
+    [("forest", ["a", "b"], "unknown kind of classifier"), ("linear", ["a", "a"], "at least 2 classes, got class 'a'")],
 )
 def test_what_cannot_be_trained_is_refused(kind: str, labels: list[str], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):

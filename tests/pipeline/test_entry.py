@@ -47,6 +47,16 @@ def test_a_users_error_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == "about to rewrite\nerror: k must be >= 2, got 1\n"
 
 
+def test_a_users_error_quotes_no_word_of_a_misread_file(tmp_path: Path) -> None:
+    (tmp_path / "songs.csv").write_text(f"{SECRET},a\nb,c\n")
+    body = "from epsilometer.corpora.reading import read\nread('songs.csv')"
+    done = stage(tmp_path, body)
+    assert done.returncode == 2
+    assert "songs.csv has 2 columns" in done.stderr
+    assert SECRET not in done.stderr
+    assert SECRET in stage(tmp_path, body, show=True).stderr
+
+
 RAISES = {
     "an error": "raise ValueError(text)",
     "lines": "raise ValueError('two\\n' + text)",

@@ -263,7 +263,7 @@ def test_parts_have_products_of_their_own() -> None:
     ("changes", "attacks", "message"),
     [
         ({"texts": 40}, ATTACKS, "has 40 different texts with a label, of which 40 are attacked"),
-        ({"pool": 39}, ATTACKS, r"different texts of the class 'glad', the commonest, got 39; set a smaller pool"),
+        ({"pool": 39}, ATTACKS, r"different texts of class 'glad', the commonest, got 39; set a smaller pool"),
         ({"pool": 0}, ATTACKS, r"chooses among the texts of a pool; set sent.songs.pool"),
         ({"sizes": [8]}, ATTACKS, "a batch of 8 needs as many texts, got texts: 4"),
         ({"noise": {"kind": "vmf", "parts": True}}, ATTACKS, "draws by parts need tensors: head"),

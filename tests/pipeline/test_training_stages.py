@@ -198,7 +198,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(
     [
         ({"batch": 61}, "songs.batch must be at most the number of training texts, 60 of songs, got 61"),
         ({"test": "validation"}, "unknown split of songs in private_training.songs 'validation'"),
-        ({"label": "sure"}, "must have at least 2 classes of 'sure', got yes"),
+        ({"label": "sure"}, "must have at least 2 classes of 'sure', got class 'yes'"),
     ],
 )
 def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: str, project: Path) -> None:
@@ -213,8 +213,8 @@ def test_a_check_of_the_project_says_so_too(changes: dict[str, Any], message: st
 def test_labels_of_one_class_or_none_are_refused(project: Path) -> None:
     cells(project)
     table = tables.read(featured_path("songs"), FEATURED)
-    for mood, message in ((pl.lit("glad"), "must have at least 2 classes of 'mood', got glad; name another"),
-                          (pl.lit(None, pl.String), "got none")):  # fmt: skip
+    for mood, message in ((pl.lit("glad"), "must have at least 2 classes of 'mood', got class 'glad'; name another"),
+                          (pl.lit(None, pl.String), "got no classes")):  # fmt: skip
         tables.write(table.with_columns(mood=mood), featured_path("songs"), FEATURED)
         with pytest.raises(UserError, match=message):
             private_training.main("songs")

@@ -243,7 +243,7 @@ def test_of_tasks_the_training_texts_are_rewritten_of_attributes_the_test_texts_
     ("train", "test", "label", "complaint"),
     [
         (["a", "b"] * 8, ["a", "b"], "moods", "did you mean|mood"),
-        (["a"] * 16, ["a"], "mood", "at least 2 classes among the training texts, got 'a' alone"),
+        (["a"] * 16, ["a"], "mood", "at least 2 classes among the training texts, got class 'a'"),
         (["a", "b"] * 8, ["a", "a"], "mood", "chosen test texts have none of class 'b'"),
         (["a", "b"] * 8, ["a", "b", "c"], "mood", "chosen train texts have none of class 'c'"),
         (["a", "b"] * 3, ["a", "b"], "mood", "6 training texts, fewer than a batch of 8"),

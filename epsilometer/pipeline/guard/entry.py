@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from epsilometer.core.errors import UserError, disk_trouble, unknown
+from epsilometer.core.file_names import names_shown
 from epsilometer.pipeline import INTERRUPTED, RUNNER, STAGES, why
 from epsilometer.pipeline.dvc_files import dvc_pauses, lock
 from epsilometer.pipeline.guard.inputs import guarded
@@ -54,7 +55,7 @@ def run(main: Callable[..., None], label: str, *arguments: str) -> None:
         if "DVC_ROOT" in os.environ:  # DVC runs it, and not always below `repro`
             keep_private(Path(os.environ["DVC_ROOT"]))
         _say_why()
-        with guarded(), recorded("/".join(label.split())):
+        with names_shown(written is None), guarded(), recorded("/".join(label.split())):
             main(*arguments)
     except UserError as error:
         say(f"error: {error}")

@@ -9,6 +9,7 @@ import polars as pl
 
 from epsilometer.core import tables
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.corpora.reading import PREPARED
 from epsilometer.project.params import read as read_params
 from epsilometer.project.paths import featured_path, features_path, prepared
@@ -28,7 +29,10 @@ def main(name: str) -> None:
     splits = sorted(table["split"].unique())
     for split in splits:
         if not NAME.fullmatch(split):
-            raise UserError(f"files are named after splits, and {split!r} of {entry.dataset} cannot be one; rename it")
+            raise UserError(
+                f"files are named after splits, and {listed([split], 'split')} of {entry.dataset} cannot be one; "
+                "rename it"
+            )
     parts = {split: table.filter(split=split) for split in splits}
     texts = {split: part["text"].to_list() for split, part in parts.items()}
     if entry.what == "tokens":

@@ -13,6 +13,7 @@ from epsilometer.attacks.reconstruction.shared.attack import Attack
 from epsilometer.core import tables
 from epsilometer.core.component import build, find
 from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import listed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import audited, sent_path
@@ -45,7 +46,7 @@ def chosen(params: Params, name: str) -> tuple[pl.DataFrame, list[str]]:
     if len(classes) < 2:
         raise UserError(
             f"sent.{name}.label: the texts of {entry.dataset} must have at least 2 classes of {entry.label!r}, got "
-            f"{', '.join(classes) or 'none'}; name another label"
+            f"{listed(classes, 'class')}; name another label"
         )
     order = Noise.named(table.sort("row")["row"].to_numpy(), params.audit.seed, "sent texts").uniforms()[:, 0]
     table = table.sort("row").with_columns(_order=pl.Series(order)).sort("_order")
@@ -60,8 +61,8 @@ def chosen(params: Params, name: str) -> tuple[pl.DataFrame, list[str]]:
     pool = table.filter(label=commonest).head(entry.pool)
     if len(pool) < entry.pool:
         raise UserError(
-            f"sent.{name}.pool: {entry.dataset} has {len(pool)} different texts of the class {classes[commonest]!r}, "
-            f"the commonest, got {entry.pool}; set a smaller pool"
+            f"sent.{name}.pool: {entry.dataset} has {len(pool)} different texts of "
+            f"{listed([classes[commonest]], 'class')}, the commonest, got {entry.pool}; set a smaller pool"
         )
     parts = {ATTACKED: table.head(entry.texts), PUBLIC: table[entry.texts :].head(entry.public), POOL: pool}
     used = [part.with_columns(use=pl.lit(what), row=pl.col("row").cast(pl.Int64)) for what, part in parts.items()]

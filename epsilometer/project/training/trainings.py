@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from epsilometer.accounting.schedule import Poisson, Schedule, Shuffled
 from epsilometer.core import tables
-from epsilometer.core.errors import UserError, unknown
+from epsilometer.core.errors import UserError
+from epsilometer.core.file_names import absent, listed
 from epsilometer.core.randomness import Noise
 from epsilometer.project.params import Params
 from epsilometer.project.paths import featured_path, features_path
@@ -95,7 +96,7 @@ def check_training(table: pl.DataFrame, cell: TrainingCell, place: str) -> None:
     if len(classes) < 2:
         raise UserError(
             f"{place}: the training texts of {cell.features} must have at least 2 classes of {cell.label!r}, got "
-            f"{', '.join(classes) or 'none'}; name another label"
+            f"{listed(classes, 'class')}; name another label"
         )
     if len(table) < cell.batch:
         raise UserError(
@@ -113,8 +114,8 @@ def check_tested(table: pl.DataFrame, cell: TrainingCell, known: Sequence[str], 
         )
     if strange := sorted({*table[cell.label]} - {*known}):
         raise UserError(
-            f"{place}: the split {cell.test!r} has texts of class {strange[0]!r} of {cell.label!r}, which no training "
-            "text is of; leave it out or merge it (datasets.NAME.merge)"
+            f"{place}: the split {cell.test!r} has texts of {listed(strange, 'class')} of {cell.label!r}, which "
+            "no training text is of; leave them out or merge them (datasets.NAME.merge)"
         )
 
 
@@ -126,7 +127,7 @@ def check_cells(params: Params, dataset: str, table: pl.DataFrame) -> None:
         place = f"private_training.{name}"
         for split in (TRAIN, cell.test):
             if split not in table["split"]:
-                raise unknown(f"split of {dataset} in {place}", split, table["split"].unique())
+                raise absent(f"split of {dataset} in {place}", split, table["split"].unique())
         train = table.filter(split=TRAIN).with_row_index("row")
         check_training(chosen(train, cell, params.audit.seed), cell, place)
         tested = table.filter(split=cell.test).drop_nulls(cell.label)
@@ -200,7 +201,7 @@ def featured(name: str, split: str | None = None) -> pl.DataFrame:
     if split is None:
         return table
     if split not in table["split"]:
-        raise unknown(f"split of features {name}", split, table["split"].unique())
+        raise absent(f"split of features {name}", split, table["split"].unique())
     return table.filter(split=split).with_row_index("row")
 
 

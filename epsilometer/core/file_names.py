@@ -1,0 +1,56 @@
+"""Names that come from a file of texts: of its columns, splits and classes.
+
+Of a file without a header, or read with another separator, they are somebody's words. So messages quote them on a
+terminal alone; in stages, flows and whatever else is logged they count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from epsilometer.core.errors import UserError, unknown
+
+SHOW = "EPSILOMETER_SHOW_ERRORS"  # environment: shows what may quote a private text
+_SOME = 8  # names in a message
+_shown = True
+
+
+@contextmanager
+def names_shown(shown: bool) -> Iterator[None]:
+    """Whether messages of this process quote names from files meanwhile; outside of this they do."""
+    global _shown
+    before, _shown = _shown, shown
+    try:
+        yield
+    finally:
+        _shown = before
+
+
+def listed(names: Collection[object], noun: str) -> str:
+    """As "columns 'a', 'b'", at most eight of them; where names are withheld as "2 columns". noun: in the singular."""
+    plural = noun if len(names) == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    if not (_shown and names):
+        return f"{len(names) or 'no'} {plural}"
+    some = ", ".join(repr(str(name)) for name in list(names)[:_SOME])
+    return f"{plural} {some} and {len(names) - _SOME} more" if len(names) > _SOME else f"{plural} {some}"
+
+
+def quoted_error(error: BaseException) -> str:
+    """What a library says of a damaged file, its first line; withheld, the type of its error."""
+    kind = type(error).__name__
+    return f"{kind}: {str(error).partition(chr(10))[0]}" if _shown else kind
+
+
+def absent(kind: str, name: object, names: Collection[object]) -> UserError:
+    """The error for a name that is not among those of a file."""
+    if _shown:
+        return unknown(kind, name, map(str, names))
+    return UserError(f"unknown {kind} {str(name)!r}; the file's names are shown on a terminal, or with {SHOW}=1")
+
+
+def no_column(source: object, kind: str, name: str, columns: Collection[str]) -> UserError:
+    """The error for a column that a file does not have."""
+    mark = next((mark for mark in ";\t|" if len(columns) == 1 and mark in "".join(columns)), None)
+    hint = f"; its separator may be {mark!r} (separator, --separator)" if mark else ""
+    return UserError(f"{source} has {listed(columns, 'column')}: {absent(kind, name, columns)}{hint}")

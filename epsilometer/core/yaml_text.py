@@ -1,0 +1,64 @@
+"""YAML whose aliases cannot stand for more than memory and time allow.
+
+A few lines of `a: [*b, *b]`, each naming the one before, stand for billions of values, and whatever walks over these
+does not end. So it is counted what they stand for, before anything is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from epsilometer.core import limits
+from epsilometer.core.errors import UserError
+
+FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
+
+
+def load(text: str | bytes, loader: Any = FAST) -> Any:
+    """What a YAML text means. Raises yaml.YAMLError, and UserError for aliases that stand for too much."""
+    reader = loader(text)
+    try:
+        root = reader.get_single_node()
+        if root is None:
+            return None
+        _check(root)
+        return reader.construct_document(root)
+    finally:
+        reader.dispose()
+
+
+def check_aliases(text: str | bytes) -> None:
+    """Raises as `load` does, and builds nothing."""
+    if b"*" in (text.encode() if isinstance(text, str) else text) and (root := yaml.compose(text, FAST)) is not None:
+        _check(root)
+
+
+def _check(root: yaml.Node) -> None:
+    """Raises UserError where aliases repeat more nodes than `limits.YAML_NODES`, or a node is inside itself."""
+    sizes: dict[int, int | None] = {}  # of nodes, with all that they stand for; None: not yet known
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = None
+            sizes[id(node)] = 1 + sum(map(size, _children(node)))
+        if (total := sizes[id(node)]) is None:
+            raise UserError(f"an anchor{_place(node)} holds an alias of itself; write out what is meant")
+        return total
+
+    if size(root) - len(sizes) > limits.YAML_NODES.value:
+        raise UserError(
+            f"aliases (*name) repeat more than {limits.YAML_NODES.value} values; write out what is meant, or, "
+            f"{limits.YAML_NODES.remedy}"
+        )
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _place(node: yaml.Node) -> str:
+    return f" in line {node.start_mark.line + 1}" if node.start_mark else ""

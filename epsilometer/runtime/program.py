@@ -1,0 +1,125 @@
+"""Run a program of any kind on some lines, within bounds of time and of output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from epsilometer.core import limits
+from epsilometer.core.errors import UserError
+from epsilometer.runtime.progress import note
+
+_PAUSE = 0.02  # seconds between looks
+_KEPT = 5.0  # seconds for which a program's children may hold its output after its end
+_SAID = 1 << 16  # bytes kept of standard error, its last
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a program wrote on standard output, the end of what it wrote on standard error, and its exit status."""
+
+    written: bytes
+    said: bytes
+    status: int
+
+
+def run(arguments: Sequence[str], lines: Sequence[str], name: str) -> Output:
+    """Run a program, which reads lines and should write as many. name: of the program, in messages.
+
+    The program and what it starts are a process group, which ends with this call where it has not ended by itself.
+    Raises OSError where it cannot be started; UserError where it takes longer than `limits.COMMAND_SECONDS`, writes
+    more lines than it reads or more bytes than `limits.COMMAND_BYTES`.
+    """
+    seconds, largest = limits.COMMAND_SECONDS.value, limits.COMMAND_BYTES.value
+    process = subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    _Feeder(process.stdin, "".join(f"{line}\n" for line in lines).encode()).start()
+    out, errors = _Reader(process.stdout, largest, len(lines)), _Reader(process.stderr)
+    for reader in (out, errors):
+        reader.start()
+    try:
+        _await(process, out, errors, seconds)
+        if out.too_much:
+            raise UserError(
+                f"{name} writes more than {len(lines)} lines for {len(lines)}; write exactly one line for each line "
+                "read, an empty one for an empty rewrite"
+                if out.lines > len(lines)
+                else f"{name} writes more than {largest} bytes; {limits.COMMAND_BYTES.remedy}"
+            )
+        if process.poll() is None:
+            raise UserError(
+                f"{name} did not end within {seconds} s; {limits.COMMAND_SECONDS.remedy}. It must end when its "
+                "standard input does"
+            )
+        if out.is_alive():
+            note(f"{name} left a process behind that holds its output; it was ended")
+    finally:
+        if process.poll() is None or out.is_alive() or errors.is_alive():
+            _end(process)
+    for reader in (out, errors):
+        reader.join(_PAUSE)
+    return Output(bytes(out.kept), bytes(errors.kept), process.returncode)
+
+
+class _Feeder(threading.Thread):
+    def __init__(self, pipe: IO[bytes], content: bytes) -> None:
+        super().__init__(name="feed program", daemon=True)
+        self._pipe, self._content = pipe, content
+
+    def run(self) -> None:
+        with suppress(OSError), self._pipe:  # the program may read none of it
+            self._pipe.write(self._content)
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end. Of more than so many bytes or lines it stops; without bounds it keeps the last bytes."""
+
+    def __init__(self, pipe: IO[bytes], largest: int | None = None, most: int = 0) -> None:
+        super().__init__(name="read program", daemon=True)
+        self._pipe, self._largest, self._most = pipe, largest, most
+        self.kept, self.lines, self.too_much = bytearray(), 0, False
+
+    def run(self) -> None:
+        with self._pipe:
+            while not self.too_much and (piece := os.read(self._pipe.fileno(), 1 << 16)):
+                self.kept += piece
+                if self._largest is None:
+                    del self.kept[:-_SAID]
+                    continue
+                self.lines += piece.count(b"\n")
+                self.too_much = self.lines > self._most or len(self.kept) > self._largest
+
+
+def _await(process: subprocess.Popen[bytes], out: _Reader, errors: _Reader, seconds: float) -> None:
+    """Wait until the program has ended and its output too, or a bound is met."""
+    late, ended = time.monotonic() + seconds, None
+    while not out.too_much and time.monotonic() < late:
+        if ended is None and process.poll() is not None:
+            ended = time.monotonic()
+        if ended is not None and (time.monotonic() > ended + _KEPT or not (out.is_alive() or errors.is_alive())):
+            return
+        (out if out.is_alive() else errors).join(_PAUSE)
+        if not (out.is_alive() or errors.is_alive()):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PAUSE)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the program and what it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()

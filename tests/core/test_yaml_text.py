@@ -1,0 +1,53 @@
+"""Aliases that stand for billions of values are refused before anything walks over these."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epsilometer.core.errors import UserError
+from epsilometer.core.yaml_text import check_aliases, load
+from epsilometer.pipeline.dvc_files import parsed
+from epsilometer.project.params import read
+
+LISTS = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 20))
+MERGES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{i}: &a{i} {{k{i}: 1, <<: [{', '.join([f'*a{i - 1}'] * 10)}]}}\n" for i in range(1, 20)
+)
+MAPPINGS = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{b: *a{i - 1}, c: *a{i - 1}}}\n" for i in range(1, 40))
+LONG = "a: &a [" + "x, " * 2000 + "x]\nb: [" + ", ".join(["*a"] * 200) + "]\n"
+
+
+@pytest.mark.parametrize("bomb", [LISTS, MERGES, MAPPINGS, LONG], ids=["lists", "merges", "mappings", "one long list"])
+def test_aliases_without_measure_are_refused_at_once(tmp_path: Path, bomb: str) -> None:
+    path, start = tmp_path / "params.yaml", time.monotonic()
+    path.write_text(bomb)
+    for refused in (lambda: read(path), lambda: parsed(bomb.encode()), lambda: check_aliases(bomb)):
+        with pytest.raises(UserError, match=r"aliases .* more than 100000 values.* EPSILOMETER_YAML_NODES"):
+            refused()
+    assert time.monotonic() - start < 20  # where each took more than 30 s
+
+
+def test_an_anchor_inside_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("audit: {seed: 1}\ndatasets: &a {b: *a}\n")
+    with pytest.raises(UserError, match=r"params.yaml: an anchor in line 2 holds an alias of itself"):
+        read(tmp_path / "params.yaml")
+
+
+def test_aliases_mean_what_they_meant() -> None:
+    text = "a: &a {x: 1, y: [2]}\nb: {<<: *a, x: 3}\nc: [*a, *a]\n"
+    assert load(text) == yaml.safe_load(text)
+    assert load("") is None
+
+
+def test_the_measure_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPSILOMETER_YAML_NODES", "10")
+    with pytest.raises(UserError, match="more than 10 values"):
+        load("a: &a [1, 2, 3]\nb: [*a, *a, *a, *a]\n")
+    assert load("x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]")["x"][-1] == 11  # long, and written out
+    monkeypatch.setenv("EPSILOMETER_YAML_NODES", "many")
+    with pytest.raises(UserError, match="EPSILOMETER_YAML_NODES must be a whole number > 0, got 'many'"):
+        load("a: &a [1]\nb: [*a]\n")
